@@ -1,0 +1,102 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// One line per room, ground floor first. A room sees only the rooms it stands on: every build passes
+// `--explicit-target-dependency-import-check error`, so an arrow that is not drawn here does not compile.
+
+let rules: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableExperimentalFeature("Lifetimes"),  // spans as results: borrowed bytes without a closure or a copy
+]
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
+/// A folder under `Sources`, built as the module `Pando` + folder.
+func room(_ folder: String, on rooms: [String] = [], c: [String] = [], libraries: [Target.Dependency] = []) -> Target {
+    .target(
+        name: "Pando\(folder)",
+        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
+        path: "Sources/\(folder)",
+        swiftSettings: rules
+    )
+}
+
+/// A room with a `main`: nobody stands on it.
+func door(_ folder: String, on rooms: [String], libraries: [Target.Dependency] = []) -> Target {
+    .executableTarget(
+        name: "Pando\(folder)",
+        dependencies: rooms.map { .byName(name: "Pando\($0)") } + libraries,
+        path: "Sources/\(folder)",
+        swiftSettings: rules
+    )
+}
+
+/// The tests of one room live in the folder of the same name under `Tests`.
+func tests(_ folder: String, on rooms: [String], c: [String] = []) -> Target {
+    .testTarget(
+        name: "Pando\(folder)Tests",
+        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) },
+        path: "Tests/\(folder)",
+        swiftSettings: rules
+    )
+}
+
+let package = Package(
+    name: "pando",
+    products: [
+        .executable(name: "pando", targets: ["PandoCommandLine"]),
+        .executable(name: "pando-echo", targets: ["PandoEcho"]),
+        .executable(name: "pando-bench", targets: ["PandoBench"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        // Ground
+        .target(name: "CSystem", path: "Sources/C/CSystem"),
+        .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
+        room("Bytes", c: ["COpenSSL"]),
+
+        // Pure floor: values in, actions out. No clock, file, socket or thread.
+        room("Tree", on: ["Bytes"]),
+        room("Rules", on: ["Tree", "Bytes"]),
+        room("Engine", on: ["Rules", "Tree", "Bytes"]),
+        room("Wire", on: ["Tree", "Bytes"]),
+        room("HTTP", on: ["Bytes"]),
+        room("WebSocket", on: ["HTTP", "Bytes"]),
+
+        // Machine floor
+        room("Journal", on: ["Bytes"], c: ["CSystem"]),
+        room("Reactor", on: ["Bytes"], c: ["CSystem"]),
+
+        // Upstairs
+        room(
+            "Server",
+            on: ["Engine", "Rules", "Tree", "Wire", "WebSocket", "HTTP", "Journal", "Reactor", "Bytes"],
+            libraries: [logging]
+        ),
+
+        // Front doors
+        door("CommandLine", on: ["Server", "Engine", "Tree", "Journal", "Bytes"], libraries: [argumentParser, logging]),
+        door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
+        door(
+            "Bench",
+            on: ["Engine", "Tree", "Wire", "WebSocket", "HTTP", "Reactor", "Bytes"],
+            libraries: [argumentParser]
+        ),
+
+        tests("Bytes", on: ["Bytes"]),
+        tests("Tree", on: ["Tree", "Bytes"]),
+        tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes"]),
+        tests("Wire", on: ["Wire", "Tree", "Bytes"]),
+        tests("HTTP", on: ["HTTP", "Bytes"]),
+        tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes"]),
+        tests("Journal", on: ["Journal", "Bytes"]),
+        tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
+        tests("Server", on: ["Server", "Engine", "Tree", "Wire", "Journal", "Bytes"]),
+    ]
+)

@@ -1,0 +1,94 @@
+/// Reads forward through bytes that somebody else keeps alive: the one place where parsers touch raw memory.
+///
+/// Every access is checked against the end, so a parser written on a cursor cannot read outside, whatever the
+/// bytes say. A cursor is handed out by ``withCursor(over:_:)`` and must not outlive that call.
+@safe
+@usableFromInline
+package struct ByteCursor {
+    @usableFromInline let base: UnsafePointer<UInt8>
+    /// Total bytes under the cursor.
+    @usableFromInline package let count: Int
+    /// The next byte to read. Invariant: `0...count`.
+    @usableFromInline package var offset: Int
+
+    @inlinable
+    init(base: UnsafePointer<UInt8>, count: Int) {
+        unsafe self.base = unsafe base
+        self.count = count
+        self.offset = 0
+    }
+
+    @inlinable package var isAtEnd: Bool { offset >= count }
+    @inlinable package var remaining: Int { count &- offset }
+
+    /// The next byte, or 0 at the end. (0 is no part of any grammar we read.)
+    @inlinable package var current: UInt8 {
+        // In bounds: guarded.
+        offset < count ? unsafe base[offset] : 0
+    }
+
+    /// The byte `ahead` places after the next one, or 0 beyond the end.
+    @inlinable package func peek(_ ahead: Int) -> UInt8 {
+        let index = offset &+ ahead
+        return index < count && index >= 0 ? unsafe base[index] : 0
+    }
+
+    /// Moves on; stops at the end.
+    @inlinable package mutating func advance(_ distance: Int = 1) {
+        precondition(distance >= 0)
+        offset = distance > remaining ? count : offset &+ distance
+    }
+
+    /// The byte at an absolute offset. Traps outside.
+    @inlinable package subscript(index: Int) -> UInt8 {
+        precondition(index >= 0 && index < count)
+        return unsafe base[index]
+    }
+
+    /// Eight bytes from the next one, little-endian, or nil when fewer remain.
+    @inlinable package var word: UInt64? {
+        guard remaining >= 8 else { return nil }
+        // In bounds: eight bytes remain.
+        return unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self)
+    }
+
+    /// Gives the bytes of an absolute range to `body`. Traps outside.
+    @inlinable
+    package func withBytes<Result, Failure: Error>(
+        _ range: Range<Int>, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        return try unsafe body(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
+    }
+
+    /// The text of an absolute range that is known to be UTF-8. Traps outside.
+    @inlinable
+    package func string(_ range: Range<Int>) -> String {
+        unsafe withBytes(range) { bytes in unsafe String(decoding: bytes, as: UTF8.self) }
+    }
+
+    /// A copy of an absolute range. Traps outside.
+    @inlinable
+    package func array(_ range: Range<Int>) -> [UInt8] {
+        unsafe withBytes(range) { bytes in unsafe Array(bytes) }
+    }
+}
+
+/// Lends a cursor over `bytes` to `body`.
+@inlinable
+package func withCursor<Result, Failure: Error>(
+    over bytes: RawSpan, _ body: (inout ByteCursor) throws(Failure) -> Result
+) throws(Failure) -> Result {
+    try unsafe bytes.withUnsafeBytes { (buffer: UnsafeRawBufferPointer) throws(Failure) -> Result in
+        guard let start = buffer.baseAddress else {
+            var nothing: UInt8 = 0
+            return try unsafe withUnsafePointer(to: &nothing) { (pointer) throws(Failure) -> Result in
+                var cursor = unsafe ByteCursor(base: pointer, count: 0)
+                return try body(&cursor)
+            }
+        }
+        var cursor = unsafe ByteCursor(
+            base: start.assumingMemoryBound(to: UInt8.self), count: buffer.count)
+        return try body(&cursor)
+    }
+}

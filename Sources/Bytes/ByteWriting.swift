@@ -1,0 +1,141 @@
+// Writing into a growing `[UInt8]`: the buffer every encoder of ours fills.
+
+extension [UInt8] {
+    /// The bytes, borrowed.
+    @inlinable
+    package var rawSpan: RawSpan {
+        @_lifetime(borrow self)
+        get {
+            // `UInt8` has no padding: every byte of the span is initialised.
+            unsafe span.bytes
+        }
+    }
+
+    /// Appends ASCII text from the program itself; no transcoding, no allocation beyond growth.
+    @inlinable
+    package mutating func append(_ text: StaticString) {
+        unsafe append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends the text's UTF-8.
+    @inlinable
+    package mutating func append(utf8 text: String) {
+        append(contentsOf: text.utf8)
+    }
+
+    /// Appends the bytes of a span.
+    @inlinable
+    package mutating func append(_ bytes: RawSpan) {
+        unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
+    }
+
+    /// Appends a number in decimal: `-12`.
+    @inlinable
+    package mutating func append(decimal value: Int64) {
+        if value < 0 { append(0x2D) }
+        append(decimal: value.magnitude)
+    }
+
+    /// Appends a number in decimal: `12`.
+    @inlinable
+    package mutating func append(decimal value: UInt64) {
+        if value < 10 {
+            append(UInt8(truncatingIfNeeded: value) &+ 0x30)
+            return
+        }
+        // 20 digits hold any 64-bit number.
+        var digits = InlineArray<20, UInt8>(repeating: 0)
+        var rest = value
+        var first = 20
+        while rest > 0 {
+            first &-= 1
+            digits[first] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
+            rest /= 10
+        }
+        while first < 20 {
+            append(digits[first])
+            first &+= 1
+        }
+    }
+
+    /// Appends an integer, least significant byte first.
+    @inlinable
+    package mutating func append<Integer: FixedWidthInteger>(littleEndian value: Integer) {
+        unsafe Swift.withUnsafeBytes(of: value.littleEndian) { unsafe append(contentsOf: $0) }
+    }
+
+    /// Overwrites an integer written before, least significant byte first. Traps outside.
+    @inlinable
+    package mutating func replace<Integer: FixedWidthInteger>(littleEndian value: Integer, at offset: Int) {
+        var rest = value
+        for index in offset..<(offset + MemoryLayout<Integer>.size) {
+            self[index] = UInt8(truncatingIfNeeded: rest)
+            rest >>= 8
+        }
+    }
+
+    /// Appends a length or count in 7-bit groups, least significant first (LEB128).
+    @inlinable
+    package mutating func append(varint value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// Appends a varint length, then the text's UTF-8.
+    package mutating func append(counted text: String) {
+        append(varint: UInt64(text.utf8.count))
+        append(utf8: text)
+    }
+}
+
+/// Bytes that ended early or said something impossible.
+@usableFromInline
+package struct TruncatedBytes: Error, Equatable {
+    @inlinable package init() {}
+}
+
+extension ByteCursor {
+    /// Reads what `append(littleEndian:)` wrote.
+    @inlinable
+    package mutating func readLittleEndian<Integer: FixedWidthInteger>(
+        _: Integer.Type = Integer.self
+    ) throws(TruncatedBytes) -> Integer {
+        let size = MemoryLayout<Integer>.size
+        guard remaining >= size else { throw TruncatedBytes() }
+        var value: Integer = 0
+        for index in 0..<size {
+            value |= Integer(truncatingIfNeeded: self[offset &+ index]) << Integer(8 &* index)
+        }
+        advance(size)
+        return value
+    }
+
+    /// Reads what `append(varint:)` wrote; refuses more than 64 bits.
+    @inlinable
+    package mutating func readVarint() throws(TruncatedBytes) -> UInt64 {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while true {
+            guard !isAtEnd, shift < 64 else { throw TruncatedBytes() }
+            let byte = current
+            advance()
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+    }
+
+    /// Reads a varint length and gives the range of that many bytes, which it skips.
+    @inlinable
+    package mutating func readCounted() throws(TruncatedBytes) -> Range<Int> {
+        let length = try readVarint()
+        guard length <= UInt64(remaining) else { throw TruncatedBytes() }
+        let start = offset
+        advance(Int(length))
+        return start..<offset
+    }
+}

@@ -1,0 +1,36 @@
+import COpenSSL
+
+/// An incremental SHA-1 (FIPS 180-4) in libcrypto, which uses the processor's SHA instructions where it has them.
+/// Allocates nothing. For node hashes and WebSocket handshakes, where the protocol demands it; not for secrets.
+package struct SHA1 {
+    private var context = pando_sha1()
+
+    package init() {
+        unsafe pando_sha1_begin(&context)
+    }
+
+    package mutating func update(_ bytes: RawSpan) {
+        unsafe bytes.withUnsafeBytes { buffer in
+            unsafe pando_sha1_update(&context, buffer.baseAddress, buffer.count)
+        }
+    }
+
+    /// The digest: 20 bytes. The hash is spent afterwards.
+    package mutating func finish() -> [UInt8] {
+        unsafe [UInt8](unsafeUninitializedCapacity: Int(PANDO_SHA1_BYTE_COUNT)) { buffer, count in
+            // 20 bytes of capacity: just asked for.
+            if let start = buffer.baseAddress { unsafe pando_sha1_finish(&context, start) }
+            count = Int(PANDO_SHA1_BYTE_COUNT)
+        }
+    }
+
+    /// The Base64 of the digest of `bytes`: 28 ASCII characters.
+    package static func base64(of bytes: RawSpan) -> String {
+        var hash = SHA1()
+        hash.update(bytes)
+        var text: [UInt8] = []
+        text.reserveCapacity(28)
+        text.append(base64: hash.finish().rawSpan)
+        return String(decoding: text, as: UTF8.self)
+    }
+}

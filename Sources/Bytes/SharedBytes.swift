@@ -1,0 +1,39 @@
+/// Bytes that were written once and are read by many: one fan-out encodes a message once and queues the same
+/// `SharedBytes` on every socket.
+///
+/// The bytes live behind the object's header in one allocation and never move, so a pointer to them may wait in
+/// an `iovec` for as long as somebody holds the object. That is what `[UInt8]` does not promise.
+///
+/// `@unchecked Sendable`: nobody can change the bytes after `init` returns.
+@safe
+package final class SharedBytes: @unchecked Sendable {
+    /// How many bytes; O(1).
+    package let count: Int
+
+    /// The first byte. Valid as long as this object is.
+    @unsafe package let baseAddress: UnsafeMutableRawPointer
+
+    /// Copies `bytes`. One allocation for the object, one for the bytes.
+    package init(_ bytes: RawSpan) {
+        count = bytes.byteCount
+        unsafe baseAddress = .allocate(byteCount: max(1, bytes.byteCount), alignment: 8)
+        unsafe bytes.withUnsafeBytes { source in
+            if let start = source.baseAddress {
+                unsafe baseAddress.copyMemory(from: start, byteCount: source.count)
+            }
+        }
+    }
+
+    package convenience init(_ bytes: [UInt8]) {
+        self.init(bytes.rawSpan)
+    }
+
+    deinit {
+        unsafe baseAddress.deallocate()
+    }
+
+    /// A copy, for tests and slow paths.
+    package var array: [UInt8] {
+        unsafe Array(UnsafeRawBufferPointer(start: baseAddress, count: count))
+    }
+}

@@ -1,0 +1,17 @@
+// The few functions of libcrypto that Pando calls. Everything about OpenSSL's names stays behind this header.
+#ifndef PANDO_COPENSSL_H
+#define PANDO_COPENSSL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PANDO_SHA1_BYTE_COUNT 20
+
+/// An incremental SHA-1. The storage of OpenSSL's own context, so that hashing allocates nothing.
+typedef struct { uint64_t storage[16]; } pando_sha1;
+
+void pando_sha1_begin(pando_sha1 *context);
+void pando_sha1_update(pando_sha1 *context, const void *bytes, size_t count);
+void pando_sha1_finish(pando_sha1 *context, uint8_t digest[PANDO_SHA1_BYTE_COUNT]);
+
+#endif

@@ -1,0 +1,12 @@
+// What Glibc's module does not show to Swift. All socket constants and structures come from here and nowhere
+// else: mixing two modules' views of one header changes the types.
+#ifndef PANDO_CSYSTEM_H
+#define PANDO_CSYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// CRC-32C (Castagnoli), as SSE 4.2 computes it; continues from `seed` (0 to begin).
+uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count);
+
+#endif
