@@ -1,0 +1,99 @@
+import PandoBytes
+
+// Node to JSON, in export form (wire-protocol §8.3): compact, children in key order, never an array,
+// `.priority` before the children.
+
+extension [UInt8] {
+    /// Appends a node in export form. O(size).
+    package mutating func append(json node: Node) {
+        switch node {
+        case .empty: append("null")
+        case .boolean(let value): append(value ? "true" : "false")
+        case .integer(let value): append(decimal: value)
+        case .double(let value): append(json: value)
+        case .string(let text): append(json: text)
+        case .object(let children):
+            append(UInt8(ascii: "{"))
+            append(members: children, isFirst: true)
+            append(UInt8(ascii: "}"))
+        case .prioritized(let box):
+            if case .object(let children) = box.node {
+                append("{\".priority\":")
+                append(json: box.priority.node)
+                append(members: children, isFirst: false)
+            } else {
+                append("{\".value\":")
+                append(json: box.node)
+                append(",\".priority\":")
+                append(json: box.priority.node)
+            }
+            append(UInt8(ascii: "}"))
+        }
+    }
+
+    private mutating func append(members children: Children, isFirst: Bool) {
+        var isFirst = isFirst
+        children.forEach { key, node in
+            if !isFirst { append(UInt8(ascii: ",")) }
+            isFirst = false
+            append(json: key.text)
+            append(UInt8(ascii: ":"))
+            append(json: node)
+            return true
+        }
+    }
+
+    /// Appends a double with the fewest digits that read back as the same number.
+    package mutating func append(json value: Double) {
+        precondition(value.isFinite)
+        append(utf8: value.description)
+    }
+
+    /// Appends text in quotes; only what RFC 8259 demands is escaped.
+    package mutating func append(json text: Text) {
+        append(UInt8(ascii: "\""))
+        let bytes = text.utf8
+        var runStart = 0
+        for index in bytes.indices {
+            let byte = bytes[index]
+            guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+            if runStart < index { append(bytes.extracting(runStart..<index)) }
+            append(escape: byte)
+            runStart = index &+ 1
+        }
+        if runStart < bytes.count { append(bytes.extracting(runStart..<bytes.count)) }
+        append(UInt8(ascii: "\""))
+    }
+
+    private mutating func append(_ bytes: Span<UInt8>) {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        append(unsafe bytes.bytes)
+    }
+
+    private mutating func append(escape byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""): append("\\\"")
+        case UInt8(ascii: "\\"): append("\\\\")
+        case 0x08: append("\\b")
+        case 0x09: append("\\t")
+        case 0x0A: append("\\n")
+        case 0x0C: append("\\f")
+        case 0x0D: append("\\r")
+        default:
+            let digits: StaticString = "0123456789abcdef"
+            append("\\u00")
+            // In bounds: four bits index sixteen digits.
+            unsafe append(digits.utf8Start[Int(byte >> 4)])
+            unsafe append(digits.utf8Start[Int(byte & 15)])
+        }
+    }
+}
+
+extension Node: CustomStringConvertible {
+    /// The export form as text.
+    package var description: String {
+        var bytes: [UInt8] = []
+        bytes.append(json: self)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,63 @@
+/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all.
+package enum Limits {
+    /// Segments from the root to a leaf (wire-protocol §8.6: 33 is refused).
+    package static let pathDepth = 32
+    /// UTF-8 bytes of one key (rest-api §2, wire-protocol §8.6: limiting each key rather than the whole path
+    /// accepts all that clients may send). With the depth it bounds a path as well.
+    package static let keyByteCount = 768
+    /// UTF-8 bytes of one string leaf: 10 MiB (§8.6).
+    package static let stringByteCount = 10_485_760
+    /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6), which
+    /// deserves an answer; what is nested deeper is no client of ours.
+    package static let jsonDepth = 1024
+    /// Children of a query's limit: 1 … 2^31−1 (§7.1).
+    package static let queryLimit = 2_147_483_647
+}
+
+/// Why well-formed JSON is not data we store (wire-protocol §8). The write is refused; the connection lives.
+package enum InvalidData: Error, Equatable, Sendable {
+    /// A key is empty, longer than ``Limits/keyByteCount``, or holds a control character or one of
+    /// `.` `$` `#` `[` `]` `/`.
+    case key(String)
+    /// A path or the data below it has more than ``Limits/pathDepth`` segments.
+    case tooDeep
+    /// A string leaf is over ``Limits/stringByteCount``.
+    case stringTooLong
+    /// `.priority` is neither null, a string, a finite number nor a server value.
+    case priority
+    /// `.value` is an array or object.
+    case value
+    /// `.sv` names no server value.
+    case serverValue
+    /// A number is beyond the range of a double.
+    case numberOutOfRange
+    /// A `\u` escape is half of a surrogate pair.
+    case loneSurrogate
+    /// A merge holds a path and one of its ancestors.
+    case ancestorConflict(String)
+    /// A merge's value, or a query, is not an object; a field has the wrong type or range.
+    case notAnObject
+    /// A path begins with `.info`, or another `.` segment stands where none may (§13.1).
+    case reservedPath
+    /// A query object that cannot be understood (§7.1).
+    case query(String)
+
+    /// One English sentence for the response's `d`.
+    package var message: String {
+        switch self {
+        case .key(let key):
+            "Invalid key \"\(key)\": keys must be 1 to \(Limits.keyByteCount) bytes and can't contain \".\", \"#\", \"$\", \"/\", \"[\", \"]\" or control characters"
+        case .tooDeep: "Path is deeper than \(Limits.pathDepth) levels"
+        case .stringTooLong: "String is longer than \(Limits.stringByteCount) bytes"
+        case .priority: "Invalid priority: it must be null, a number or a string"
+        case .value: "Invalid .value: it must be null, a boolean, a number or a string"
+        case .serverValue: "Unknown server value"
+        case .numberOutOfRange: "A number is out of range"
+        case .loneSurrogate: "A string has an unpaired surrogate"
+        case .ancestorConflict(let path): "Path \"\(path)\" is an ancestor of another path in the same update"
+        case .notAnObject: "An object is expected"
+        case .reservedPath: "Reserved path"
+        case .query(let reason): "Invalid query: \(reason)"
+        }
+    }
+}

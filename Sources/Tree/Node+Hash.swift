@@ -1,0 +1,89 @@
+import PandoBytes
+
+// The simple hash, V1 (wire-protocol §9.1): what a listen and a transaction compare.
+//
+//     hash(node)   = ""                                 for nothing, else Base64(SHA-1(rep(node)))
+//     rep(leaf)    = prio + "number:" hex64 | "boolean:true|false" | "string:" text
+//     rep(object)  = prio + ":" key ":" hash(child) …   children by priority, then by key
+//     prio         = "" | "priority:" number-or-string as above ":"
+
+extension Node {
+    /// The simple hash: 28 characters, or none for nothing. O(size).
+    package var hash: String {
+        var text: [UInt8] = []
+        appendHash(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private func appendHash(to output: inout [UInt8]) {
+        var sha1 = SHA1()
+        // Rep text is handed to SHA-1 in pieces, so that an object of millions needs no second copy of itself.
+        var piece: [UInt8] = []
+        switch self {
+        case .empty: return
+        case .prioritized(let box):
+            piece.append("priority:")
+            piece.append(rep: box.priority.node)
+            piece.append(UInt8(ascii: ":"))
+        default: break
+        }
+        if case .object(let children) = withoutPriority {
+            children.forEachInHashOrder { key, child in
+                piece.append(UInt8(ascii: ":"))
+                piece.append(utf8: key.string)
+                piece.append(UInt8(ascii: ":"))
+                child.appendHash(to: &piece)
+                if piece.count > 4096 {
+                    sha1.update(piece.rawSpan)
+                    piece.removeAll(keepingCapacity: true)
+                }
+            }
+        } else {
+            piece.append(rep: withoutPriority)
+        }
+        sha1.update(piece.rawSpan)
+        output.append(base64: sha1.finish().rawSpan)
+    }
+}
+
+extension Children {
+    /// Visits children by priority, then by key (§9.1). Key order itself when there are no priorities.
+    fileprivate func forEachInHashOrder(_ body: (Key, Node) -> Void) {
+        guard hasPriorities else {
+            forEach { key, node in
+                body(key, node)
+                return true
+            }
+            return
+        }
+        let sorted = entries.sorted { left, right in
+            let order = Priority.compare(left.node.priority, right.node.priority)
+            return order != 0 ? order < 0 : left.key < right.key
+        }
+        for entry in sorted { body(entry.key, entry.node) }
+    }
+}
+
+extension [UInt8] {
+    /// Appends `type:value` of a leaf without priority, strings unquoted.
+    fileprivate mutating func append(rep leaf: Node) {
+        switch leaf {
+        case .boolean(let value): append(value ? "boolean:true" : "boolean:false")
+        case .string(let text):
+            append("string:")
+            append(utf8: text.string)
+        case .integer, .double: append(hashedNumber: leaf.doubleValue ?? 0)
+        case .empty, .object, .prioritized: preconditionFailure("only leaves have a value")
+        }
+    }
+
+    /// Appends `number:` and the sixteen hex digits of the double, big-endian (§9.1).
+    mutating func append(hashedNumber value: Double) {
+        append("number:")
+        let digits: StaticString = "0123456789abcdef"
+        for shift in stride(from: 60, through: 0, by: -4) {
+            // In bounds: four bits index sixteen digits.
+            unsafe append(digits.utf8Start[Int(value.bitPattern >> UInt64(shift) & 15)])
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import PandoBytes
+
+/// A location: the keys from the root down. The root is the empty path.
+package struct Path: Hashable, Sendable {
+    package var keys: [Key]
+
+    package init(_ keys: [Key] = []) {
+        self.keys = keys
+    }
+
+    package static let root = Path()
+
+    package var count: Int { keys.count }
+    package var isRoot: Bool { keys.isEmpty }
+    package subscript(depth: Int) -> Key { keys[depth] }
+
+    package func appending(_ key: Key) -> Path { Path(keys + [key]) }
+    package func appending(_ rest: some Sequence<Key>) -> Path { Path(keys + rest) }
+    package var parent: Path { Path(Array(keys.dropLast())) }
+
+    /// True when `other` is this path or lies below it.
+    package func contains(_ other: Path) -> Bool {
+        guard count <= other.count else { return false }
+        // From the deep end: siblings differ there.
+        var depth = count
+        while depth > 0 {
+            depth &-= 1
+            if keys[depth] != other.keys[depth] { return false }
+        }
+        return true
+    }
+
+    /// The keys of `other` below this path. Traps unless ``contains(_:)``.
+    package func relative(_ other: Path) -> Path {
+        precondition(contains(other))
+        return Path(Array(other.keys[count...]))
+    }
+
+    /// `a/b`, as pushes spell it (wire-protocol §5: no leading slash, the root is empty).
+    package var wireText: String {
+        keys.map(\.string).joined(separator: "/")
+    }
+}
+
+extension Path: Comparable {
+    /// Key by key; a path precedes what lies below it (§9.6).
+    package static func < (left: Path, right: Path) -> Bool { compare(left, right) < 0 }
+
+    package static func compare(_ left: Path, _ right: Path) -> Int {
+        for (a, b) in zip(left.keys, right.keys) {
+            let order = Key.compare(a, b)
+            if order != 0 { return order }
+        }
+        return left.count &- right.count
+    }
+}
+
+extension Path: ExpressibleByStringLiteral, CustomStringConvertible {
+    package init(stringLiteral value: String) {
+        self.init(value.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String($0) ?? "")) })
+    }
+    package var description: String { "/" + wireText }
+}
+
+/// Where a write lands: a node, or only its priority (a path that ends in `.priority`, §4.5).
+package struct Target: Hashable, Sendable {
+    package var path: Path
+    package var isPriority: Bool
+
+    package init(_ path: Path, isPriority: Bool = false) {
+        self.path = path
+        self.isPriority = isPriority
+    }
+}
+
+extension Path {
+    /// Reads a path as clients spell it: split on `/`, empty segments dropped, not percent-encoded (§4.0).
+    /// - Throws: ``InvalidData`` for an illegal key, a reserved segment, or a path over ``Limits/pathDepth``.
+    package init(wire text: Text) throws(InvalidData) {
+        let target = try Target(wire: text)
+        guard !target.isPriority else { throw .reservedPath }
+        self = target.path
+    }
+}
+
+extension Target {
+    /// As ``Path/init(wire:)``, and a final `.priority` is understood.
+    package init(wire text: Text) throws(InvalidData) {
+        var keys: [Key] = []
+        var isPriority = false
+        for segment in text.string.utf8.split(separator: UInt8(ascii: "/")) {
+            guard !isPriority else { throw .reservedPath }
+            let segment = Text(String(Substring(segment)))
+            if segment.utf8[0] == UInt8(ascii: ".") {
+                guard segment == ".priority" else {
+                    throw keys.isEmpty && segment == ".info" ? .reservedPath : .key(segment.string)
+                }
+                isPriority = true
+                continue
+            }
+            keys.append(try Key(validating: segment))
+            guard keys.count <= Limits.pathDepth else { throw .tooDeep }
+        }
+        path = Path(keys)
+        self.isPriority = isPriority
+    }
+}

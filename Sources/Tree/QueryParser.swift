@@ -1,0 +1,151 @@
+import PandoBytes
+
+// The query object of a listen or get (wire-protocol §7.1) to a canonical ``Query``.
+
+extension Query {
+    /// Reads a query object; unknown members are ignored.
+    /// - Throws: ``MalformedJSON``. What is JSON but no query is noted in `reader.invalidData`.
+    package init(reading reader: inout JSONReader) throws(MalformedJSON) {
+        var fields = Fields()
+        try reader.readObject { (reader, name) throws(MalformedJSON) in try fields.read(name, &reader) }
+        self.init()
+        do {
+            try fields.fill(&self)
+        } catch {
+            reader.note(error)
+        }
+    }
+
+    /// The members as they were sent, each nil when absent.
+    private struct Fields {
+        var index: Text?
+        var startValue: Node?
+        var startKey: Text?
+        var startIsInclusive: Bool?
+        var endValue: Node?
+        var endKey: Text?
+        var endIsInclusive: Bool?
+        var limit: Node?
+        var viewFrom: Text?
+        var problem: InvalidData?
+
+        mutating func read(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) {
+            switch name {
+            case "i": index = try text(name, &reader)
+            case "sp": startValue = try leaf(name, &reader)
+            case "sn": startKey = try text(name, &reader)
+            case "sin": startIsInclusive = try boolean(name, &reader)
+            case "ep": endValue = try leaf(name, &reader)
+            case "en": endKey = try text(name, &reader)
+            case "ein": endIsInclusive = try boolean(name, &reader)
+            case "l": limit = try leaf(name, &reader)
+            case "vf": viewFrom = try text(name, &reader)
+            default: _ = try reader.skipValue()
+            }
+        }
+
+        private mutating func leaf(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Node? {
+            switch reader.peek() {
+            case UInt8(ascii: "\""): return .string(try reader.readString())
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                _ = try reader.skipValue()
+                problem = problem ?? .query("\(name) has the wrong type")
+                return nil
+            case UInt8(ascii: "t"):
+                try reader.expect(literal: "true")
+                return .boolean(true)
+            case UInt8(ascii: "f"):
+                try reader.expect(literal: "false")
+                return .boolean(false)
+            case UInt8(ascii: "n"):
+                try reader.expect(literal: "null")
+                return .empty
+            default: return try reader.readNumber()
+            }
+        }
+
+        private mutating func text(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Text? {
+            switch try leaf(name, &reader) {
+            case .string(let text)?: return text
+            case .empty?, nil: return nil
+            default:
+                problem = problem ?? .query("\(name) must be a string")
+                return nil
+            }
+        }
+
+        private mutating func boolean(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Bool? {
+            switch try leaf(name, &reader) {
+            case .boolean(let value)?: return value
+            case .empty?, nil: return nil
+            default:
+                problem = problem ?? .query("\(name) must be true or false")
+                return nil
+            }
+        }
+
+        func fill(_ query: inout Query) throws(InvalidData) {
+            if let problem { throw problem }
+            query.index = try readIndex()
+            query.start = try bound(startValue, startKey, startIsInclusive ?? true, query.index, isStart: true)
+            query.end = try bound(endValue, endKey, endIsInclusive ?? true, query.index, isStart: false)
+            guard let limit else { return }
+            guard case .integer(let count) = limit, count >= 1, count <= Limits.queryLimit else {
+                throw .query("l must be an integer from 1 to \(Limits.queryLimit)")
+            }
+            query.limit = Limit(count: Int(count), anchor: try anchor())
+        }
+
+        private func anchor() throws(InvalidData) -> Anchor {
+            switch viewFrom {
+            case "l": return .first
+            case "r": return .last
+            // Legacy: a limit without `vf` counts from the start when there is one, else from the end.
+            case nil: return startValue != nil ? .first : .last
+            default: throw .query("vf must be \"l\" or \"r\"")
+            }
+        }
+
+        private func readIndex() throws(InvalidData) -> Index {
+            switch index {
+            case nil, ".priority": return .priority
+            case ".key": return .key
+            case ".value": return .value
+            case let text?:
+                let path = try Path(wire: text)
+                // C++ spells an empty child path `/`.
+                return path.isRoot ? .value : .child(path)
+            }
+        }
+
+        private func bound(
+            _ value: Node?, _ key: Text?, _ isInclusive: Bool, _ index: Index, isStart: Bool
+        ) throws(InvalidData) -> Bound? {
+            guard let value else { return nil }
+            if index == .key {
+                guard case .string(let text) = value else {
+                    throw .query("a bound of an order by key must be a string")
+                }
+                return Bound(value: .empty, key: BoundKey(wire: text), isInclusive: isInclusive)
+            }
+            if let key {
+                return Bound(value: value, key: BoundKey(wire: key), isInclusive: isInclusive)
+            }
+            // Without a key the bound stands before all children of that value, or after all of them (§7.4).
+            let isBefore = isStart == isInclusive
+            return Bound(value: value, key: isBefore ? .lowest : .highest, isInclusive: true)
+        }
+    }
+}
+
+extension BoundKey {
+    /// A key as `sn`, `en` and the bounds of the key index spell it, sentinels included (§7.1). Never refused for
+    /// its length or characters (§7.2).
+    package init(wire text: Text) {
+        switch text {
+        case "[MIN_NAME]", "[MIN_KEY]": self = .lowest
+        case "[MAX_NAME]", "[MAX_KEY]": self = .highest
+        default: self = .key(Key(unchecked: text))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import PandoBytes
+
+/// A placeholder that the server fills in when a write runs (wire-protocol §10).
+package enum ServerValue: Equatable, Sendable {
+    /// Server time in milliseconds; one instant for the whole write.
+    case timestamp
+    /// The committed number at the location plus this one. Always `.integer` or `.double`.
+    case increment(Node)
+
+    /// The value that takes the placeholder's place.
+    /// - Parameters:
+    ///   - current: What the location holds before the write; anything but a number counts as 0.
+    ///   - milliseconds: The write's instant.
+    package func resolved(current: Node, milliseconds: Int64) -> Node {
+        switch self {
+        case .timestamp: .integer(milliseconds)
+        case .increment(let delta): Self.sum(current.withoutPriority, delta)
+        }
+    }
+
+    private static func sum(_ current: Node, _ delta: Node) -> Node {
+        if case .integer(let a) = current, case .integer(let b) = delta {
+            let (sum, overflow) = a.addingReportingOverflow(b)
+            if !overflow { return .integer(sum) }
+        }
+        guard let a = current.doubleValue, let b = delta.doubleValue else { return delta }
+        // Two finite doubles may add up to infinity, which no node can be: then the value stays.
+        return (a + b).isFinite ? .number(a + b) : current
+    }
+}
+
+/// A value to be written, as a client sent it: a node in which each server value is held open.
+package struct Draft: Equatable, Sendable {
+    /// One placeholder: the node at `path` (relative to the draft), or its priority.
+    package struct Placeholder: Equatable, Sendable {
+        package var target: Target
+        package var value: ServerValue
+    }
+
+    /// The value; where a placeholder stands, `.integer(0)`, so that nothing around it is pruned: a resolved
+    /// placeholder is never empty.
+    package var node: Node
+    package var placeholders: [Placeholder] = []
+    /// Segments from the draft's root to its deepest leaf.
+    package var depth = 0
+
+    package init(_ node: Node, placeholders: [Placeholder] = [], depth: Int = 0) {
+        self.node = node
+        self.placeholders = placeholders
+        self.depth = depth
+    }
+
+    /// The node to store.
+    /// - Parameters:
+    ///   - current: What the draft is going to replace, before the write.
+    ///   - milliseconds: The write's instant.
+    package func resolved(current: Node, milliseconds: Int64) -> Node {
+        guard !placeholders.isEmpty else { return node }
+        var result = node
+        for placeholder in placeholders {
+            let path = placeholder.target.path
+            let base = current[path]
+            if placeholder.target.isPriority {
+                let value = placeholder.value.resolved(
+                    current: base.priority?.node ?? .empty, milliseconds: milliseconds)
+                result.set(priority: value.doubleValue.map { .number($0) }, at: path)
+            } else {
+                let value = placeholder.value.resolved(current: base, milliseconds: milliseconds)
+                result.set(value.with(priority: result[path].priority), at: path)
+            }
+        }
+        return result
+    }
+}
+
+extension Priority {
+    /// The priority as a leaf.
+    package var node: Node {
+        switch self {
+        case .number(let value): .number(value)
+        case .string(let text): .string(text)
+        }
+    }
+
+    /// A leaf as a priority: a number or a string; nil for anything else.
+    package init?(_ node: Node) {
+        switch node.withoutPriority {
+        case .integer(let value): self = .number(Double(value))
+        case .double(let value): self = .number(value)
+        case .string(let text): self = .string(text)
+        case .empty, .boolean, .object, .prioritized: return nil
+        }
+    }
+}
