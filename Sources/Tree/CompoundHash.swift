@@ -28,3 +28,4 @@ package struct RangeMerge: Equatable, Sendable {
         self.node = node
     }
 }
+extension Node { package func rangeMerges(against: CompoundHash) -> [RangeMerge]? { nil } }

@@ -35,6 +35,11 @@ package struct Draft: Equatable, Sendable {
     package struct Placeholder: Equatable, Sendable {
         package var target: Target
         package var value: ServerValue
+
+        package init(target: Target, value: ServerValue) {
+            self.target = target
+            self.value = value
+        }
     }
 
     /// The value; where a placeholder stands, `.integer(0)`, so that nothing around it is pruned: a resolved

@@ -140,11 +140,15 @@ extension Window {
     package mutating func update(_ changes: [ChildChange], in node: Node) -> Change {
         let before = entries
         let frontier = hidesChildren ? farEnd : nil
+        var isTouched = false
         for change in changes {
             let oldValue = query.indexValue(of: change.old)
             if !change.old.isEmpty {
                 let (index, isPresent) = position(of: oldValue, change.key)
-                if isPresent { entries.remove(at: index) }
+                if isPresent {
+                    entries.remove(at: index)
+                    isTouched = true
+                }
             }
             guard !change.new.isEmpty else { continue }
             let value = query.indexValue(of: change.new)
@@ -153,7 +157,9 @@ extension Window {
             // Hidden children lie beyond the frontier; one that lands there may have any of them before it.
             if let frontier, isBeyond(entry, frontier) { continue }
             entries.insert(entry, at: position(of: value, change.key).index)
+            isTouched = true
         }
+        guard isTouched else { return Change() }
         if let limit = query.limit {
             if entries.count > limit.count {
                 hidesChildren = true

@@ -1,0 +1,71 @@
+import PandoBytes
+import PandoRules
+import PandoTree
+
+/// What a command comes to, decided but not done: resolved, authorised, and free of anything that could turn out
+/// differently when it is replayed.
+package struct Delta: Sendable {
+    package var session: SessionID
+    package var kind: Kind
+    package var reply: Reply?
+
+    package enum Kind: Sendable {
+        /// Nothing to change: a read, a refusal, a write of what is there.
+        case nothing
+        case write(base: Path, [Change])
+        case listen(Listen)
+        case unlisten(Path, Query?, tag: Int64?)
+        case queue([Write], Credential)
+        case unqueue(Path)
+        /// The session's end, with what its onDisconnect queue wrote.
+        case endSession([Change])
+    }
+
+    /// True when the delta must be in the journal before its effects leave.
+    package func isDurable(hadQueue: Bool) -> Bool {
+        switch kind {
+        case .nothing, .listen, .unlisten: false
+        case .write, .queue, .unqueue: true
+        case .endSession: hadQueue
+        }
+    }
+}
+
+/// A location and what it holds from now on. A final key `.priority` means only the node's priority.
+package struct Change: Sendable, Equatable {
+    package var path: Path
+    package var node: Node
+
+    package init(path: Path, node: Node) {
+        self.path = path
+        self.node = node
+    }
+}
+
+extension Path {
+    /// The pseudo-key under which a priority travels in paths (§5.1, §9.7). No real key can begin with a dot.
+    package static let priorityKey: Key = ".priority"
+
+    /// True when the path names a priority, not a node.
+    package var namesPriority: Bool {
+        keys.last == Self.priorityKey
+    }
+}
+
+extension Node {
+    /// Does what a change says.
+    /// - Returns: The node at the change's path before (for a priority: the priority as a leaf).
+    @discardableResult
+    package mutating func apply(_ change: Change) -> Node {
+        guard change.path.namesPriority else { return set(change.node, at: change.path) }
+        let path = change.path.parent
+        let old = self[path].priority?.node ?? .empty
+        set(priority: Priority(change.node), at: path)
+        return old
+    }
+
+    /// What a change's path holds now.
+    package func value(at path: Path) -> Node {
+        path.namesPriority ? self[path.parent].priority?.node ?? .empty : self[path]
+    }
+}

@@ -1,0 +1,133 @@
+import PandoBytes
+import PandoRules
+import PandoTree
+
+extension Engine {
+    /// What the command comes to on the tree as it is now. Changes nothing.
+    package func decide(_ command: Command) -> Delta {
+        switch command.operation {
+        case .listen(let listen):
+            guard access.allowsRead(at: listen.path, by: command.credential) else { return denial(command) }
+            return delta(command, .listen(listen), .listening)
+        case .unlisten(let path, let query, let tag):
+            return delta(command, .unlisten(path, query, tag: tag), .ok)
+        case .get(let path, let query):
+            guard access.allowsRead(at: path, by: command.credential) else { return denial(command) }
+            return delta(command, .nothing, .data(read(path, query)))
+        case .put(let write, let expectedHash, let wantsCurrentValue):
+            return decidePut(command, write, expectedHash, wantsCurrentValue)
+        case .merge(let base, let writes):
+            return decideMerge(command, base, writes)
+        case .onDisconnect(let writes):
+            guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) })
+            else { return denial(command) }
+            guard canQueue(writes, for: command.session) else {
+                return delta(command, .nothing, .failed("Too many onDisconnect operations are pending"))
+            }
+            return delta(command, .queue(writes, command.credential), .ok)
+        case .cancelOnDisconnect(let path):
+            guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
+            return delta(command, .unqueue(path), .ok)
+        case .endSession:
+            return Delta(
+                session: command.session, kind: .endSession(queuedChanges(of: command.session, at: command.time)))
+        }
+    }
+
+    private func delta(_ command: Command, _ kind: Delta.Kind, _ reply: Reply) -> Delta {
+        Delta(session: command.session, kind: kind, reply: reply)
+    }
+
+    private func denial(_ command: Command) -> Delta {
+        delta(command, .nothing, .permissionDenied)
+    }
+
+    /// The data of a location, through a query when it filters (§4.4, §7.4).
+    private func read(_ path: Path, _ query: Query) -> Node {
+        let node = root[path]
+        return query.loadsAllData ? node : Window(query, over: node).node
+    }
+
+    // MARK: Writes
+
+    private func decidePut(
+        _ command: Command, _ write: Write, _ expectedHash: Text?, _ wantsCurrentValue: Bool
+    ) -> Delta {
+        let path = write.target.path
+        // Permission first, hash second: the other way round leaks whether a guess is right.
+        guard access.allowsWrite(at: path, by: command.credential) else { return denial(command) }
+        if let expectedHash {
+            let current = root.value(at: write.target.fullPath)
+            let hash = current.hash
+            guard Text(hash) == expectedHash else {
+                let mayTell =
+                    access.allowsRead(at: path, by: command.credential)
+                    && (wantsCurrentValue || !hasListen(covering: path, of: command.session))
+                return delta(
+                    command, .nothing, .dataStale(current: mayTell ? .init(node: current, hash: hash) : nil))
+            }
+        }
+        if write.target.isPriority, root[path].isEmpty {
+            return delta(command, .nothing, .failed("A priority can't be set on a location without data"))
+        }
+        // A priority put is told as the whole node: safer for clients than a path that ends in `.priority` (§5.1).
+        let change = resolve(write, at: command.time)
+        let whole =
+            write.target.isPriority
+            ? Change(path: path, node: root[path].with(priority: Priority(change.node))) : change
+        guard whole.node != root[path] else { return delta(command, .nothing, .ok) }
+        return delta(command, .write(base: path, [whole]), .ok)
+    }
+
+    private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
+        guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) }),
+            !writes.isEmpty || access.allowsWrite(at: base, by: command.credential)
+        else { return denial(command) }
+        let changes = changes(of: writes, at: command.time)
+        return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
+    }
+
+    /// Resolves writes against the tree as it is, all at one instant, and drops those that change nothing.
+    /// Priorities come last, so that one may be set on a node that the same write makes.
+    private func changes(of writes: [Write], at time: Int64) -> [Change] {
+        var nodes: [Change] = []
+        var priorities: [Change] = []
+        for write in writes {
+            let change = resolve(write, at: time)
+            if write.target.isPriority {
+                priorities.append(change)
+            } else if change.node != root[change.path] {
+                nodes.append(change)
+            }
+        }
+        if priorities.isEmpty { return nodes }
+        // A priority counts where a node will be; what the nodes above it bring is what it is compared with.
+        var after = root
+        for change in nodes { after.apply(change) }
+        priorities.removeAll { change in
+            let node = after[change.path.parent]
+            return node.isEmpty || node.priority == Priority(change.node)
+        }
+        return nodes + priorities
+    }
+
+    /// Puts server values in place (§10).
+    private func resolve(_ write: Write, at time: Int64) -> Change {
+        let path = write.target.fullPath
+        return Change(path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
+    }
+
+    /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An operation that
+    /// its credential may no longer do is dropped.
+    private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
+        guard let queue = sessions[session]?.queue else { return [] }
+        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time)
+    }
+}
+
+extension Target {
+    /// The path, with the pseudo-key at its end when the target is a priority.
+    package var fullPath: Path {
+        isPriority ? path.appending(Path.priorityKey) : path
+    }
+}

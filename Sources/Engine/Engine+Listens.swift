@@ -1,0 +1,94 @@
+import PandoBytes
+import PandoTree
+
+// Beginning and ending listens (wire-protocol §4.2, §4.3, §6.4).
+
+extension Engine {
+    /// True when the session hears everything at the path through a default listen there or above.
+    func hasListen(covering path: Path, of session: SessionID) -> Bool {
+        sessions[session]?.hasDefaultListen(covering: path) ?? false
+    }
+
+    func canQueue(_ writes: [Write], for session: SessionID) -> Bool {
+        (sessions[session]?.queue.count ?? 0) + writes.count <= DisconnectQueue.capacity
+    }
+
+    /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push, or none
+    /// when its hash matches.
+    mutating func begin(_ listen: Listen, for session: SessionID) -> [Push] {
+        if let query = listen.query, let tag = listen.tag {
+            return beginFiltered(listen, FilteredListenKey(path: listen.path, query: query, tag: tag), session)
+        }
+        var state = sessions.removeValue(forKey: session) ?? SessionState()
+        if state.defaultListens[listen.path] == nil {
+            let isCovered = state.hasDefaultListen(covering: listen.path, strictly: true)
+            // What this listen now speaks for; O(listens of the session).
+            for (path, wasCovered) in state.defaultListens where !wasCovered && listen.path.contains(path) {
+                state.defaultListens[path] = true
+                listeners.setCovered(true, session, at: path)
+            }
+            state.defaultListens[listen.path] = isCovered
+            listeners.addDefault(session, at: listen.path, isCovered: isCovered)
+        }
+        sessions[session] = state
+        return initialPush(root[listen.path], listen, session)
+    }
+
+    private mutating func beginFiltered(
+        _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
+    ) -> [Push] {
+        let window = listeners.addFiltered(key, session, over: root[key.path])
+        if sessions[session]?.filteredListens.contains(key) != true {
+            sessions[session, default: SessionState()].filteredListens.append(key)
+        }
+        return initialPush(window.node, listen, session)
+    }
+
+    private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {
+        if let hash = listen.hash, Text(node.hash) == hash { return [] }
+        var push = Push(body: .overwrite(listen.path, node))
+        if let compoundHash = listen.compoundHash, let ranges = node.rangeMerges(against: compoundHash) {
+            guard !ranges.isEmpty else { return [] }
+            push.body = .rangeMerge(listen.path, ranges)
+        }
+        if let tag = listen.tag {
+            push.taggedRecipients = [.init(session: session, tag: tag)]
+        } else {
+            push.recipients = [[session]]
+        }
+        return [push]
+    }
+
+    /// Ends a listen; one that does not exist is no error.
+    mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
+        guard var state = sessions.removeValue(forKey: session) else { return }
+        if let query, let tag {
+            let key = FilteredListenKey(path: path, query: query, tag: tag)
+            if let index = state.filteredListens.firstIndex(of: key) {
+                state.filteredListens.remove(at: index)
+                listeners.removeFiltered(key, session)
+            }
+        } else if let isCovered = state.defaultListens.removeValue(forKey: path) {
+            listeners.removeDefault(session, at: path, isCovered: isCovered)
+            uncover(below: path, &state, session)
+        }
+        if !state.isIdle { sessions[session] = state }
+    }
+
+    /// Lets the listens that one at `path` spoke for speak for themselves, unless another one covers them.
+    private mutating func uncover(below path: Path, _ state: inout SessionState, _ session: SessionID) {
+        for (other, isCovered) in state.defaultListens where isCovered && path.contains(other) {
+            guard !state.hasDefaultListen(covering: other, strictly: true) else { continue }
+            state.defaultListens[other] = false
+            listeners.setCovered(false, session, at: other)
+        }
+    }
+
+    mutating func endAllListens(of session: SessionID) {
+        guard let state = sessions[session] else { return }
+        for (path, isCovered) in state.defaultListens {
+            listeners.removeDefault(session, at: path, isCovered: isCovered)
+        }
+        for key in state.filteredListens { listeners.removeFiltered(key, session) }
+    }
+}

@@ -1,0 +1,229 @@
+import PandoBytes
+import PandoRules
+import PandoTree
+
+// What the engine writes down of a delta, and how it reads it back. The journal carries these payloads and does not
+// look inside.
+//
+//  delta                     count, then for each change:  path, JSON
+//  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
+//                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON
+//  onDisconnectCancelled     session (8), 0 path | 1 (everything)
+//
+//  path        length, `a/b` (a final `.priority` means only the priority)
+//  JSON        length (4 bytes), export form
+//  credential  0 (a user) | 1 (an administrator), then 0 | 1 and, after 1, length and the `auth` variable as JSON
+//
+// Lengths and counts are varints unless said otherwise; integers are little-endian.
+
+/// One record of the log: its kind and its payload.
+package struct LogRecord: Sendable {
+    package enum Kind: Sendable {
+        case delta, onDisconnectRegistered, onDisconnectCancelled
+    }
+
+    package var kind: Kind
+    package var payload: [UInt8]
+}
+
+/// A payload that passed its checksum and still makes no sense: written by another version, or by a bug.
+package struct UnreadableRecord: Error, Equatable {
+    package var reason: String
+}
+
+extension Delta {
+    /// The records to make durable before the delta's effects leave, as one entry; none for what leaves no trace.
+    /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
+    package func records(hadQueue: Bool) -> [LogRecord] {
+        switch kind {
+        case .nothing, .listen, .unlisten: []
+        case .write(_, let changes): [.delta(changes)]
+        case .queue(let writes, let credential): [.registered(session, writes, credential)]
+        case .unqueue(let path): [.cancelled(session, at: path)]
+        case .endSession(let changes):
+            if !hadQueue { [] } else {
+                changes.isEmpty
+                    ? [.cancelled(session, at: nil)] : [.delta(changes), .cancelled(session, at: nil)]
+            }
+        }
+    }
+}
+
+extension LogRecord {
+    package static func delta(_ changes: [Change]) -> LogRecord {
+        var payload: [UInt8] = []
+        payload.append(varint: UInt64(changes.count))
+        for change in changes {
+            payload.append(counted: change.path.wireText)
+            payload.append(countedJSON: change.node)
+        }
+        return LogRecord(kind: .delta, payload: payload)
+    }
+
+    static func registered(_ session: SessionID, _ writes: [Write], _ credential: Credential) -> LogRecord {
+        var payload: [UInt8] = []
+        payload.append(littleEndian: session.rawValue)
+        payload.append(credential.isAdmin ? 1 : 0)
+        payload.append(credential.authVariable == nil ? 0 : 1)
+        if let variable = credential.authVariable { payload.append(counted: variable.string) }
+        payload.append(varint: UInt64(writes.count))
+        for write in writes {
+            payload.append(counted: write.target.fullPath.wireText)
+            payload.append(countedJSON: write.draft.node)
+            payload.append(varint: UInt64(write.draft.depth))
+            payload.append(varint: UInt64(write.draft.placeholders.count))
+            for placeholder in write.draft.placeholders {
+                payload.append(counted: placeholder.target.fullPath.wireText)
+                switch placeholder.value {
+                case .timestamp: payload.append(0)
+                case .increment(let by):
+                    payload.append(1)
+                    payload.append(countedJSON: by)
+                }
+            }
+        }
+        return LogRecord(kind: .onDisconnectRegistered, payload: payload)
+    }
+
+    static func cancelled(_ session: SessionID, at path: Path?) -> LogRecord {
+        var payload: [UInt8] = []
+        payload.append(littleEndian: session.rawValue)
+        payload.append(path == nil ? 1 : 0)
+        if let path { payload.append(counted: path.wireText) }
+        return LogRecord(kind: .onDisconnectCancelled, payload: payload)
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(countedJSON node: Node) {
+        let start = count
+        append(littleEndian: UInt32(0))
+        append(json: node)
+        replace(littleEndian: UInt32(count - start - 4), at: start)
+    }
+}
+
+// MARK: - Reading back
+
+extension LogRecord {
+    /// The changes of a delta record.
+    package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
+        try read(payload) { cursor throws(UnreadableRecord) in try cursor.readChanges() }
+    }
+
+    fileprivate static func read<Result>(
+        _ payload: RawSpan, _ body: (inout ByteCursor) throws(UnreadableRecord) -> Result
+    ) throws(UnreadableRecord) -> Result {
+        try withCursor(over: payload) { (cursor: inout ByteCursor) throws(UnreadableRecord) -> Result in
+            let result = try body(&cursor)
+            guard cursor.isAtEnd else { throw UnreadableRecord(reason: "bytes are left over") }
+            return result
+        }
+    }
+}
+
+extension Engine {
+    /// Does again what a record says. For recovery, before anybody listens.
+    package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
+        switch kind {
+        case .delta:
+            for change in try LogRecord.changes(reading: payload) { restore(change) }
+        case .onDisconnectRegistered:
+            let (session, writes, credential) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.readRegistration()
+            }
+            sessions[session, default: SessionState()].queue.add(writes, as: credential)
+        case .onDisconnectCancelled:
+            let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.readCancellation()
+            }
+            if let path { sessions[session]?.queue.cancel(at: path) } else { sessions[session] = nil }
+        }
+    }
+}
+
+extension ByteCursor {
+    fileprivate mutating func readChanges() throws(UnreadableRecord) -> [Change] {
+        var changes: [Change] = []
+        for _ in 0..<(try readCount()) {
+            let path = try readPath()
+            changes.append(Change(path: path, node: try readJSON()))
+        }
+        return changes
+    }
+
+    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], Credential) {
+        let session = SessionID(try readInteger())
+        var credential = Credential(isAdmin: try readByte() == 1)
+        if try readByte() == 1 { credential.authVariable = Text(try readString()) }
+        var writes: [Write] = []
+        for _ in 0..<(try readCount()) {
+            let target = Target(full: try readPath())
+            let node = try readJSON()
+            let depth = try readCount()
+            var placeholders: [Draft.Placeholder] = []
+            for _ in 0..<(try readCount()) {
+                let place = Target(full: try readPath())
+                let value: ServerValue = try readByte() == 0 ? .timestamp : .increment(try readJSON())
+                placeholders.append(.init(target: place, value: value))
+            }
+            writes.append(Write(target, Draft(node, placeholders: placeholders, depth: depth)))
+        }
+        return (session, writes, credential)
+    }
+
+    fileprivate mutating func readCancellation() throws(UnreadableRecord) -> (SessionID, Path?) {
+        let session = SessionID(try readInteger())
+        return (session, try readByte() == 1 ? nil : try readPath())
+    }
+
+    // MARK: Fields
+
+    private func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
+
+    private mutating func readCount() throws(UnreadableRecord) -> Int {
+        // Every counted thing takes at least a byte, so a count beyond the rest is a lie.
+        guard let value = try? readVarint(), value <= UInt64(count) else { throw ended() }
+        return Int(value)
+    }
+
+    private mutating func readByte() throws(UnreadableRecord) -> UInt8 {
+        guard !isAtEnd else { throw ended() }
+        defer { advance() }
+        return current
+    }
+
+    private mutating func readInteger() throws(UnreadableRecord) -> UInt64 {
+        guard let value = try? readLittleEndian(UInt64.self) else { throw ended() }
+        return value
+    }
+
+    private mutating func readString() throws(UnreadableRecord) -> String {
+        guard let range = try? readCounted() else { throw ended() }
+        return string(range)
+    }
+
+    private mutating func readPath() throws(UnreadableRecord) -> Path {
+        Path(trusted: try readString())
+    }
+
+    private mutating func readJSON() throws(UnreadableRecord) -> Node {
+        guard let length = try? readLittleEndian(UInt32.self), Int(length) <= remaining else { throw ended() }
+        let range = offset..<(offset + Int(length))
+        advance(Int(length))
+        do {
+            return try unsafe withBytes(range) { bytes in
+                try unsafe Node(json: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes)))
+            }
+        } catch {
+            throw UnreadableRecord(reason: "no data at byte \(range.lowerBound): \(error)")
+        }
+    }
+}
+
+extension Target {
+    /// Undoes ``fullPath``.
+    fileprivate init(full path: Path) {
+        self = path.namesPriority ? Target(path.parent, isPriority: true) : Target(path)
+    }
+}
