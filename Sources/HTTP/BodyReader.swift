@@ -1,0 +1,156 @@
+import PandoBytes
+
+//  chunked-body   chunk-size [ ";" extensions ] CRLF  data CRLF      zero or more; size in hex      RFC 9112 §7.1
+//                 "0" [ ";" extensions ] CRLF
+//                 trailer-field CRLF                                 zero or more                   §7.1.2
+//                 CRLF
+
+/// Finds the content of a message in pieces of a stream, and the place where it ends.
+///
+/// Content is handed out as ranges of the caller's piece and never copied. Chunk extensions and trailers are
+/// checked and dropped: nothing we do depends on them (RFC 9110 §6.5.1 forbids merging unknown trailers).
+package struct BodyReader {
+    package enum Event: Equatable {
+        /// Content: a range of the piece that was given, never empty.
+        case data(Range<Int>)
+        /// The content is complete; what follows in the piece belongs to the next message.
+        case end
+    }
+
+    /// A longer chunk-size line is refused: it holds up to 16 digits and extensions, which nobody sends.
+    package static let chunkLineByteLimit = 256
+
+    /// Longer trailers are answered 431.
+    package static let trailerByteLimit = 8 << 10
+
+    private enum State {
+        case fixed(remaining: UInt64)
+        case chunkSize(HeadLines)
+        case chunkData(remaining: UInt64)
+        case chunkEnd(sawCarriageReturn: Bool)
+        case trailers(HeadLines, HeaderFields)
+        case untilClose
+        case ended
+    }
+
+    private var state: State
+    private let byteLimit: UInt64
+    /// Content announced so far. Invariant: `announcedCount <= byteLimit`.
+    private var announcedCount: UInt64 = 0
+
+    /// - Parameter byteLimit: Most content that will be taken.
+    /// - Throws: ``HTTPError/contentTooLarge`` at once when the announced length is above the limit.
+    package init(_ framing: BodyFraming, byteLimit: UInt64) throws(HTTPError) {
+        self.byteLimit = byteLimit
+        switch framing {
+        case .none: state = .fixed(remaining: 0)
+        case .length(let count):
+            guard count <= byteLimit else { throw .contentTooLarge }
+            state = .fixed(remaining: count)
+        case .chunked: state = .chunkSize(HeadLines())
+        case .untilClose: state = .untilClose
+        }
+    }
+
+    /// Takes bytes of `piece` from `offset` on and moves `offset` behind what it took.
+    ///
+    /// Call until it gives nil (the piece is used up) or ``Event/end``; after the end it gives nil for ever.
+    /// A message without content ends at once, without a byte.
+    /// - Throws: ``HTTPError``; the reader is spent.
+    package mutating func next(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> Event? {
+        try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> Event? in
+            cursor.advance(max(0, offset))
+            defer { offset = cursor.offset }
+            return try next(&cursor)
+        }
+    }
+
+    /// The connection ended: is the content complete?
+    /// - Throws: ``HTTPError/truncated`` when it is not.
+    package mutating func finish() throws(HTTPError) {
+        switch state {
+        case .untilClose, .ended, .fixed(remaining: 0): state = .ended
+        case .fixed, .chunkSize, .chunkData, .chunkEnd, .trailers: throw .truncated
+        }
+    }
+
+    private mutating func next(_ cursor: inout ByteCursor) throws(HTTPError) -> Event? {
+        while true {
+            switch state {
+            case .fixed(remaining: 0):
+                state = .ended
+                return .end
+
+            case .fixed(let remaining):
+                guard let range = take(remaining, from: &cursor) else { return nil }
+                state = .fixed(remaining: remaining - UInt64(range.count))
+                return .data(range)
+
+            case .chunkSize(var lines):
+                state = .ended  // Gives up our reference, so that the buffer grows in place.
+                let line = try lines.next(&cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
+                guard let line else {
+                    state = .chunkSize(lines)
+                    return nil
+                }
+                let size = try parseChunkSize(lines.bytes[line])
+                guard size <= byteLimit - announcedCount else { throw .contentTooLarge }
+                announcedCount += size
+                state = size == 0 ? .trailers(HeadLines(), HeaderFields()) : .chunkData(remaining: size)
+
+            case .chunkData(remaining: 0):
+                state = .chunkEnd(sawCarriageReturn: false)
+
+            case .chunkData(let remaining):
+                guard let range = take(remaining, from: &cursor) else { return nil }
+                state = .chunkData(remaining: remaining - UInt64(range.count))
+                return .data(range)
+
+            case .chunkEnd(let sawCarriageReturn):
+                // Anything but CR LF here is a chunk that lied about its size.
+                guard !cursor.isAtEnd else { return nil }
+                guard cursor.current == (sawCarriageReturn ? 0x0A : 0x0D) else { throw .malformedChunk }
+                cursor.advance()
+                state = sawCarriageReturn ? .chunkSize(HeadLines()) : .chunkEnd(sawCarriageReturn: true)
+
+            case .trailers(var lines, var fields):
+                state = .ended  // As above.
+                let line = try lines.next(&cursor, totalLimit: Self.trailerByteLimit, overflow: .trailersTooLarge)
+                if let line {
+                    if line.isEmpty { return .end }
+                    try fields.add(line: line, of: lines.bytes, fieldCountLimit: HeadLimits.fieldCountLimit)
+                }
+                state = .trailers(lines, fields)
+                if line == nil { return nil }
+
+            case .untilClose:
+                guard let range = take(.max, from: &cursor) else { return nil }
+                guard UInt64(range.count) <= byteLimit - announcedCount else { throw .contentTooLarge }
+                announcedCount += UInt64(range.count)
+                return .data(range)
+
+            case .ended:
+                return nil
+            }
+        }
+    }
+
+    /// Takes at most `wanted` bytes; nil when none are left.
+    private func take(_ wanted: UInt64, from cursor: inout ByteCursor) -> Range<Int>? {
+        guard !cursor.isAtEnd else { return nil }
+        let start = cursor.offset
+        cursor.advance(Int(min(wanted, UInt64(cursor.remaining))))
+        return start..<cursor.offset
+    }
+}
+
+/// `1*HEXDIG [ BWS ";" … ]`. At most 15 digits, so that the value fits 60 bits.
+private func parseChunkSize(_ line: ArraySlice<UInt8>) throws(HTTPError) -> UInt64 {
+    let digits = line.prefix { hexValue($0) != nil }
+    let rest = line[digits.endIndex...].drop(while: isWhitespace)
+    guard !digits.isEmpty, rest.isEmpty || rest.first == UInt8(ascii: ";") else { throw .malformedChunk }
+    // "5 " without an extension: some parsers would read the space as part of the line end.
+    guard !rest.isEmpty || digits.endIndex == line.endIndex else { throw .malformedChunk }
+    guard digits.count <= 15 else { throw .contentTooLarge }
+    return digits.reduce(0) { $0 << 4 | UInt64(hexValue($1) ?? 0) }
+}

@@ -1,0 +1,67 @@
+/// The status codes we send or look for (RFC 9110 §15), with their reason phrases.
+package enum HTTPStatus: UInt16, Sendable {
+    case continues = 100
+    case switchingProtocols = 101
+    case ok = 200
+    case noContent = 204
+    case movedPermanently = 301
+    case temporaryRedirect = 307
+    case notModified = 304
+    case badRequest = 400
+    case unauthorized = 401
+    case forbidden = 403
+    case notFound = 404
+    case methodNotAllowed = 405
+    case requestTimeout = 408
+    case preconditionFailed = 412
+    case contentTooLarge = 413
+    case targetTooLong = 414
+    case unsupportedMediaType = 415
+    case expectationFailed = 417
+    case locked = 423
+    case upgradeRequired = 426
+    case tooManyRequests = 429
+    case headerFieldsTooLarge = 431
+    case internalServerError = 500
+    case notImplemented = 501
+    case serviceUnavailable = 503
+    case versionNotSupported = 505
+
+    package var code: UInt16 { rawValue }
+
+    package var reasonPhrase: StaticString {
+        switch self {
+        case .continues: "Continue"
+        case .switchingProtocols: "Switching Protocols"
+        case .ok: "OK"
+        case .noContent: "No Content"
+        case .movedPermanently: "Moved Permanently"
+        case .temporaryRedirect: "Temporary Redirect"
+        case .notModified: "Not Modified"
+        case .badRequest: "Bad Request"
+        case .unauthorized: "Unauthorized"
+        case .forbidden: "Forbidden"
+        case .notFound: "Not Found"
+        case .methodNotAllowed: "Method Not Allowed"
+        case .requestTimeout: "Request Timeout"
+        case .preconditionFailed: "Precondition Failed"
+        case .contentTooLarge: "Content Too Large"
+        case .targetTooLong: "URI Too Long"
+        case .unsupportedMediaType: "Unsupported Media Type"
+        case .expectationFailed: "Expectation Failed"
+        case .locked: "Locked"
+        case .upgradeRequired: "Upgrade Required"
+        case .tooManyRequests: "Too Many Requests"
+        case .headerFieldsTooLarge: "Request Header Fields Too Large"
+        case .internalServerError: "Internal Server Error"
+        case .notImplemented: "Not Implemented"
+        case .serviceUnavailable: "Service Unavailable"
+        case .versionNotSupported: "HTTP Version Not Supported"
+        }
+    }
+}
+
+/// The versions we speak (RFC 9112 §2.3).
+package enum HTTPVersion: Comparable, Sendable {
+    case http10, http11
+}

@@ -1,0 +1,68 @@
+import PandoBytes
+
+/// The `name=value` pairs of a target's query, in order, decoded leniently: some Firebase clients do not encode
+/// values at all (wire-protocol §1.1), so `:` or `=` in a value stands for itself, and a `%` that begins no escape too.
+package struct QueryString: Sendable {
+    package struct Pair: Equatable, Sendable {
+        package let name: String
+        /// Empty for `name=`; nil for `name` alone.
+        package let value: String?
+    }
+
+    package let pairs: [Pair]
+
+    /// - Parameters:
+    ///   - bytes: The query without `?`; at most one head, so the result is bounded too.
+    ///   - plusIsSpace: Form encoding, as REST clients use (rest-api §1.1); realtime clients do not.
+    package init(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) {
+        pairs = bytes.split(separator: UInt8(ascii: "&")).map { pair in
+            let mark = pair.firstIndex(of: UInt8(ascii: "="))
+            return Pair(
+                name: decodePercent(pair[..<(mark ?? pair.endIndex)], plusIsSpace: plusIsSpace),
+                value: mark.map { decodePercent(pair[($0 + 1)...], plusIsSpace: plusIsSpace) }
+            )
+        }
+    }
+
+    /// The value of the first pair of that name; empty when the pair has none; nil when there is no such pair.
+    package subscript(_ name: String) -> String? {
+        for pair in pairs where pair.name == name { return pair.value ?? "" }
+        return nil
+    }
+
+    package func contains(_ name: String) -> Bool { self[name] != nil }
+}
+
+extension RequestHead {
+    /// The pairs of the target's query; none without one.
+    package func query(plusIsSpace: Bool) -> QueryString {
+        QueryString(queryBytes ?? [], plusIsSpace: plusIsSpace)
+    }
+}
+
+/// Decodes `%XX`. A `%` without two hex digits stays, and text that would not be UTF-8 stays as it came (bytes that
+/// were not UTF-8 to begin with become U+FFFD).
+package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String {
+    let decoded = decodePercentBytes(bytes, plusIsSpace: plusIsSpace)
+    return String(decoding: isValidUTF8(decoded.rawSpan) ? decoded[...] : bytes, as: UTF8.self)
+}
+
+/// Decodes `%XX` to bytes, for callers that refuse what is malformed themselves. A `%` without two hex digits stays.
+package func decodePercentBytes(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> [UInt8] {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+        let byte = bytes[index]
+        if byte == UInt8(ascii: "%"), bytes.endIndex - index > 2,
+            let high = hexValue(bytes[index + 1]), let low = hexValue(bytes[index + 2])
+        {
+            decoded.append(high << 4 | low)
+            index += 3
+        } else {
+            decoded.append(plusIsSpace && byte == UInt8(ascii: "+") ? 0x20 : byte)
+            index += 1
+        }
+    }
+    return decoded
+}

@@ -1,0 +1,64 @@
+import PandoBytes
+
+/// The methods we know. Case matters (RFC 9110 §9.1).
+package enum HTTPMethod: Sendable {
+    case get, head, post, put, patch, delete, options
+    /// A method that is well-formed and not ours; ``RequestHead/methodText`` has its name.
+    case other
+
+    init(_ token: ArraySlice<UInt8>) {
+        func matches(_ name: StaticString) -> Bool {
+            unsafe token.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        }
+        self =
+            if matches("GET") { .get }
+            else if matches("PUT") { .put }
+            else if matches("POST") { .post }
+            else if matches("PATCH") { .patch }
+            else if matches("DELETE") { .delete }
+            else if matches("OPTIONS") { .options }
+            else if matches("HEAD") { .head }
+            else { .other }
+    }
+}
+
+/// A request's head: checked, and unambiguous about what follows it.
+package struct RequestHead: Sendable {
+    package let method: HTTPMethod
+    package let version: HTTPVersion
+    package let fields: HeaderFields
+    /// What follows the head. Never ``BodyFraming/untilClose``.
+    package let framing: BodyFraming
+    /// Whether the peer wants to go on after this request. Our answer may still say `close`.
+    package let keepsAlive: Bool
+
+    let methodRange: Range<Int>
+    let pathRange: Range<Int>
+    let queryRange: Range<Int>?
+    let authorityRange: Range<Int>?
+
+    /// The method as it came.
+    package var methodText: String { text(methodRange) }
+
+    /// The target's path, not decoded: begins with `/`.
+    package var path: String { pathRange.isEmpty ? "/" : text(pathRange) }
+
+    /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.
+    package var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.bytes[$0] } }
+
+    /// The host and port that the client addressed: of an absolute target, else of Host (RFC 9112 §3.3).
+    /// Checked to be `host[:port]`; empty when the client gave none.
+    package var authority: String { authorityRange.map(text) ?? fields["host"] ?? "" }
+
+    /// The value of the first field of that (lower-case) name.
+    package func header(_ name: StaticString) -> String? { fields[name] }
+
+    /// Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1).
+    package var expectsContinue: Bool {
+        version == .http11 && framing != .none && fields.has(token: "100-continue", in: "expect")
+    }
+
+    private func text(_ range: Range<Int>) -> String {
+        String(decoding: fields.bytes[range], as: UTF8.self)
+    }
+}

@@ -1,0 +1,144 @@
+import PandoBytes
+
+//  request-line   method SP target SP "HTTP/1." ("0" / "1") CRLF      RFC 9112 §3
+//  field-line     name ":" OWS value OWS CRLF        zero or more      §5
+//                 CRLF                               ends the head     §2.1
+
+/// Reads one request head from pieces of a stream (RFC 9112). Start a new reader for the next request.
+package struct RequestHeadReader {
+    private let limits: HeadLimits
+    private var lines = HeadLines()
+    private var fields = HeaderFields()
+    private var requestLine: RequestLine?
+    /// RFC 9112 §2.2: a server ignores an empty line before the request line. One, not a stream of them.
+    private var mayIgnoreEmptyLine = true
+
+    package init(limits: HeadLimits = HeadLimits()) {
+        self.limits = limits
+    }
+
+    /// True until the first byte has come: the connection is idle between requests, and may end here.
+    package var isIdle: Bool { lines.bytes.isEmpty && requestLine == nil }
+
+    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of the
+    /// head, so what follows is left for the next reader.
+    /// - Returns: The head, or nil when the piece ended first: call again with the next one.
+    /// - Throws: ``HTTPError``; the reader is spent.
+    /// - Complexity: O(bytes); one buffer for the head and one for the field table.
+    package mutating func read(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> RequestHead? {
+        try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> RequestHead? in
+            cursor.advance(max(0, offset))
+            defer { offset = cursor.offset }
+            return try read(&cursor)
+        }
+    }
+
+    private mutating func read(_ cursor: inout ByteCursor) throws(HTTPError) -> RequestHead? {
+        while requestLine == nil {
+            let lineLimit = limits.targetByteLimit + HeadLimits.requestLineOverhead
+            guard let line = try lines.next(&cursor, totalLimit: lineLimit, overflow: .targetTooLong) else {
+                return nil
+            }
+            if line.isEmpty, mayIgnoreEmptyLine {
+                mayIgnoreEmptyLine = false
+                lines.forget()
+                continue
+            }
+            requestLine = try RequestLine(lines.bytes[line], limits: limits)
+        }
+        while let line = try lines.next(&cursor, totalLimit: limits.headByteLimit, overflow: .headTooLarge) {
+            guard !line.isEmpty else { return try finish() }
+            try fields.add(line: line, of: lines.bytes, fieldCountLimit: limits.fieldCountLimit)
+        }
+        return nil
+    }
+
+    private mutating func finish() throws(HTTPError) -> RequestHead? {
+        guard let line = requestLine else { return nil }
+        fields.bytes = lines.bytes
+        let hostCount = fields.count(of: "host")
+        guard hostCount <= 1 else { throw .repeatedHost }
+        guard hostCount == 1 || line.version == .http10 else { throw .missingHost }
+        if let host = fields.bytes(of: "host"), !isValidAuthority(host) { throw .malformedHost }
+        return RequestHead(
+            method: HTTPMethod(fields.bytes[line.method]),
+            version: line.version,
+            fields: fields,
+            framing: try fields.announcedFraming(line.version) ?? .none,
+            keepsAlive: fields.keepsAlive(line.version),
+            methodRange: line.method,
+            pathRange: line.path,
+            queryRange: line.query,
+            authorityRange: line.authority
+        )
+    }
+}
+
+/// The parts of a request line, as ranges of the head's buffer.
+private struct RequestLine {
+    let method: Range<Int>
+    let authority: Range<Int>?
+    let path: Range<Int>
+    let query: Range<Int>?
+    let version: HTTPVersion
+
+    init(_ line: ArraySlice<UInt8>, limits: HeadLimits) throws(HTTPError) {
+        guard let methodEnd = line.firstIndex(where: { !isTokenByte($0) }), methodEnd > line.startIndex,
+            line[methodEnd] == 0x20
+        else { throw .malformedRequestLine }
+        method = line.startIndex..<methodEnd
+        guard method.count <= HeadLimits.methodByteLimit else { throw .methodTooLong }
+
+        let rest = line[(methodEnd + 1)...]
+        guard let targetEnd = rest.firstIndex(of: 0x20) else { throw .malformedRequestLine }
+        let target = rest[..<targetEnd]
+        guard target.count <= limits.targetByteLimit else { throw .targetTooLong }
+        guard !target.isEmpty, target.allSatisfy(isTargetByte) else { throw .malformedTarget }
+        guard let version = try parseVersion(rest[(targetEnd + 1)...]) else { throw .malformedRequestLine }
+        self.version = version
+
+        var start = target.startIndex
+        if target.first == UInt8(ascii: "/") {
+            authority = nil
+        } else {
+            // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which we are not for.
+            let schemes: [StaticString] = ["http://", "https://"]
+            guard let scheme = schemes.first(where: { target.hasPrefix(ignoringCase: $0) }) else {
+                throw .malformedTarget
+            }
+            start += scheme.utf8CodeUnitCount
+            let end = target[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+            let range = start..<(end ?? target.endIndex)
+            guard !range.isEmpty, isValidAuthority(target[range]) else { throw .malformedTarget }
+            authority = range
+            start = range.upperBound
+        }
+        if let mark = target[start...].firstIndex(of: UInt8(ascii: "?")) {
+            path = start..<mark
+            query = (mark + 1)..<target.endIndex
+        } else {
+            path = start..<target.endIndex
+            query = nil
+        }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate func hasPrefix(ignoringCase text: StaticString) -> Bool {
+        equalsIgnoringCase(prefix(text.utf8CodeUnitCount), text)
+    }
+}
+
+/// Reads `HTTP/1.0` or `HTTP/1.1`.
+/// - Returns: nil when this is no version at all.
+/// - Throws: ``HTTPError/unsupportedVersion`` for another well-formed one.
+func parseVersion(_ bytes: ArraySlice<UInt8>) throws(HTTPError) -> HTTPVersion? {
+    guard bytes.count == 8, bytes.prefix(5).elementsEqual("HTTP/".utf8) else { return nil }
+    let digits = Array(bytes.suffix(3))
+    guard isDigit(digits[0]), digits[1] == UInt8(ascii: "."), isDigit(digits[2]) else { return nil }
+    switch (digits[0], digits[2]) {
+    case (0x31, 0x30): return .http10
+    case (0x31, 0x31): return .http11
+    default: throw .unsupportedVersion
+    }
+}

@@ -1,0 +1,80 @@
+import PandoBytes
+
+/// A response's head, as a client sees it.
+package struct ResponseHead: Sendable {
+    package let version: HTTPVersion
+    /// 100…599, whether or not ``HTTPStatus`` knows it.
+    package let statusCode: Int
+    package let fields: HeaderFields
+    /// What follows the head of an answer to anything but HEAD (whose answers never have a body).
+    package let framing: BodyFraming
+    /// Whether the connection may carry another request.
+    package let keepsAlive: Bool
+
+    /// The value of the first field of that (lower-case) name.
+    package func header(_ name: StaticString) -> String? { fields[name] }
+}
+
+/// Reads one response head from pieces of a stream (RFC 9112 §4). As strict as ``RequestHeadReader``.
+package struct ResponseHeadReader {
+    private let limits: HeadLimits
+    private var lines = HeadLines()
+    private var fields = HeaderFields()
+    private var start: (version: HTTPVersion, statusCode: Int)?
+
+    package init(limits: HeadLimits = HeadLimits()) {
+        self.limits = limits
+    }
+
+    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of the head.
+    /// - Returns: The head, or nil when the piece ended first.
+    /// - Throws: ``HTTPError``; the reader is spent.
+    package mutating func read(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> ResponseHead? {
+        try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> ResponseHead? in
+            cursor.advance(max(0, offset))
+            defer { offset = cursor.offset }
+            return try read(&cursor)
+        }
+    }
+
+    private mutating func read(_ cursor: inout ByteCursor) throws(HTTPError) -> ResponseHead? {
+        while let line = try lines.next(&cursor, totalLimit: limits.headByteLimit, overflow: .headTooLarge) {
+            if start == nil {
+                start = try parseStatusLine(lines.bytes[line])
+            } else if !line.isEmpty {
+                try fields.add(line: line, of: lines.bytes, fieldCountLimit: limits.fieldCountLimit)
+            } else {
+                return try finish()
+            }
+        }
+        return nil
+    }
+
+    private mutating func finish() throws(HTTPError) -> ResponseHead? {
+        guard let (version, statusCode) = start else { return nil }
+        fields.bytes = lines.bytes
+        let announced = try fields.announcedFraming(version)
+        // RFC 9112 §6.3: these never have content, whatever they announce.
+        let isBare = statusCode < 200 || statusCode == 204 || statusCode == 304
+        return ResponseHead(
+            version: version,
+            statusCode: statusCode,
+            fields: fields,
+            framing: isBare ? .none : announced ?? .untilClose,
+            keepsAlive: (isBare || announced != nil) && fields.keepsAlive(version)
+        )
+    }
+}
+
+/// `HTTP/1.1 101 Switching Protocols`; the phrase, and the space before it, may be missing.
+private func parseStatusLine(_ line: ArraySlice<UInt8>) throws(HTTPError) -> (HTTPVersion, Int) {
+    guard let version = try parseVersion(line.prefix(8)) else { throw .malformedStatusLine }
+    let rest = line.dropFirst(8)
+    let digits = rest.dropFirst().prefix(3)
+    guard rest.first == 0x20, digits.count == 3, digits.allSatisfy(isDigit) else { throw .malformedStatusLine }
+    let phrase = rest.dropFirst(4)
+    guard phrase.isEmpty || phrase.first == 0x20 else { throw .malformedStatusLine }
+    let statusCode = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    guard (100...599).contains(statusCode) else { throw .malformedStatusLine }
+    return (version, statusCode)
+}
