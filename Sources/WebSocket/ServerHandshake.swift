@@ -1,0 +1,86 @@
+import PandoBytes
+import PandoHTTP
+
+/// Why an upgrade is refused (RFC 6455 §4.2.1).
+package enum UpgradeRefusal: Error, Hashable, Sendable {
+    case methodNotGet
+    case versionBelow11
+    /// No `Upgrade: websocket`: a plain request to an address that only speaks WebSocket.
+    case notAnUpgrade
+    /// `Connection` does not name `upgrade`.
+    case connectionNotUpgraded
+    /// An upgrade has no content; one with content could hide a second request in it.
+    case hasContent
+    case malformedKey
+    case missingVersion
+    case unsupportedVersion
+
+    package var status: HTTPStatus {
+        switch self {  // No `default`: a new refusal must choose its status here.
+        case .methodNotGet: .methodNotAllowed
+        case .notAnUpgrade, .unsupportedVersion: .upgradeRequired
+        case .versionBelow11, .connectionNotUpgraded, .hasContent, .malformedKey, .missingVersion: .badRequest
+        }
+    }
+}
+
+/// The server's side of the opening handshake. Which paths and origins are welcome is the caller's business.
+package struct ServerHandshake: Sendable {
+    /// The only version there is (RFC 6455 §4.1).
+    static let version: StaticString = "13"
+
+    private let accept: String
+
+    /// Checks an upgrade request. Extensions and subprotocols are offered in vain: none is chosen.
+    package init(_ head: RequestHead) throws(UpgradeRefusal) {
+        let fields = head.fields
+        guard head.method == .get else { throw .methodNotGet }
+        guard head.version >= .http11 else { throw .versionBelow11 }
+        guard fields.has(token: "websocket", in: "upgrade") else { throw .notAnUpgrade }
+        guard fields.has(token: "upgrade", in: "connection") else { throw .connectionNotUpgraded }
+        guard head.framing == .none || head.framing == .length(0) else { throw .hasContent }
+        guard fields.count(of: "sec-websocket-version") > 0 else { throw .missingVersion }
+        guard fields.count(of: "sec-websocket-version") == 1, fields["sec-websocket-version"] == "13" else {
+            throw .unsupportedVersion
+        }
+        guard fields.count(of: "sec-websocket-key") == 1, let key = fields.bytes(of: "sec-websocket-key"),
+            key.count == 24, decodeBase64(Array(key).rawSpan)?.count == 16
+        else { throw .malformedKey }
+        accept = acceptKey(for: Array(key))
+    }
+
+    /// Appends the 101 answer. Android's client wants exactly these values (wire-protocol §1.1).
+    package func appendResponse(to output: inout [UInt8]) {
+        output.append(statusLine: .switchingProtocols)
+        output.append(field: "Upgrade", "websocket")
+        output.append(field: "Connection", "Upgrade")
+        output.append(field: "Sec-WebSocket-Accept", text: accept)
+        output.appendEndOfHead()
+    }
+
+    /// Appends the answer to a request that was refused. The connection must be closed after it.
+    package static func appendRefusal(_ refusal: UpgradeRefusal, to output: inout [UInt8]) {
+        output.append(statusLine: refusal.status)
+        switch refusal.status {
+        case .upgradeRequired:
+            // RFC 9110 §15.5.22 demands the first, RFC 6455 §4.2.2 the second.
+            output.append(field: "Upgrade", "websocket")
+            output.append(field: "Sec-WebSocket-Version", version)
+            output.append(field: "Connection", "Upgrade, close")
+        case .methodNotAllowed:
+            output.append(field: "Allow", "GET")
+            output.append(field: "Connection", "close")
+        default:
+            output.append(field: "Connection", "close")
+        }
+        output.append(field: "Content-Length", "0")
+        output.appendEndOfHead()
+    }
+}
+
+/// What proves that a server has read the key (RFC 6455 §4.2.2): 28 ASCII characters.
+func acceptKey(for key: [UInt8]) -> String {
+    var text = key
+    text.append("258EAFA5-E914-47DA-95CA-C5AB0DC85B11" as StaticString)
+    return SHA1.base64(of: text.rawSpan)
+}
