@@ -1,0 +1,377 @@
+import CSystem
+import PandoBytes
+
+/// Why a channel is no more.
+package enum CloseReason: Equatable, Sendable {
+    /// We asked: `close()`, `reset()`, or `closeAfterFlush()` after everything was sent.
+    case requested
+    /// The peer cut the connection (ECONNRESET, EPIPE).
+    case reset
+    /// The peer took more bytes to send than it was willing to read (`outboundByteLimit`).
+    case outboundLimitExceeded
+    /// `closeAfterFlush()` waited in vain: the peer took nothing for `closeStallTimeout`.
+    case stalled
+    /// Any other errno; ETIMEDOUT when the peer went silent.
+    case failed(Int32)
+    /// The loop came to its end.
+    case loopStopped
+}
+
+/// What happens on a channel, told on its loop. The channel holds its delegate until `channelDidClose`.
+package protocol ChannelDelegate: AnyObject {
+    /// Bytes arrived: called once per read event, with all that one `recv` gave (1 byte … 512 KiB). They may be
+    /// changed in place, and are valid only during the call. All that is written to *this* channel meanwhile leaves
+    /// in one `send` afterwards.
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel)
+
+    /// The peer will send no more; it may still read. The default is `closeAfterFlush()`.
+    func channelDidEnd(_ channel: Channel)
+
+    /// `outboundByteCount` has been above the low-water mark and is not any more.
+    func channelDidDrain(_ channel: Channel)
+
+    /// The last call. Always made, exactly once, at the end of a tick: never from inside a call to the channel.
+    func channelDidClose(_ channel: Channel, reason: CloseReason)
+}
+
+extension ChannelDelegate {
+    package func channelDidEnd(_ channel: Channel) { channel.closeAfterFlush() }
+    package func channelDidDrain(_ channel: Channel) {}
+}
+
+/// A connected TCP socket that belongs to a loop. Confined to the loop's thread.
+///
+///               ┌────── closeAfterFlush() ──────┐
+///     open ─────┤                               ▼                    all sent
+///       │       └────── (nothing owed) ────▶ flushing ─────────────────────────▶ lingering
+///       │                                       │   FIN goes out; what still arrives is dropped until the peer's FIN
+///       └── close(), error, limit, … ──▶ closed ◀───────────────────────────────────┘
+///
+/// Lingering is needed because closing a socket with unread input sends RST, and a RST may overtake the last reply.
+///
+/// An idle channel costs its object (about 100 bytes) and a slot in the loop.
+package final class Channel: Pollable {
+    private enum Phase { case open, flushing, lingering, closed }
+
+    /// Told what happens; may be replaced at any time, also from inside its own `received`.
+    package var delegate: (any ChannelDelegate)?
+    /// Above this the channel is disconnected. Begins as the loop's.
+    package var outboundByteLimit: Int
+    /// Bytes written and not yet taken by the kernel. O(1).
+    package private(set) var outboundByteCount = 0
+
+    private var queue = OutboundQueue()
+    private var phase = Phase.open
+    private var isReadingPaused = false
+    /// The peer's FIN was read.
+    private var hasEnded = false
+    /// The socket is full; EPOLLOUT will tell. Meanwhile nothing is tried.
+    private var isBlocked = false
+    private var isInFlushList = false
+    private var isAboveLowWater = false
+
+    private init(connected descriptor: Int32, loop: EventLoop) {
+        outboundByteLimit = loop.configuration.outboundByteLimit
+        super.init(descriptor: descriptor, loop: loop)
+    }
+
+    /// Makes a channel of a connected non-blocking socket and begins to read. Loop only.
+    /// - Parameter makeDelegate: Gets the channel, which may already be written to.
+    /// - Throws: When the kernel cannot watch one more descriptor; the socket is closed then.
+    @discardableResult
+    package static func adopt(
+        _ socket: ConnectedSocket, on loop: EventLoop, makeDelegate: (Channel) -> any ChannelDelegate
+    ) throws(SocketError) -> Channel {
+        assert(loop.isCurrent)
+        let channel = Channel(connected: socket.take(), loop: loop)
+        try channel.watch(PANDO_READABLE)
+        channel.delegate = makeDelegate(channel)
+        return channel
+    }
+
+    /// nil once the connection is gone.
+    package var peerAddress: SocketAddress? {
+        var address = pando_address()
+        return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
+    }
+
+    /// Whether what is written will be sent: neither closed nor about to be.
+    package var isOpen: Bool { phase == .open }
+
+    // MARK: Writing
+
+    /// Sends a copy of `bytes`. Ignored unless the channel is open.
+    ///
+    /// Inside this channel's `received` they go to the loop's cork buffer, otherwise to the channel's queue, which
+    /// the loop flushes at the end of the tick. No system call is made here.
+    package func write(_ bytes: RawSpan) {
+        assert(loop.isCurrent)
+        guard makeRoom(for: bytes.byteCount) else { return }
+        unsafe bytes.withUnsafeBytes { source in
+            guard let start = source.baseAddress, source.count > 0 else { return }
+            if loop.corkedChannel === self, queue.isEmpty,
+                unsafe source.count <= loop.corkBuffer.count - loop.corkedByteCount,
+                let cork = unsafe loop.corkBuffer.baseAddress
+            {
+                // Room was just checked; the cork buffer is never lent out, so the two do not overlap.
+                unsafe (cork + loop.corkedByteCount).copyMemory(from: start, byteCount: source.count)
+                loop.corkedByteCount += source.count
+            } else {
+                unsafe loop.chunks.append(source, to: &queue)
+                flushLater()
+            }
+        }
+        didQueue(bytes.byteCount)
+    }
+
+    /// Sends `bytes` without copying them. Ignored unless the channel is open. Order is that of the calls, whatever
+    /// the kind.
+    package func write(_ bytes: SharedBytes) {
+        assert(loop.isCurrent)
+        guard bytes.count > 0, makeRoom(for: bytes.count) else { return }
+        // Corked bytes were written earlier and go first: see `flush`.
+        loop.chunks.append(bytes, to: &queue)
+        flushLater()
+        didQueue(bytes.count)
+    }
+
+    /// False when nothing may be written. Disconnects a peer that owes us too much reading.
+    private func makeRoom(for byteCount: Int) -> Bool {
+        guard phase == .open else { return false }
+        if byteCount <= outboundByteLimit - outboundByteCount { return true }
+        // A busy tick alone is no crime: let the kernel take what it can first.
+        if outboundByteCount > 0, !isBlocked {
+            flush()
+            guard phase == .open else { return false }
+            if byteCount <= outboundByteLimit - outboundByteCount { return true }
+        }
+        // RST: what the kernel still holds for this peer is memory too.
+        _ = pando_linger_zero(descriptor)
+        finish(.outboundLimitExceeded)
+        return false
+    }
+
+    private func didQueue(_ byteCount: Int) {
+        outboundByteCount += byteCount
+        if outboundByteCount > loop.configuration.outboundLowWaterByteCount { isAboveLowWater = true }
+    }
+
+    private func flushLater() {
+        guard !isInFlushList, !isBlocked else { return }
+        isInFlushList = true
+        loop.flushLater(self)
+    }
+
+    func flushAtEndOfTick() {
+        isInFlushList = false
+        guard phase != .closed else { return }
+        flush()
+        tellDrained()
+    }
+
+    /// Hands the kernel what it takes: corked bytes first, then the queue. One system call, unless the queue has
+    /// more chunks than one call takes.
+    private func flush() {
+        // Enough for 4096 chunks; more must wait for the next tick, for the others' sake.
+        var rounds = 4
+        while outboundByteCount > 0 {
+            let isCorked = loop.corkedChannel === self && loop.corkedByteCount > 0
+            let corkedByteCount = isCorked ? loop.corkedByteCount : 0
+            if isCorked {
+                unsafe loop.slices[0] = pando_slice(
+                    base: UnsafeRawPointer(loop.corkBuffer.baseAddress), count: corkedByteCount)
+            }
+            let used = isCorked ? 1 : 0
+            let (sliceCount, queuedByteCount) = unsafe loop.chunks.gather(queue, into: loop.slices, from: used)
+            let offered = corkedByteCount + queuedByteCount
+            // The slices point into the cork buffer and into chunks that the queue holds: nothing changes them here.
+            let taken = unsafe used + sliceCount == 1
+                ? pando_send(descriptor, loop.slices[0].base, loop.slices[0].count)
+                : pando_send_slices(descriptor, loop.slices.baseAddress, Int32(used + sliceCount))
+            if taken < 0, taken != -Int64(PANDO_EAGAIN) {
+                fail(Int32(truncatingIfNeeded: -taken))
+                return
+            }
+            consume(max(0, Int(taken)), corkedByteCount: corkedByteCount)
+            rounds -= 1
+            if max(0, Int(taken)) < offered || (rounds == 0 && outboundByteCount > 0) {
+                isBlocked = true
+                break
+            }
+        }
+        if outboundByteCount == 0 { isBlocked = false }
+        updateInterest()
+        if phase == .flushing, outboundByteCount == 0 { linger() }
+    }
+
+    /// Not part of `flush`, which also runs inside calls that the delegate makes.
+    private func tellDrained() {
+        guard isAboveLowWater, outboundByteCount <= loop.configuration.outboundLowWaterByteCount else { return }
+        isAboveLowWater = false
+        if phase == .open { delegate?.channelDidDrain(self) }
+    }
+
+    /// Forgets `byteCount` sent bytes. What is left of the cork moves to the front of the queue.
+    private func consume(_ byteCount: Int, corkedByteCount: Int) {
+        outboundByteCount -= byteCount
+        let fromCork = min(byteCount, corkedByteCount)
+        loop.chunks.consume(byteCount - fromCork, from: &queue)
+        guard corkedByteCount > 0 else { return }
+        if fromCork < corkedByteCount {
+            // In bounds: fromCork < corkedByteCount <= the buffer's size.
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: loop.corkBuffer[fromCork..<corkedByteCount])
+            unsafe loop.chunks.prepend(rest, to: &queue)
+        }
+        loop.corkedByteCount = 0
+    }
+
+    // MARK: Reading
+
+    /// Stops `received` after the current call; the peer then feels our full window. Nests not.
+    package func pauseReading() {
+        assert(loop.isCurrent)
+        isReadingPaused = true
+        updateInterest()
+    }
+
+    package func resumeReading() {
+        assert(loop.isCurrent)
+        isReadingPaused = false
+        updateInterest()
+    }
+
+    package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
+
+    private func updateInterest() {
+        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is itself blocked on
+        // writing would never come to read.
+        let reads = !hasEnded && (!isReadingPaused || phase != .open)
+        setInterest((reads ? PANDO_READABLE : 0) | (isBlocked ? PANDO_WRITABLE : 0))
+    }
+
+    override func ready(_ events: UInt32) {
+        if events & PANDO_WRITABLE != 0 {
+            isBlocked = false
+            flushLater()
+        }
+        if interest & PANDO_READABLE != 0 {
+            if events & (PANDO_READABLE | PANDO_FAILED | PANDO_HUNG_UP) != 0 { read() }
+        } else if events & (PANDO_FAILED | PANDO_HUNG_UP) != 0 {
+            // These two cannot be switched off, and would be reported for ever.
+            let error = pando_socket_error(descriptor)
+            fail(error == 0 ? PANDO_ECONNRESET : error)
+        }
+    }
+
+    /// One `recv` per event bounds what one channel may take of a tick: the receive buffer.
+    private func read() {
+        let count = unsafe pando_receive(
+            descriptor, loop.receiveBuffer.baseAddress, loop.receiveBuffer.count)
+        if count > 0 {
+            if phase == .open { deliver(Int(count)) }
+        } else if count == 0 {
+            hasEnded = true
+            if phase == .lingering {
+                finish(.requested)
+            } else {
+                updateInterest()
+                if phase == .open { delegate?.channelDidEnd(self) }
+            }
+        } else if count != -Int64(PANDO_EAGAIN) {
+            fail(Int32(truncatingIfNeeded: -count))
+        }
+    }
+
+    private func deliver(_ byteCount: Int) {
+        loop.corkedChannel = self
+        loop.corkedByteCount = 0
+        // In bounds: recv filled `byteCount` bytes of it. The delegate cannot keep the span.
+        let window = unsafe UnsafeMutableRawBufferPointer(rebasing: loop.receiveBuffer[0..<byteCount])
+        var bytes = unsafe window.mutableBytes
+        delegate?.received(&bytes, on: self)
+        // A closed channel's corked bytes are dropped with the rest of its output.
+        if phase != .closed, loop.corkedByteCount > 0 { flush() }
+        loop.corkedChannel = nil
+        loop.corkedByteCount = 0
+        tellDrained()
+    }
+
+    // MARK: Closing
+
+    /// Closes now; unsent output is dropped. `channelDidClose` follows at the end of the tick.
+    package func close() {
+        assert(loop.isCurrent)
+        finish(.requested)
+    }
+
+    /// Closes now with RST: the peer learns that it was not a regular end.
+    package func reset() {
+        assert(loop.isCurrent)
+        guard phase != .closed else { return }
+        _ = pando_linger_zero(descriptor)
+        finish(.requested)
+    }
+
+    /// Sends what was written, then closes. Nothing more is received, and writes are ignored. A peer that takes
+    /// nothing for `closeStallTimeout` is cut off.
+    package func closeAfterFlush() {
+        assert(loop.isCurrent)
+        guard phase == .open else { return }
+        phase = .flushing
+        updateInterest()
+        if outboundByteCount == 0 { linger() }
+        if phase != .closed { watchForStall(owed: outboundByteCount) }
+    }
+
+    /// Everything is sent.
+    private func linger() {
+        // The peer has said its last word, and we have read it: nothing is left that a close could turn into RST.
+        if hasEnded {
+            finish(.requested)
+            return
+        }
+        phase = .lingering
+        if pando_shutdown_write(descriptor) < 0 { finish(.reset) }
+    }
+
+    private func watchForStall(owed: Int) {
+        // Holds the channel, but not for longer than one period after it closed.
+        loop.schedule(after: loop.configuration.closeStallTimeout) { [self] in
+            switch phase {
+            case .open, .closed: break
+            case .lingering where owed == 0:
+                // Everything was sent a period ago, and the peer does not close.
+                finish(.requested)
+            case .flushing where outboundByteCount >= owed:
+                _ = pando_linger_zero(descriptor)
+                finish(.stalled)
+            case .flushing, .lingering: watchForStall(owed: outboundByteCount)
+            }
+        }
+    }
+
+    private func fail(_ code: Int32) {
+        finish(code == PANDO_ECONNRESET || code == PANDO_EPIPE ? .reset : .failed(code))
+    }
+
+    private func finish(_ reason: CloseReason) {
+        guard phase != .closed else { return }
+        phase = .closed
+        loop.chunks.removeAll(of: &queue)
+        outboundByteCount = 0
+        if loop.corkedChannel === self { loop.corkedByteCount = 0 }
+        closeDescriptor()
+        loop.tellLater(self, reason)
+    }
+
+    func tellClosed(_ reason: CloseReason) {
+        // The delegate commonly holds the channel: this ends the cycle.
+        let last = delegate
+        delegate = nil
+        last?.channelDidClose(self, reason: reason)
+    }
+
+    override func loopDidStop() {
+        finish(.loopStopped)
+    }
+}

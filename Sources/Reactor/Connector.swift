@@ -1,0 +1,67 @@
+import CSystem
+
+/// One attempt to connect; lives until it has succeeded or failed.
+package final class Connector: Pollable {
+    private let address: SocketAddress
+    private let makeDelegate: (Channel) -> any ChannelDelegate
+    private let onFailure: (SocketError) -> Void
+    private var timeout: TimerToken?
+
+    private init(
+        descriptor: Int32, address: SocketAddress, loop: EventLoop,
+        makeDelegate: @escaping (Channel) -> any ChannelDelegate, onFailure: @escaping (SocketError) -> Void
+    ) {
+        self.address = address
+        self.makeDelegate = makeDelegate
+        self.onFailure = onFailure
+        super.init(descriptor: descriptor, loop: loop)
+    }
+
+    /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop; neither
+    /// if the loop stops first.
+    /// - Parameters:
+    ///   - timeout: Then the attempt fails with ETIMEDOUT.
+    ///   - makeDelegate: The connection stands; as in `Channel.adopt`.
+    /// - Throws: What is known at once: no route, no descriptor.
+    package static func connect(
+        to address: SocketAddress, on loop: EventLoop, options: SocketOptions = SocketOptions(),
+        timeout: Duration = .seconds(10), makeDelegate: @escaping (Channel) -> any ChannelDelegate,
+        onFailure: @escaping (SocketError) -> Void
+    ) throws(SocketError) {
+        assert(loop.isCurrent)
+        var raw = address.raw
+        var options = options.raw
+        let descriptor = try checked(unsafe pando_connect(&raw, &options), "connect to \(address)")
+        let connector = Connector(
+            descriptor: descriptor, address: address, loop: loop, makeDelegate: makeDelegate,
+            onFailure: onFailure)
+        try connector.watch(PANDO_WRITABLE)
+        connector.timeout = loop.schedule(after: timeout) { [weak connector] in
+            connector?.finish(PANDO_ETIMEDOUT)
+        }
+    }
+
+    override func ready(_ events: UInt32) {
+        finish(pando_socket_error(descriptor))
+    }
+
+    private func finish(_ code: Int32) {
+        guard isWatched else { return }
+        if let timeout { loop.cancel(timeout) }
+        guard code == 0 else {
+            closeDescriptor()
+            onFailure(SocketError(code: code, attempt: "connect to \(address)"))
+            return
+        }
+        let socket = ConnectedSocket(descriptor: surrenderDescriptor(), peer: address)
+        do {
+            try Channel.adopt(socket, on: loop, makeDelegate: makeDelegate)
+        } catch {
+            onFailure(error)
+        }
+    }
+
+    override func loopDidStop() {
+        closeDescriptor()
+    }
+}

@@ -1,0 +1,40 @@
+import CSystem
+
+/// A thread of our own: named, with a stack of known size, joined exactly once.
+package struct NamedThread: Sendable {
+    private let handle: UInt64
+
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Starts `body` on a new thread.
+    /// - Parameters:
+    ///   - name: For the debugger and `top -H`; cut to 15 bytes.
+    ///   - stackByteCount: Virtual; only touched pages cost memory. At least 16 KiB.
+    /// - Throws: EAGAIN at the system's limit of threads, EINVAL for a stack too small.
+    package static func start(
+        _ name: String, stackByteCount: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+    ) throws(SocketError) -> NamedThread {
+        let context = unsafe Unmanaged.passRetained(Body(body))
+        var handle: UInt64 = 0
+        let result = unsafe pando_thread_start(
+            name, stackByteCount,
+            { context in
+                guard let context = unsafe context else { return }
+                // Balances the retain above: the thread runs once.
+                unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
+            },
+            context.toOpaque(), &handle)
+        if result < 0 { unsafe context.release() }
+        try checked(result, "start the thread \(name)")
+        return NamedThread(handle: handle)
+    }
+
+    /// Waits for the body to return. Must be called exactly once, and not by the thread itself.
+    package func join() {
+        let result = pando_thread_join(handle)
+        precondition(result == 0, "joined twice, or by itself: \(errorText(-result))")
+    }
+}

@@ -1,0 +1,188 @@
+import CSystem
+import PandoBytes
+
+//  What sockets still owe their peers. The chunks of all of a loop's channels live in one array; a channel holds
+//  only the first and last index of its own list:
+//
+//      channel A   first ─▶ [3] shared ─▶ [0] copied        nodes   0    1     2    3
+//      channel B   first ─▶ [1] shared                              A₂   B₁   free  A₁
+//
+//  So queueing a fan-out on a thousand idle sockets allocates nothing once the array has grown, and an idle channel
+//  pays eight bytes.
+
+/// Bytes copied from a writer. Grows at its end while it is the last of its queue.
+@safe
+final class CopiedBytes {
+    /// A chunk this big gets a successor instead of growing: growing copies.
+    static let growthLimit = 64 << 10
+
+    private(set) var count = 0
+    private var capacity: Int
+    private(set) var baseAddress: UnsafeMutableRawPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        capacity = max(256, bytes.count)
+        unsafe baseAddress = .allocate(byteCount: capacity, alignment: 8)
+        _ = unsafe append(bytes)
+    }
+
+    deinit {
+        unsafe baseAddress.deallocate()
+    }
+
+    /// - Returns: false, having taken nothing, when the bytes belong in a chunk of their own.
+    func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let start = bytes.baseAddress else { return true }
+        let needed = count + bytes.count
+        if needed > capacity {
+            guard needed <= Self.growthLimit else { return false }
+            capacity = min(Self.growthLimit, max(needed, capacity * 2))
+            let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 8)
+            // Room: capacity >= needed > count. The old bytes are ours alone: no send is under way.
+            unsafe grown.copyMemory(from: baseAddress, byteCount: count)
+            unsafe baseAddress.deallocate()
+            unsafe baseAddress = unsafe grown
+        }
+        // Room: needed <= capacity.
+        unsafe (baseAddress + count).copyMemory(from: start, byteCount: bytes.count)
+        count = needed
+        return true
+    }
+}
+
+/// One channel's list in the loop's ``ChunkArena``.
+struct OutboundQueue {
+    fileprivate var first = ChunkArena.nobody
+    fileprivate var last = ChunkArena.nobody
+    var isEmpty: Bool { first == ChunkArena.nobody }
+}
+
+struct ChunkArena {
+    private enum Content {
+        case shared(SharedBytes)
+        case copied(CopiedBytes)
+        case free
+    }
+
+    private struct Node {
+        var content: Content
+        /// Bytes the kernel has already taken. Less than the content's count.
+        var offset: Int
+        var next: Int32
+    }
+
+    fileprivate static var nobody: Int32 { -1 }
+    /// An array that grew beyond this is given back once it is unused.
+    private static var keptNodeCount: Int { 16 << 10 }
+
+    private var nodes: [Node] = []
+    private var firstFree = nobody
+    private var usedCount = 0
+
+    /// Queues a reference. Empty bytes are not queued.
+    mutating func append(_ bytes: SharedBytes, to queue: inout OutboundQueue) {
+        guard bytes.count > 0 else { return }
+        link(.shared(bytes), to: &queue)
+    }
+
+    /// Queues a copy.
+    mutating func append(_ bytes: UnsafeRawBufferPointer, to queue: inout OutboundQueue) {
+        guard bytes.count > 0 else { return }
+        if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content,
+            unsafe chunk.append(bytes)
+        { return }
+        link(.copied(unsafe CopiedBytes(bytes)), to: &queue)
+    }
+
+    /// Queues a copy before everything else: what is left of corked bytes, which were written first.
+    mutating func prepend(_ bytes: UnsafeRawBufferPointer, to queue: inout OutboundQueue) {
+        guard bytes.count > 0 else { return }
+        let index = take(.copied(unsafe CopiedBytes(bytes)))
+        nodes[Int(index)].next = queue.first
+        if queue.isEmpty { queue.last = index }
+        queue.first = index
+    }
+
+    /// Lists the queue's bytes, oldest first. The slices are valid until the queue changes.
+    /// - Returns: How many slices of `slices` were filled from `used` on, and their bytes.
+    func gather(
+        _ queue: OutboundQueue, into slices: UnsafeMutableBufferPointer<pando_slice>, from used: Int
+    ) -> (sliceCount: Int, byteCount: Int) {
+        var (sliceCount, byteCount) = (used, 0)
+        var index = queue.first
+        while index != Self.nobody, sliceCount < slices.count {
+            let node = nodes[Int(index)]
+            let slice: pando_slice
+            switch node.content {
+            case .shared(let bytes):
+                unsafe slice = pando_slice(
+                    base: bytes.baseAddress + node.offset, count: bytes.count - node.offset)
+            case .copied(let bytes):
+                unsafe slice = pando_slice(
+                    base: bytes.baseAddress + node.offset, count: bytes.count - node.offset)
+            case .free: preconditionFailure("a queue holds a free node")
+            }
+            unsafe slices[sliceCount] = slice
+            unsafe byteCount += slice.count
+            sliceCount += 1
+            index = node.next
+        }
+        return (sliceCount - used, byteCount)
+    }
+
+    /// Forgets the oldest `byteCount` bytes. The queue must hold as many.
+    mutating func consume(_ byteCount: Int, from queue: inout OutboundQueue) {
+        var rest = byteCount
+        while rest > 0 {
+            let index = Int(queue.first)
+            let available: Int
+            switch nodes[index].content {
+            case .shared(let bytes): available = bytes.count - nodes[index].offset
+            case .copied(let bytes): available = bytes.count - nodes[index].offset
+            case .free: preconditionFailure("a queue holds a free node")
+            }
+            if rest < available {
+                nodes[index].offset += rest
+                return
+            }
+            rest -= available
+            removeFirst(of: &queue)
+        }
+    }
+
+    mutating func removeAll(of queue: inout OutboundQueue) {
+        while !queue.isEmpty { removeFirst(of: &queue) }
+    }
+
+    private mutating func removeFirst(of queue: inout OutboundQueue) {
+        let index = queue.first
+        queue.first = nodes[Int(index)].next
+        if queue.isEmpty { queue.last = Self.nobody }
+        nodes[Int(index)] = Node(content: .free, offset: 0, next: firstFree)
+        firstFree = index
+        usedCount -= 1
+        if usedCount == 0, nodes.count > Self.keptNodeCount {
+            nodes = []
+            firstFree = Self.nobody
+        }
+    }
+
+    private mutating func link(_ content: Content, to queue: inout OutboundQueue) {
+        let index = take(content)
+        if queue.isEmpty { queue.first = index } else { nodes[Int(queue.last)].next = index }
+        queue.last = index
+    }
+
+    private mutating func take(_ content: Content) -> Int32 {
+        usedCount += 1
+        let node = Node(content: content, offset: 0, next: Self.nobody)
+        if firstFree == Self.nobody {
+            nodes.append(node)
+            return Int32(nodes.count - 1)
+        }
+        let index = firstFree
+        firstFree = nodes[Int(index)].next
+        nodes[Int(index)] = node
+        return index
+    }
+}

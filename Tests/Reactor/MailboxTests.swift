@@ -1,0 +1,155 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import PandoReactor
+
+@Suite struct MailboxTests {
+    @Test func burstsFromSeveralThreadsArriveOnceAndInOrder() throws {
+        let loop = try EventLoop()
+        let log = Log<(thread: Int, number: Int)>()
+        let batches = Atomic<Int>(0)
+        let mailbox = loop.mailbox(of: (thread: Int, number: Int).self) { batch in
+            batches.add(1, ordering: .relaxed)
+            for message in batch { log.add(message) }
+        }
+        let loopThread = try NamedThread.start("loop") { loop.run() }
+        let writers = try (0..<4).map { thread in
+            try NamedThread.start("writer") {
+                for number in 0..<5000 { mailbox.post((thread, number)) }
+            }
+        }
+        for writer in writers { writer.join() }
+        let all = log.wait("all messages") { $0.count == 20_000 }
+        for thread in 0..<4 {
+            #expect(all.filter { $0.thread == thread }.map(\.number) == Array(0..<5000))
+        }
+        loop.stop()
+        loopThread.join()
+        #expect(
+            loop.bell.wakeUpCount <= UInt64(batches.load(ordering: .relaxed)) + 2,
+            "more wake-ups than batches: bursts were not gathered")
+    }
+
+    @Test func burstWhileTheLoopIsBusyRingsOnce() throws {
+        let loop = try EventLoop()
+        let log = Log<Int>()
+        let mailbox = loop.mailbox(of: Int.self) { batch in
+            log.add(batch.count)
+        }
+        let isBusy = try Bell()
+        let mayGoOn = try Bell()
+        let thread = try NamedThread.start("loop") { loop.run() }
+        loop.submit {
+            isBusy.ring()
+            mayGoOn.wait()
+        }
+        isBusy.wait()
+        let before = loop.bell.wakeUpCount
+        for number in 0..<10_000 { mailbox.post(number) }
+        #expect(loop.bell.wakeUpCount == before, "nobody sleeps: no ring needs a system call")
+        mayGoOn.ring()
+        #expect(log.wait("the batch") { !$0.isEmpty } == [10_000], "one batch")
+        loop.stop()
+        thread.join()
+    }
+
+    @Test func sleepingOwnerIsWokenOncePerBurst() throws {
+        let bell = try Bell()
+        let mailbox = Mailbox<Int>(ringing: bell)
+        // As the owner does before it sleeps.
+        #expect(bell.prepareToSleep())
+        for number in 0..<1000 { mailbox.post(number) }
+        #expect(bell.wakeUpCount == 1)
+        #expect(bell.wait(timeout: patience))
+        var batch: [Int] = []
+        mailbox.drain(into: &batch)
+        #expect(batch == Array(0..<1000))
+    }
+
+    @Test func postsBeforeRunAreDeliveredAndAfterStopRefused() throws {
+        let loop = try EventLoop()
+        let log = Log<Int>()
+        let early = Mailbox<Int>(ringing: loop.bell)
+        #expect(early.post(1), "nobody is attached yet")
+        loop.attach(early) { batch in
+            for message in batch { log.add(message) }
+        }
+        #expect(early.post(2))
+        #expect(early.post(contentsOf: [3, 4]))
+        let thread = try NamedThread.start("loop") { loop.run() }
+        #expect(early.post(5))
+        loop.stop()
+        thread.join()
+        #expect(log.all == [1, 2, 3, 4, 5], "what was posted before stop() is delivered")
+        #expect(!early.post(6))
+        #expect(!loop.submit {})
+        loop.stop()
+    }
+
+    @Test func blockingBell() throws {
+        let bell = try Bell()
+        #expect(!bell.wait(timeout: .milliseconds(1)), "nobody rang")
+        bell.ring()
+        bell.ring()
+        #expect(bell.wait(), "rung before waiting")
+        #expect(!bell.wait(timeout: .zero), "two rings are one")
+
+        let mailbox = Mailbox<Int>(ringing: bell)
+        let thread = try NamedThread.start("writer") {
+            for number in 0..<20_000 { mailbox.post(number) }
+        }
+        var (seen, batch): ([Int], [Int]) = ([], [])
+        while seen.count < 20_000 {
+            guard bell.wait(timeout: patience) else { break }
+            mailbox.drain(into: &batch)
+            seen += batch
+            batch.removeAll(keepingCapacity: true)
+        }
+        thread.join()
+        #expect(seen == Array(0..<20_000))
+    }
+
+    @Test func timersFireInOrderAndCanBeCancelledByEachOther() throws {
+        let loop = try EventLoop()
+        let log = Log<String>()
+        loop.schedule(after: .milliseconds(30)) {
+            log.add("late")
+            loop.stop()
+        }
+        let deadline = loop.now + .milliseconds(5)
+        let tokens = Mutex<[TimerToken]>([])
+        loop.schedule(at: deadline) {
+            log.add("first")
+            for token in tokens.withLock({ $0 }) { loop.cancel(token) }
+            loop.schedule(at: deadline) { log.add("scheduled in the past") }
+        }
+        tokens.withLock { $0 = [loop.schedule(at: deadline) { log.add("cancelled in the same tick") }] }
+        loop.schedule(at: deadline) { log.add("second") }
+        let began = MonotonicTime.now
+        loop.run()
+        #expect(log.all == ["first", "second", "scheduled in the past", "late"])
+        #expect(MonotonicTime.now - began >= .milliseconds(20))
+    }
+
+    @Test func signalsArriveOnTheLoop() throws {
+        let loop = try EventLoop()
+        let log = Log<Signal>()
+        let thread = try NamedThread.start("loop") {
+            // This thread only: the test process must keep its own signals. `raise` aims at the calling thread.
+            Signals.block()
+            loop.run()
+        }
+        loop.submit {
+            do {
+                try Signals(on: loop) { log.add($0) }
+                raise(SIGHUP)
+                raise(SIGTERM)
+            } catch { Issue.record(error) }
+        }
+        let seen = log.wait("both signals") { $0.count == 2 }
+        #expect(Set(seen) == [.hangUp, .terminate])
+        loop.stop()
+        thread.join()
+    }
+}
