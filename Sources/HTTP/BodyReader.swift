@@ -1,6 +1,6 @@
 import PandoBytes
 
-//  chunked-body   chunk-size [ ";" extensions ] CRLF  data CRLF      zero or more; size in hex      RFC 9112 §7.1
+//  chunked-body   chunk-size [ ";" extensions ] CRLF  data CRLF      zero or more; size in hex  RFC 9112 §7.1
 //                 "0" [ ";" extensions ] CRLF
 //                 trailer-field CRLF                                 zero or more                   §7.1.2
 //                 CRLF
@@ -88,7 +88,8 @@ package struct BodyReader {
 
             case .chunkSize(var lines):
                 state = .ended  // Gives up our reference, so that the buffer grows in place.
-                let line = try lines.next(&cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
+                let line = try lines.next(
+                    &cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
                 guard let line else {
                     state = .chunkSize(lines)
                     return nil
@@ -115,7 +116,8 @@ package struct BodyReader {
 
             case .trailers(var lines, var fields):
                 state = .ended  // As above.
-                let line = try lines.next(&cursor, totalLimit: Self.trailerByteLimit, overflow: .trailersTooLarge)
+                let line = try lines.next(
+                    &cursor, totalLimit: Self.trailerByteLimit, overflow: .trailersTooLarge)
                 if let line {
                     if line.isEmpty { return .end }
                     try fields.add(line: line, of: lines.bytes, fieldCountLimit: HeadLimits.fieldCountLimit)

@@ -16,8 +16,8 @@ func isTokenByte(_ byte: UInt8) -> Bool {
     }
 }
 
-/// What a target may hold. Wider than RFC 3986: people type `?orderBy="height"` and raw UTF-8 into curl, and no
-/// two parsers disagree about where such a target ends. `#` never travels.
+/// What a target may hold. Wider than RFC 3986: people type `?orderBy="height"` and raw UTF-8 into curl, and
+/// no two parsers disagree about where such a target ends. `#` never travels.
 func isTargetByte(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte != 0x7F && byte != UInt8(ascii: "#")
 }
@@ -59,14 +59,18 @@ func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     return rest
 }
 
-/// Checks `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 asks for an empty Host when the
-/// target has no authority. User information is not: it has misled people about where a link leads.
+/// Checks `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 asks for an empty Host
+/// when the target has no authority. User information is not: it has misled people about where a link leads.
 func isValidAuthority(_ bytes: ArraySlice<UInt8>) -> Bool {
     var rest = bytes
     if rest.first == UInt8(ascii: "[") {
-        guard let end = rest.firstIndex(of: UInt8(ascii: "]")), end > rest.startIndex + 1 else { return false }
+        guard let end = rest.firstIndex(of: UInt8(ascii: "]")), end > rest.startIndex + 1 else {
+            return false
+        }
         for byte in rest[(rest.startIndex + 1)..<end] {
-            guard hexValue(byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".") else { return false }
+            guard hexValue(byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".") else {
+                return false
+            }
         }
         rest = rest[(end + 1)...]
     } else {
@@ -74,7 +78,8 @@ func isValidAuthority(_ bytes: ArraySlice<UInt8>) -> Bool {
         for byte in rest[..<end] {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"),
                 UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"),
                 UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"),
                 UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):

@@ -19,7 +19,6 @@ package enum HTTPError: Error, Hashable, Sendable {
     // Header fields (RFC 9112 §5)
     case foldedLine
     case malformedHeaderName
-    case malformedHeaderValue
     case missingHost
     case repeatedHost
     case malformedHost
@@ -40,9 +39,12 @@ package enum HTTPError: Error, Hashable, Sendable {
     /// The status owed to the peer.
     package var status: HTTPStatus {
         switch self {  // No `default`: a new error must choose its status here.
-        case .bareLineFeed, .bareCarriageReturn, .controlCharacter, .malformedRequestLine, .malformedStatusLine,
-            .malformedTarget, .foldedLine, .malformedHeaderName, .malformedHeaderValue, .missingHost, .repeatedHost,
-            .malformedHost, .malformedContentLength, .repeatedContentLength, .contentLengthWithTransferEncoding,
+        case .bareLineFeed, .bareCarriageReturn, .controlCharacter, .malformedRequestLine,
+            .malformedStatusLine,
+            .malformedTarget, .foldedLine, .malformedHeaderName, .missingHost,
+            .repeatedHost,
+            .malformedHost, .malformedContentLength, .repeatedContentLength,
+            .contentLengthWithTransferEncoding,
             .transferEncodingInOldVersion, .malformedTransferEncoding, .malformedChunk, .truncated:
             .badRequest
         case .headTooLarge, .tooManyHeaderFields, .trailersTooLarge: .headerFieldsTooLarge
@@ -56,8 +58,8 @@ package enum HTTPError: Error, Hashable, Sendable {
 
 /// How much of a head we are willing to hold. Every limit is enforced while the bytes come in.
 package struct HeadLimits: Sendable {
-    /// A longer target is answered 414. RFC 9112 §3 asks for at least 8000; a REST target may carry a token of up to
-    /// 8 KiB in its query beside the path, so twice that.
+    /// A longer target is answered 414. RFC 9112 §3 asks for at least 8000; a REST target may carry a token
+    /// of up to 8 KiB in its query beside the path, so twice that.
     package static let targetByteLimit = 16 << 10
 
     /// A longer head is answered 431. A full target, a token in a header, and room for what proxies add.
@@ -66,7 +68,8 @@ package struct HeadLimits: Sendable {
     /// More header fields are answered 431. The default of Apache httpd (`LimitRequestFields`).
     package static let fieldCountLimit = 100
 
-    /// A longer method is answered 501 (RFC 9112 §3). The longest registered one, UPDATEREDIRECTREF, has 17 bytes.
+    /// A longer method is answered 501 (RFC 9112 §3). The longest registered one, UPDATEREDIRECTREF, has 17
+    /// bytes.
     package static let methodByteLimit = 24
 
     /// What a request line may hold beside its target: a method, two spaces, `HTTP/1.1`, CR LF.

@@ -2,8 +2,8 @@ import PandoBytes
 
 /// Cuts a stream into the lines of a head, keeping all of them in one buffer.
 ///
-/// Judges the bytes in their order, each by itself and what was kept, so that the way the stream was cut cannot change
-/// a verdict.
+/// Judges the bytes in their order, each by itself and what was kept, so that the way the stream was cut
+/// cannot change a verdict.
 struct HeadLines {
     /// Everything taken so far, line ends included.
     private(set) var bytes: [UInt8] = []

@@ -1,7 +1,7 @@
 import PandoBytes
 
-// Writing heads (RFC 9112 §3, §4, §5) and chunks (§7.1) into a growing buffer. A head is a start line, fields, and
-// `appendEndOfHead()`:
+// Writing heads (RFC 9112 §3, §4, §5) and chunks (§7.1) into a growing buffer. A head is a start line,
+// fields, and `appendEndOfHead()`:
 //
 //     output.append(statusLine: .ok)
 //     output.append(field: "Content-Type", "application/json; charset=utf-8")
@@ -18,8 +18,8 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
-    /// Appends `GET /path HTTP/1.1` and CR LF. Bytes of `target` that no target may hold are percent-encoded, so
-    /// that a target made from somebody's text cannot end the line.
+    /// Appends `GET /path HTTP/1.1` and CR LF. Bytes of `target` that no target may hold are percent-encoded,
+    /// so that a target made from somebody's text cannot end the line.
     package mutating func append(requestLine method: StaticString, target: String) {
         append(method)
         append(0x20)
@@ -43,8 +43,8 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
-    /// Appends a field. Control characters of `value` become spaces (RFC 9110 §5.5), so that a value made from
-    /// somebody's text cannot begin a line of its own.
+    /// Appends a field. Control characters of `value` become spaces (RFC 9110 §5.5), so that a value made
+    /// from somebody's text cannot begin a line of its own.
     package mutating func append(field name: StaticString, text value: String) {
         append(name)
         append(": " as StaticString)

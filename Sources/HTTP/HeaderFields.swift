@@ -63,8 +63,8 @@ package struct HeaderFields: Sendable {
         fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
     }
 
-    /// True when a list such as `Connection: keep-alive, Upgrade` has the token, over all field lines of that name.
-    /// `token` is lower case; ASCII case is ignored. Parameters (`;…`) are no part of a token.
+    /// True when a list such as `Connection: keep-alive, Upgrade` has the token, over all field lines of that
+    /// name. `token` is lower case; ASCII case is ignored. Parameters (`;…`) are no part of a token.
     package func has(token: StaticString, in name: StaticString) -> Bool {
         for field in fields where has(field, name: name) {
             for element in value(field).split(separator: UInt8(ascii: ","))
@@ -102,8 +102,8 @@ package enum BodyFraming: Equatable, Sendable {
 extension HeaderFields {
     /// The framing the fields announce, or nil when they announce none.
     ///
-    /// Stricter than RFC 9112 §6.3 where two readers could differ: one Content-Length line with digits only, one
-    /// Transfer-Encoding that is `chunked` and nothing else, never both, never chunked in HTTP/1.0.
+    /// Stricter than RFC 9112 §6.3 where two readers could differ: one Content-Length line with digits only,
+    /// one Transfer-Encoding that is `chunked` and nothing else, never both, never chunked in HTTP/1.0.
     func announcedFraming(_ version: HTTPVersion) throws(HTTPError) -> BodyFraming? {
         let lengthCount = count(of: "content-length")
         let codingCount = count(of: "transfer-encoding")

@@ -1,7 +1,8 @@
 import PandoBytes
 
-/// The `name=value` pairs of a target's query, in order, decoded leniently: some Firebase clients do not encode
-/// values at all (wire-protocol §1.1), so `:` or `=` in a value stands for itself, and a `%` that begins no escape too.
+/// The `name=value` pairs of a target's query, in order, decoded leniently: some Firebase clients do not
+/// encode values at all (wire-protocol §1.1), so `:` or `=` in a value stands for itself, and a `%` that
+/// begins no escape too.
 package struct QueryString: Sendable {
     package struct Pair: Equatable, Sendable {
         package let name: String
@@ -24,7 +25,8 @@ package struct QueryString: Sendable {
         }
     }
 
-    /// The value of the first pair of that name; empty when the pair has none; nil when there is no such pair.
+    /// The value of the first pair of that name; empty when the pair has none; nil when there is no such
+    /// pair.
     package subscript(_ name: String) -> String? {
         for pair in pairs where pair.name == name { return pair.value ?? "" }
         return nil
@@ -40,14 +42,15 @@ extension RequestHead {
     }
 }
 
-/// Decodes `%XX`. A `%` without two hex digits stays, and text that would not be UTF-8 stays as it came (bytes that
-/// were not UTF-8 to begin with become U+FFFD).
+/// Decodes `%XX`. A `%` without two hex digits stays, and text that would not be UTF-8 stays as it came
+/// (bytes that were not UTF-8 to begin with become U+FFFD).
 package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String {
     let decoded = decodePercentBytes(bytes, plusIsSpace: plusIsSpace)
     return String(decoding: isValidUTF8(decoded.rawSpan) ? decoded[...] : bytes, as: UTF8.self)
 }
 
-/// Decodes `%XX` to bytes, for callers that refuse what is malformed themselves. A `%` without two hex digits stays.
+/// Decodes `%XX` to bytes, for callers that refuse what is malformed themselves. A `%` without two hex digits
+/// stays.
 package func decodePercentBytes(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> [UInt8] {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)

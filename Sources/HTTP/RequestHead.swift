@@ -7,18 +7,17 @@ package enum HTTPMethod: Sendable {
     case other
 
     init(_ token: ArraySlice<UInt8>) {
-        func matches(_ name: StaticString) -> Bool {
-            unsafe token.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        }
         self =
-            if matches("GET") { .get }
-            else if matches("PUT") { .put }
-            else if matches("POST") { .post }
-            else if matches("PATCH") { .patch }
-            else if matches("DELETE") { .delete }
-            else if matches("OPTIONS") { .options }
-            else if matches("HEAD") { .head }
-            else { .other }
+            switch String(decoding: token, as: UTF8.self) {
+            case "GET": .get
+            case "HEAD": .head
+            case "POST": .post
+            case "PUT": .put
+            case "PATCH": .patch
+            case "DELETE": .delete
+            case "OPTIONS": .options
+            default: .other
+            }
     }
 }
 

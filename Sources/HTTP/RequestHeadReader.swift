@@ -20,8 +20,8 @@ package struct RequestHeadReader {
     /// True until the first byte has come: the connection is idle between requests, and may end here.
     package var isIdle: Bool { lines.bytes.isEmpty && requestLine == nil }
 
-    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of the
-    /// head, so what follows is left for the next reader.
+    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of
+    /// the head, so what follows is left for the next reader.
     /// - Returns: The head, or nil when the piece ended first: call again with the next one.
     /// - Throws: ``HTTPError``; the reader is spent.
     /// - Complexity: O(bytes); one buffer for the head and one for the field table.

@@ -26,7 +26,8 @@ package struct ResponseHeadReader {
         self.limits = limits
     }
 
-    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of the head.
+    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of
+    /// the head.
     /// - Returns: The head, or nil when the piece ended first.
     /// - Throws: ``HTTPError``; the reader is spent.
     package mutating func read(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> ResponseHead? {
@@ -71,7 +72,9 @@ private func parseStatusLine(_ line: ArraySlice<UInt8>) throws(HTTPError) -> (HT
     guard let version = try parseVersion(line.prefix(8)) else { throw .malformedStatusLine }
     let rest = line.dropFirst(8)
     let digits = rest.dropFirst().prefix(3)
-    guard rest.first == 0x20, digits.count == 3, digits.allSatisfy(isDigit) else { throw .malformedStatusLine }
+    guard rest.first == 0x20, digits.count == 3, digits.allSatisfy(isDigit) else {
+        throw .malformedStatusLine
+    }
     let phrase = rest.dropFirst(4)
     guard phrase.isEmpty || phrase.first == 0x20 else { throw .malformedStatusLine }
     let statusCode = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }

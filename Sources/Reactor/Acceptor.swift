@@ -38,7 +38,8 @@ package final class Acceptor: Pollable {
     ///   - address: Port 0 lets the system choose.
     ///   - targets: Get the connections in turn; `loop` may be among them. Not empty.
     ///   - adopt: Called on the target loop, typically to `Channel.adopt`.
-    ///   - onExhausted: Called once each time accepting pauses (EMFILE, ENFILE, ENOBUFS, ENOMEM), not per attempt.
+    ///   - onExhausted: Called once each time accepting pauses (EMFILE, ENFILE, ENOBUFS, ENOMEM), not per
+    ///     attempt.
     /// - Throws: EADDRINUSE, EACCES, EADDRNOTAVAIL…
     package init(
         at address: SocketAddress, on loop: EventLoop, targets: [EventLoop],
@@ -104,8 +105,8 @@ package final class Acceptor: Pollable {
         }
     }
 
-    /// The kernel would report the waiting connection for ever, and each attempt would fail: look away for a while.
-    /// Reports the first of a row of failures only.
+    /// The kernel would report the waiting connection for ever, and each attempt would fail: look away for a
+    /// while. Reports the first of a row of failures only.
     private func rest(_ error: SocketError) {
         setInterest(0)
         if !isExhausted {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Wakes one sleeping thread. Any thread rings; one thread waits, or one loop has it in its epoll set.
 ///
-/// Ringing costs a system call only when the other side sleeps, and then once, however often it is rung before it
-/// wakes:
+/// Ringing costs a system call only when the other side sleeps, and then once, however often it is rung
+/// before it wakes:
 ///
 ///     awake ──ring──▶ rung            (no system call)
 ///     awake ──about to sleep──▶ sleeping ──ring──▶ rung   (one write to the eventfd)
@@ -42,8 +42,8 @@ package final class Bell: Sendable {
         }
     }
 
-    /// The owning thread only: blocks until rung since the last `wait`, then forgets the ring. Then drain *every*
-    /// mailbox of this bell: they share it.
+    /// The owning thread only: blocks until rung since the last `wait`, then forgets the ring. Then drain
+    /// *every* mailbox of this bell: they share it.
     /// - Returns: false if `timeout` passed first. nil waits for ever.
     @discardableResult
     package func wait(timeout: Duration? = nil) -> Bool {
@@ -56,7 +56,8 @@ package final class Bell: Sendable {
                 milliseconds = (deadline - now).wholeMilliseconds
             }
             if pando_wait_readable(descriptor, milliseconds) > 0 { _ = pando_eventfd_silence(descriptor) }
-            // Readable without a ring: the write of a ring that `prepareToSleep` had already seen. Sleep again.
+            // Readable without a ring: the write of a ring that `prepareToSleep` had already seen. Sleep
+            // again.
             if takeRing() { return true }
         }
         return takeRing()

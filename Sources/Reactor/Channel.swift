@@ -7,7 +7,7 @@ package enum CloseReason: Equatable, Sendable {
     case requested
     /// The peer cut the connection (ECONNRESET, EPIPE).
     case reset
-    /// The peer took more bytes to send than it was willing to read (`outboundByteLimit`).
+    /// The peer did not read, and what waited for it outgrew `outboundByteLimit`.
     case outboundLimitExceeded
     /// `closeAfterFlush()` waited in vain: the peer took nothing for `closeStallTimeout`.
     case stalled
@@ -19,9 +19,9 @@ package enum CloseReason: Equatable, Sendable {
 
 /// What happens on a channel, told on its loop. The channel holds its delegate until `channelDidClose`.
 package protocol ChannelDelegate: AnyObject {
-    /// Bytes arrived: called once per read event, with all that one `recv` gave (1 byte … 512 KiB). They may be
-    /// changed in place, and are valid only during the call. All that is written to *this* channel meanwhile leaves
-    /// in one `send` afterwards.
+    /// Bytes arrived: called once per read event, with all that one `recv` gave (1 byte … 512 KiB). They may
+    /// be changed in place, and are valid only during the call. All that is written to *this* channel
+    /// meanwhile leaves in one `send` afterwards.
     func received(_ bytes: inout MutableRawSpan, on channel: Channel)
 
     /// The peer will send no more; it may still read. The default is `closeAfterFlush()`.
@@ -30,7 +30,8 @@ package protocol ChannelDelegate: AnyObject {
     /// `outboundByteCount` has been above the low-water mark and is not any more.
     func channelDidDrain(_ channel: Channel)
 
-    /// The last call. Always made, exactly once, at the end of a tick: never from inside a call to the channel.
+    /// The last call. Always made, exactly once, at the end of a tick: never from inside a call to the
+    /// channel.
     func channelDidClose(_ channel: Channel, reason: CloseReason)
 }
 
@@ -44,10 +45,11 @@ extension ChannelDelegate {
 ///               ┌────── closeAfterFlush() ──────┐
 ///     open ─────┤                               ▼                    all sent
 ///       │       └────── (nothing owed) ────▶ flushing ─────────────────────────▶ lingering
-///       │                                       │   FIN goes out; what still arrives is dropped until the peer's FIN
+///       │                                       │   FIN goes out; input is dropped until the peer's FIN
 ///       └── close(), error, limit, … ──▶ closed ◀───────────────────────────────────┘
 ///
-/// Lingering is needed because closing a socket with unread input sends RST, and a RST may overtake the last reply.
+/// Lingering is needed because closing a socket with unread input sends RST, and a RST may overtake the last
+/// reply.
 ///
 /// An idle channel costs its object (about 100 bytes) and a slot in the loop.
 package final class Channel: Pollable {
@@ -102,8 +104,8 @@ package final class Channel: Pollable {
 
     /// Sends a copy of `bytes`. Ignored unless the channel is open.
     ///
-    /// Inside this channel's `received` they go to the loop's cork buffer, otherwise to the channel's queue, which
-    /// the loop flushes at the end of the tick. No system call is made here.
+    /// Inside this channel's `received` they go to the loop's cork buffer, otherwise to the channel's queue,
+    /// which the loop flushes at the end of the tick. No system call is made here.
     package func write(_ bytes: RawSpan) {
         assert(loop.isCurrent)
         guard makeRoom(for: bytes.byteCount) else { return }
@@ -124,8 +126,8 @@ package final class Channel: Pollable {
         didQueue(bytes.byteCount)
     }
 
-    /// Sends `bytes` without copying them. Ignored unless the channel is open. Order is that of the calls, whatever
-    /// the kind.
+    /// Sends `bytes` without copying them. Ignored unless the channel is open. Order is that of the calls,
+    /// whatever the kind.
     package func write(_ bytes: SharedBytes) {
         assert(loop.isCurrent)
         guard bytes.count > 0, makeRoom(for: bytes.count) else { return }
@@ -169,8 +171,8 @@ package final class Channel: Pollable {
         tellDrained()
     }
 
-    /// Hands the kernel what it takes: corked bytes first, then the queue. One system call, unless the queue has
-    /// more chunks than one call takes.
+    /// Hands the kernel what it takes: corked bytes first, then the queue. One system call, unless the queue
+    /// has more chunks than one call takes.
     private func flush() {
         // Enough for 4096 chunks; more must wait for the next tick, for the others' sake.
         var rounds = 4
@@ -182,10 +184,13 @@ package final class Channel: Pollable {
                     base: UnsafeRawPointer(loop.corkBuffer.baseAddress), count: corkedByteCount)
             }
             let used = isCorked ? 1 : 0
-            let (sliceCount, queuedByteCount) = unsafe loop.chunks.gather(queue, into: loop.slices, from: used)
+            let (sliceCount, queuedByteCount) = unsafe loop.chunks.gather(
+                queue, into: loop.slices, from: used)
             let offered = corkedByteCount + queuedByteCount
-            // The slices point into the cork buffer and into chunks that the queue holds: nothing changes them here.
-            let taken = unsafe used + sliceCount == 1
+            // The slices point into the cork buffer and into chunks that the queue holds: nothing changes
+            // them here.
+            let taken =
+                unsafe used + sliceCount == 1
                 ? pando_send(descriptor, loop.slices[0].base, loop.slices[0].count)
                 : pando_send_slices(descriptor, loop.slices.baseAddress, Int32(used + sliceCount))
             if taken < 0, taken != -Int64(PANDO_EAGAIN) {
@@ -206,7 +211,9 @@ package final class Channel: Pollable {
 
     /// Not part of `flush`, which also runs inside calls that the delegate makes.
     private func tellDrained() {
-        guard isAboveLowWater, outboundByteCount <= loop.configuration.outboundLowWaterByteCount else { return }
+        guard isAboveLowWater, outboundByteCount <= loop.configuration.outboundLowWaterByteCount else {
+            return
+        }
         isAboveLowWater = false
         if phase == .open { delegate?.channelDidDrain(self) }
     }
@@ -227,7 +234,8 @@ package final class Channel: Pollable {
 
     // MARK: Reading
 
-    /// Stops `received` after the current call; the peer then feels our full window. Nests not.
+    /// Stops `received` after the current call; the peer then feels our full window. Calls do
+    /// not nest: one resume ends it.
     package func pauseReading() {
         assert(loop.isCurrent)
         isReadingPaused = true
@@ -243,8 +251,8 @@ package final class Channel: Pollable {
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
 
     private func updateInterest() {
-        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is itself blocked on
-        // writing would never come to read.
+        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is itself blocked
+        // on writing would never come to read.
         let reads = !hasEnded && (!isReadingPaused || phase != .open)
         setInterest((reads ? PANDO_READABLE : 0) | (isBlocked ? PANDO_WRITABLE : 0))
     }
@@ -312,8 +320,8 @@ package final class Channel: Pollable {
         finish(.requested)
     }
 
-    /// Sends what was written, then closes. Nothing more is received, and writes are ignored. A peer that takes
-    /// nothing for `closeStallTimeout` is cut off.
+    /// Sends what was written, then closes. Nothing more is received, and writes are ignored. A peer that
+    /// takes nothing for `closeStallTimeout` is cut off.
     package func closeAfterFlush() {
         assert(loop.isCurrent)
         guard phase == .open else { return }
@@ -325,7 +333,8 @@ package final class Channel: Pollable {
 
     /// Everything is sent.
     private func linger() {
-        // The peer has said its last word, and we have read it: nothing is left that a close could turn into RST.
+        // The peer has said its last word, and we have read it: nothing is left that a close could turn into
+        // RST.
         if hasEnded {
             finish(.requested)
             return

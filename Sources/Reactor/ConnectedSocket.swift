@@ -1,8 +1,8 @@
 import CSystem
 import Synchronization
 
-/// A connected socket on its way to the loop that will own it. If it never arrives, because the loop has stopped,
-/// it closes itself.
+/// A connected socket on its way to the loop that will own it. If it never arrives, because the loop has
+/// stopped, it closes itself.
 package final class ConnectedSocket: Sendable {
     private let descriptor: Atomic<Int32>
     /// Whom it is connected to.

@@ -17,8 +17,8 @@ package final class Connector: Pollable {
         super.init(descriptor: descriptor, loop: loop)
     }
 
-    /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop; neither
-    /// if the loop stops first.
+    /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop;
+    /// neither if the loop stops first.
     /// - Parameters:
     ///   - timeout: Then the attempt fails with ETIMEDOUT.
     ///   - makeDelegate: The connection stands; as in `Channel.adopt`.

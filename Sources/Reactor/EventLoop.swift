@@ -6,18 +6,19 @@ import Synchronization
 ///
 /// A tick, in this order:
 ///
-///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush written channels ─▶ tell the closed ─▶ free the dead
+///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush the written ─▶ tell the closed ─▶ free the dead
 ///
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
 /// - `channelDidClose` is told only at the end of a tick, never from inside a call that its owner makes.
 /// - Nothing that the kernel may still name in this batch of events is freed before the batch is over.
 ///
 /// Level-triggered: a channel reads at most one receive buffer per tick, and what it leaves in the socket is
-/// reported again by itself. Edge-triggered epoll would need a second `recv` per event to see EAGAIN, or a list of
-/// our own of sockets with more to read. EPOLLOUT is armed only while a socket is full, so levels make no noise.
+/// reported again by itself. Edge-triggered epoll would need a second `recv` per event to see EAGAIN, or a
+/// list of our own of sockets with more to read. EPOLLOUT is armed only while a socket is full, so levels
+/// make no noise.
 ///
-/// `@unchecked Sendable`: everything mutable is touched only by the thread inside `run()`, or before `run()` by
-/// the one thread that sets the loop up; `stop()`, `submit(_:)`, `bell` and mailboxes are for any thread.
+/// `@unchecked Sendable`: everything mutable is touched only by the thread inside `run()`, or before `run()`
+/// by the one thread that sets the loop up; `stop()`, `submit(_:)`, `bell` and mailboxes are for any thread.
 @safe
 package final class EventLoop: @unchecked Sendable {
     package struct Configuration: Sendable {
@@ -87,8 +88,8 @@ package final class EventLoop: @unchecked Sendable {
         unsafe slices.initialize(repeating: unsafe pando_slice())
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
-        // Edge-triggered, so that the eventfd never needs to be read: each write to it is an edge. Its owner is
-        // null: the ring itself is seen in the bell's state.
+        // Edge-triggered, so that the eventfd never needs to be read: each write to it is an edge. Its owner
+        // is null: the ring itself is seen in the bell's state.
         let result = pando_poll_add(poll, bell.descriptor, PANDO_READABLE | PANDO_EDGE, nil)
         guard result == 0 else { throw SocketError(code: -result, attempt: "watch an eventfd") }
         attach(tasks) { batch in
@@ -106,8 +107,8 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Running
 
-    /// Runs ticks on the calling thread until `stop()`. Then every channel is closed with `.loopStopped`, acceptors
-    /// close, timers are forgotten and mailboxes refuse. Once in a loop's life.
+    /// Runs ticks on the calling thread until `stop()`. Then every channel is closed with `.loopStopped`,
+    /// acceptors close, timers are forgotten and mailboxes refuse. Once in a loop's life.
     package func run() {
         precondition(!hasRun, "a loop runs once")
         hasRun = true
@@ -124,7 +125,8 @@ package final class EventLoop: @unchecked Sendable {
         bell.ring()
     }
 
-    /// Whether the caller may touch what is confined to this loop: it is the loop's thread, or the loop has none.
+    /// Whether the caller may touch what is confined to this loop: it is the loop's thread, or the loop has
+    /// none.
     package var isCurrent: Bool {
         let thread = thread.load(ordering: .acquiring)
         return thread == 0 || thread == pando_thread_id()
@@ -151,8 +153,9 @@ package final class EventLoop: @unchecked Sendable {
             }
         }
         let isRung = bell.takeRing() || wasRung
-        // Read after the last ring was taken: otherwise the ring of a `stop()` in between would be lost, and with it
-        // the stop. Read before mailboxes are drained, so that what was posted before `stop()` is delivered.
+        // Read after the last ring was taken: otherwise the ring of a `stop()` in between would be lost, and
+        // with it the stop. Read before mailboxes are drained, so that what was posted before `stop()` is
+        // delivered.
         let stopping = stopRequested.load(ordering: .acquiring)
         if isRung || stopping { deliverMail() }
         timers.advance(to: now)
@@ -178,8 +181,8 @@ package final class EventLoop: @unchecked Sendable {
 
     private func finishTick() {
         if !written.isEmpty {
-            // What is written from now on, by `channelDidDrain` for one, belongs to the next tick: a fast reader
-            // must not keep us here for ever.
+            // What is written from now on, by `channelDidDrain` for one, belongs to the next tick: a fast
+            // reader must not keep us here for ever.
             var batch: [Channel] = []
             swap(&batch, &written)
             for channel in batch { channel.flushAtEndOfTick() }
@@ -222,8 +225,8 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Before `run()` or on the loop: `handler` gets each burst of messages, on the loop. What it leaves in the
-    /// array is dropped.
+    /// Before `run()` or on the loop: `handler` gets each burst of messages, on the loop. What it leaves in
+    /// the array is dropped.
     package func attach<Message: Sendable>(
         _ mailbox: Mailbox<Message>, handler: @escaping (_ batch: inout [Message]) -> Void
     ) {
@@ -242,8 +245,8 @@ package final class EventLoop: @unchecked Sendable {
         return mailbox
     }
 
-    /// Any thread: runs `task` on the loop, in the order of submission. For rare things; messages of a known shape
-    /// deserve a mailbox.
+    /// Any thread: runs `task` on the loop, in the order of submission. For rare things; messages of a known
+    /// shape deserve a mailbox.
     /// - Returns: false if the loop is over.
     @discardableResult
     package func submit(_ task: @escaping @Sendable () -> Void) -> Bool {

@@ -2,7 +2,8 @@ import Synchronization
 
 /// The one door into a thread from other threads.
 ///
-/// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: `bell.wait()`, then `drain(into:)`.
+/// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: `bell.wait()`, then
+/// `drain(into:)`.
 package final class Mailbox<Message: Sendable>: Sendable {
     private struct Box {
         var messages: [Message] = []
@@ -45,8 +46,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return accepted
     }
 
-    /// Owner only. `batch` must be empty; it trades places with the box, so no lock is held while the work runs and
-    /// the two buffers are used for ever. Empty it with `removeAll(keepingCapacity: true)`.
+    /// Owner only. `batch` must be empty; it trades places with the box, so no lock is held while the work
+    /// runs and the two buffers are used for ever. Empty it with `removeAll(keepingCapacity: true)`.
     package func drain(into batch: inout [Message]) {
         precondition(batch.isEmpty, "the previous batch was not finished")
         box.withLock { box in swap(&box.messages, &batch) }

@@ -1,6 +1,7 @@
 import CSystem
 
-/// A moment on the machine's monotonic clock: it never jumps, and means nothing on another machine or after a boot.
+/// A moment on the machine's monotonic clock: it never jumps, and means nothing on another machine or after a
+/// boot.
 package struct MonotonicTime: Comparable, Hashable, Sendable {
     package var nanoseconds: UInt64
 

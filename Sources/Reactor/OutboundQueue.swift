@@ -1,14 +1,14 @@
 import CSystem
 import PandoBytes
 
-//  What sockets still owe their peers. The chunks of all of a loop's channels live in one array; a channel holds
-//  only the first and last index of its own list:
+//  What sockets still owe their peers. The chunks of all of a loop's channels live in one array; a channel
+//  holds only the first and last index of its own list:
 //
 //      channel A   first ─▶ [3] shared ─▶ [0] copied        nodes   0    1     2    3
 //      channel B   first ─▶ [1] shared                              A₂   B₁   free  A₁
 //
-//  So queueing a fan-out on a thousand idle sockets allocates nothing once the array has grown, and an idle channel
-//  pays eight bytes.
+//  So queueing a fan-out on a thousand idle sockets allocates nothing once the array has grown, and an idle
+//  channel pays eight bytes.
 
 /// Bytes copied from a writer. Grows at its end while it is the last of its queue.
 @safe
@@ -90,7 +90,9 @@ struct ChunkArena {
         guard bytes.count > 0 else { return }
         if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content,
             unsafe chunk.append(bytes)
-        { return }
+        {
+            return
+        }
         link(.copied(unsafe CopiedBytes(bytes)), to: &queue)
     }
 

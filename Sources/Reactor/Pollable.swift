@@ -2,9 +2,9 @@ import CSystem
 
 /// A descriptor that a loop watches.
 ///
-/// The kernel holds the object's address, so the object must outlive every event that the kernel may still report:
-/// the loop keeps one reference from `watch()` until the end of the tick in which `unwatch()` was called. An event
-/// of the same batch that arrives after `unwatch()` finds the object alive and is ignored.
+/// The kernel holds the object's address, so the object must outlive every event that the kernel may still
+/// report: the loop keeps one reference from `watch()` until the end of the tick in which `unwatch()` was
+/// called. An event of the same batch that arrives after `unwatch()` finds the object alive and is ignored.
 ///
 /// Confined to its loop.
 package class Pollable {
@@ -54,8 +54,8 @@ package class Pollable {
 
     final func unwatch() {
         guard isWatched else { return }
-        // Closing would remove it too, but only if no other process holds the descriptor: a child between fork and
-        // exec does, and the kernel would go on reporting an address that is no longer ours.
+        // Closing would remove it too, but only if no other process holds the descriptor: a child between
+        // fork and exec does, and the kernel would go on reporting an address that is no longer ours.
         _ = pando_poll_remove(loop.poll, descriptor)
         interest = 0
         loop.release(watched: self)

@@ -15,14 +15,15 @@ package final class Signals: Pollable {
 
     /// Blocks the three signals in this thread and all it will start, and ignores SIGPIPE in the process.
     ///
-    /// First thing in `main`: a signal that some thread does not block is delivered there, and ends the process.
+    /// First thing in `main`: a signal that some thread does not block is delivered there, and ends the
+    /// process.
     package static func block() {
         let result = pando_signals_block()
         precondition(result == 0, "cannot block signals: \(errorText(-result))")
     }
 
-    /// - Parameter handler: Called on the loop, once per signal received. (Equal signals that arrive together are
-    ///   one: the kernel keeps a bit, not a queue.)
+    /// - Parameter handler: Called on the loop, once per signal received. (Equal signals that arrive together
+    ///   are one: the kernel keeps a bit, not a queue.)
     /// - Throws: EMFILE, ENFILE, ENOMEM.
     @discardableResult
     package init(on loop: EventLoop, handler: @escaping (Signal) -> Void) throws(SocketError) {

@@ -8,7 +8,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
         self.raw = raw
     }
 
-    /// Reads a numeric address: `127.0.0.1`, `::1`, `fe80::1%eth0`; no brackets. Port 0 lets the system choose.
+    /// Reads a numeric address: `127.0.0.1`, `::1`, `fe80::1%eth0`; no brackets. Port 0 lets the system
+    /// choose.
     /// - Returns: nil for anything else, host names too: see ``resolve(host:port:)``.
     package init?(_ host: String, port: UInt16) {
         var address = pando_address()
@@ -22,7 +23,9 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     /// - Throws: `EINVAL` when the name is unknown.
     package static func resolve(host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
         if let numeric = SocketAddress(host, port: port) { return [numeric] }
-        guard !host.utf8.contains(0) else { throw SocketError(code: PANDO_EINVAL, attempt: "resolve \(host)") }
+        guard !host.utf8.contains(0) else {
+            throw SocketError(code: PANDO_EINVAL, attempt: "resolve \(host)")
+        }
         var found = [pando_address](repeating: pando_address(), count: 16)
         let count = unsafe found.withUnsafeMutableBufferPointer { buffer in
             unsafe pando_address_resolve(host, port, buffer.baseAddress, Int32(buffer.count))
@@ -47,12 +50,14 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     /// `127.0.0.1:9000`, `[::1]:9000`.
     package var description: String { raw.family == 6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Reachable from this machine only: 127.0.0.0/8, `::1`, and the IPv4 range in IPv6's clothes (`::ffff:127…`).
+    /// Reachable from this machine only: 127.0.0.0/8, `::1`, and the IPv4 range in IPv6's clothes
+    /// (`::ffff:127…`).
     package var isLoopback: Bool {
         let bytes = octets
         if raw.family == 4 { return bytes[0] == 127 }
         if bytes[0..<15].allSatisfy({ $0 == 0 }) { return bytes[15] == 1 }
-        return bytes[0..<10].allSatisfy({ $0 == 0 }) && bytes[10] == 0xFF && bytes[11] == 0xFF && bytes[12] == 127
+        return bytes[0..<10].allSatisfy({ $0 == 0 }) && bytes[10] == 0xFF && bytes[11] == 0xFF
+            && bytes[12] == 127
     }
 
     /// 16 bytes; IPv4 fills the first four.
@@ -66,7 +71,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a TCP socket is told before it carries anything. TCP_NODELAY is always on: we gather output ourselves.
+/// What a TCP socket is told before it carries anything. TCP_NODELAY is always on: we gather output
+/// ourselves.
 package struct SocketOptions: Sendable {
     /// How long sent bytes may go unacknowledged before the connection is given up (TCP_USER_TIMEOUT).
     package var userTimeout: Duration?

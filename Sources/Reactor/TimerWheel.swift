@@ -1,14 +1,14 @@
 //  A hierarchical timer wheel: schedule and cancel are O(1), whatever the number of timers.
 //
-//  Time is cut into ticks. A timer for tick T stands at the level of the highest 6-bit digit in which T differs
-//  from `elapsed`, in the slot that this digit of T names:
+//  Time is cut into ticks. A timer for tick T stands at the level of the highest 6-bit digit in which T
+//  differs from `elapsed`, in the slot that this digit of T names:
 //
 //      elapsed   0…0  01  17  63          level 0: one slot per tick
 //      T         0…0  01  18  05          level 1: one slot per 64 ticks   ← differs here: level 1, slot 18
 //                      2   1   0          level 2: one slot per 4096 …
 //
-//  When `elapsed` reaches the start of a slot above level 0, the slot's timers are filed again, lower down. Eleven
-//  levels of six bits hold every 64-bit tick, so there is no "too far away".
+//  When `elapsed` reaches the start of a slot above level 0, the slot's timers are filed again, lower down.
+//  Eleven levels of six bits hold every 64-bit tick, so there is no "too far away".
 //
 //  Always true: a timer in a slot has a tick later than `elapsed`, and its slot is later than the digit of
 //  `elapsed` on that level. So the first occupied slot of the lowest occupied level is the next to look at.
@@ -19,8 +19,8 @@ package struct TimerToken: Hashable, Sendable {
     fileprivate let generation: UInt32
 }
 
-/// Timers with payloads, over a clock that the caller holds in hand. Not for precision: a timer fires in the first
-/// `advance(to:)` at or after its deadline, rounded up to the next tick, never early.
+/// Timers with payloads, over a clock that the caller holds in hand. Not for precision: a timer fires in the
+/// first `advance(to:)` at or after its deadline, rounded up to the next tick, never early.
 package struct TimerWheel<Payload> {
     private struct Node {
         var payload: Payload?
@@ -71,7 +71,8 @@ package struct TimerWheel<Payload> {
         } else {
             index = Int32(nodes.count)
             nodes.append(
-                Node(payload: payload, tick: tick, generation: 0, next: 0, previous: 0, place: Self.freePlace))
+                Node(payload: payload, tick: tick, generation: 0, next: 0, previous: 0, place: Self.freePlace)
+            )
         }
         file(index)
         count += 1
@@ -97,8 +98,8 @@ package struct TimerWheel<Payload> {
         return MonotonicTime(nanoseconds: overflows ? .max : nanoseconds)
     }
 
-    /// Moves time on. What expired waits, in order of deadline and then of scheduling, for ``popExpired()``; until
-    /// popped it can still be cancelled.
+    /// Moves time on. What expired waits, in order of deadline and then of scheduling, for ``popExpired()``;
+    /// until popped it can still be cancelled.
     package mutating func advance(to now: MonotonicTime) {
         let target = now.nanoseconds / tickNanoseconds
         while let (place, tick) = nextSlot, tick <= target {
@@ -136,7 +137,8 @@ package struct TimerWheel<Payload> {
     private var nextSlot: (place: Int, tick: UInt64)? {
         for level in 0..<Self.levelCount where occupied[level] != 0 {
             let slot = occupied[level].trailingZeroBitCount
-            // The level's shift reaches 60 and the one above it 66: `>>` and `<<` give 0 there, as they should.
+            // The level's shift reaches 60 and the one above it 66: `>>` and `<<` give 0 there, as they
+            // should.
             let shift = UInt64(6 * level)
             let base = (elapsed >> (shift + 6)) << (shift + 6)
             return (level * 64 + slot, base | UInt64(slot) << shift)

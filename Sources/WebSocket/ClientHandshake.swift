@@ -51,7 +51,8 @@ package struct ClientHandshake: Sendable {
         guard fields.count(of: "sec-websocket-accept") == 1,
             fields["sec-websocket-accept"] == acceptKey(for: key)
         else { throw .wrongAcceptKey }
-        guard fields.count(of: "sec-websocket-extensions") == 0, fields.count(of: "sec-websocket-protocol") == 0
+        guard fields.count(of: "sec-websocket-extensions") == 0,
+            fields.count(of: "sec-websocket-protocol") == 0
         else { throw .unexpectedChoice }
     }
 }

@@ -7,7 +7,8 @@ package struct CloseHandshake: Equatable, Sendable {
     package enum State: Equatable, Sendable {
         /// Data may flow both ways.
         case open
-        /// Our close frame is on its way; we send nothing more and drop what messages come until the peer's arrives.
+        /// Our close frame is on its way; we send nothing more and drop what messages come until the peer's
+        /// arrives.
         case closing
         /// Terminal: both frames have crossed, or one side broke off.
         case closed
@@ -19,7 +20,8 @@ package struct CloseHandshake: Equatable, Sendable {
         case send(CloseCode)
         /// Send a close frame (an empty one for nil), then end the connection once it is out.
         case sendThenDisconnect(CloseCode?)
-        /// Send a close frame, then wait for the server to end the connection; call ``expired()`` if it does not.
+        /// Send a close frame, then wait for the server to end the connection; call ``expired()`` if it does
+        /// not.
         case sendThenAwaitEnd(CloseCode?)
         /// Nothing to send: wait for the server to end the connection; call ``expired()`` if it does not.
         case awaitEnd
@@ -44,8 +46,8 @@ package struct CloseHandshake: Equatable, Sendable {
         return .send(code)
     }
 
-    /// The peer's close frame has come. The answer repeats its code (§5.5.1). The server ends the connection first, so
-    /// that the waiting state of TCP stays on its side (§7.1.1).
+    /// The peer's close frame has come. The answer repeats its code (§5.5.1). The server ends the connection
+    /// first, so that the waiting state of TCP stays on its side (§7.1.1).
     package mutating func receivedClose(_ code: CloseCode?) -> Action {
         switch state {
         case .open:

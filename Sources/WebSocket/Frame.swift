@@ -6,9 +6,10 @@
 //  │ │1│2│3│       │K│             │ masking key 32, if MASK       │
 //  └─┴─┴─┴─┴───────┴─┴─────────────┴───────────────────────────────┘
 //
-//  The length must use the shortest form, and its 64-bit form must not use the top bit. RSV bits are 0 unless an
-//  extension was negotiated. Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong. Opcodes from 8 on are
-//  control frames: at most 125 bytes, never fragmented, allowed between the fragments of a message.
+//  The length must use the shortest form, and its 64-bit form must not use the top bit. RSV bits are 0
+//  unless an extension was negotiated. Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+//  Opcodes from 8 on are control frames: at most 125 bytes, never fragmented, allowed between the fragments
+//  of a message.
 
 /// Which end of the connection we are. A client masks what it sends, a server does not (RFC 6455 §5.1).
 package enum Role: Sendable {
@@ -59,8 +60,9 @@ package struct CloseCode: RawRepresentable, Hashable, Sendable {
     package static let serviceRestart = CloseCode(rawValue: 1012)
     package static let tryAgainLater = CloseCode(rawValue: 1013)
 
-    /// Whether a close frame may carry it: the codes of RFC 6455 §7.4.1 and the IANA registry but for those that only
-    /// describe a local end (1005, 1006, 1015), and the ranges for libraries and applications (§7.4.2).
+    /// Whether a close frame may carry it: the codes of RFC 6455 §7.4.1 and the IANA registry but for those
+    /// that only describe a local end (1005, 1006, 1015), and the ranges for libraries and applications
+    /// (§7.4.2).
     package var isSendable: Bool {
         switch rawValue {
         case 1000...1003, 1007...1014, 3000...4999: true

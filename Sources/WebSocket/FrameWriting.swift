@@ -1,12 +1,13 @@
 import PandoBytes
 
-// Writing frames (RFC 6455 §5.2) into a growing buffer. A server passes no masking key; a client passes a fresh one per
-// frame, from a strong source of randomness (§5.3), which this room does not have.
+// Writing frames (RFC 6455 §5.2) into a growing buffer. A server passes no masking key; a client passes a
+// fresh one per frame, from a strong source of randomness (§5.3), which this room does not have.
 
 extension [UInt8] {
     /// Appends a frame's header. A masked payload must follow it already masked.
     package mutating func append(
-        frameHeader opcode: Opcode, payloadByteCount count: Int, isFinal: Bool = true, maskingKey: UInt32? = nil
+        frameHeader opcode: Opcode, payloadByteCount count: Int, isFinal: Bool = true,
+        maskingKey: UInt32? = nil
     ) {
         let maskBit: UInt8 = maskingKey == nil ? 0 : 0x80
         append(opcode.rawValue | (isFinal ? 0x80 : 0))
@@ -28,20 +29,24 @@ extension [UInt8] {
         frame opcode: Opcode, payload: RawSpan, isFinal: Bool = true, maskingKey: UInt32? = nil
     ) {
         append(
-            frameHeader: opcode, payloadByteCount: payload.byteCount, isFinal: isFinal, maskingKey: maskingKey)
+            frameHeader: opcode, payloadByteCount: payload.byteCount, isFinal: isFinal, maskingKey: maskingKey
+        )
         let start = count
         append(payload)
         if let maskingKey { applyMask(from: start, key: maskingKey) }
     }
 
-    /// Appends a close frame. Without a code the frame is empty. `reason` is the program's own text; what does not fit a
-    /// control frame is cut between characters.
-    package mutating func append(closeFrame code: CloseCode?, reason: String = "", maskingKey: UInt32? = nil) {
+    /// Appends a close frame. Without a code the frame is empty. `reason` is the program's own text; what
+    /// does not fit a control frame is cut between characters.
+    package mutating func append(closeFrame code: CloseCode?, reason: String = "", maskingKey: UInt32? = nil)
+    {
         guard let code else {
             append(frameHeader: .close, payloadByteCount: 0, maskingKey: maskingKey)
             return
         }
-        var payload = [UInt8(truncatingIfNeeded: code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)]
+        var payload = [
+            UInt8(truncatingIfNeeded: code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue),
+        ]
         for character in reason.unicodeScalars {
             guard payload.count + UTF8.width(character) <= FrameHeader.controlByteLimit else { break }
             payload.append(contentsOf: Character(character).utf8)
@@ -49,9 +54,11 @@ extension [UInt8] {
         append(frame: .close, payload: payload.rawSpan, maskingKey: maskingKey)
     }
 
-    /// Leaves room for a header, for a payload that is about to be appended and whose length is not known yet.
+    /// Leaves room for a header, for a payload that is about to be appended and whose length is not known
+    /// yet.
     ///
-    /// The room fits payloads of 126…65 535 bytes; ``finishFrame(_:opcode:isFinal:maskingKey:)`` moves others.
+    /// The room fits payloads of 126…65 535 bytes; ``finishFrame(_:opcode:isFinal:maskingKey:)`` moves
+    /// others.
     /// - Returns: The mark to finish the frame with.
     package mutating func beginFrame() -> Int {
         append(0)

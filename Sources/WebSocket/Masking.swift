@@ -1,5 +1,5 @@
-// Masking (RFC 6455 §5.3): byte i of a payload is XORed with byte i mod 4 of the key. The same function masks and
-// unmasks. Keys are held in memory order: as four bytes loaded on a little-endian machine.
+// Masking (RFC 6455 §5.3): byte i of a payload is XORed with byte i mod 4 of the key. The same function masks
+// and unmasks. Keys are held in memory order: as four bytes loaded on a little-endian machine.
 #if !_endian(little)
     #error("masking keys are loaded in little-endian order")
 #endif

@@ -1,7 +1,8 @@
 import PandoBytes
 
 /// Where an event's bytes lie: in the window that was read, or in the reader's own memory.
-/// Valid until the next call of ``MessageReader/next(_:from:)``; get the bytes with ``MessageReader/withBytes(of:in:_:)``.
+/// Valid until the next call of ``MessageReader/next(_:from:)``; get the bytes with
+/// ``MessageReader/withBytes(of:in:_:)``.
 @usableFromInline
 package struct Payload: Equatable, Sendable {
     @usableFromInline package let range: Range<Int>
@@ -30,9 +31,10 @@ package enum Event: Equatable, Sendable {
 
 /// Turns a stream of frames into messages and control frames (RFC 6455 §5, §6.2), in place.
 ///
-/// The event loop owns one receive buffer and lends a window of it after each read. A frame that lies whole in the window
-/// is unmasked there, and its event refers to it: no copy, no allocation, no reference counting. What a window leaves
-/// unfinished is moved to ``owned``, which is given back when its message has been handed out.
+/// The event loop owns one receive buffer and lends a window of it after each read. A frame that lies whole
+/// in the window is unmasked there, and its event refers to it: no copy, no allocation, no reference
+/// counting. What a window leaves unfinished is moved to ``owned``, which is given back when its message has
+/// been handed out.
 ///
 /// An idle reader is 64 bytes and owns nothing.
 @usableFromInline
@@ -52,8 +54,8 @@ package struct MessageReader {
         case nothing, message, control
     }
 
-    /// The fragments of the open message that have come, then the ``controlCount`` bytes of a control frame that a
-    /// window's end has cut. Grows by what has come, never by what is announced.
+    /// The fragments of the open message that have come, then the ``controlCount`` bytes of a control frame
+    /// that a window's end has cut. Grows by what has come, never by what is announced.
     @usableFromInline internal private(set) var owned: [UInt8] = []
     /// Payload bytes the current frame still owes.
     private var remaining = 0
@@ -79,16 +81,17 @@ package struct MessageReader {
 
     /// RSV bits that an extension has given a meaning. None is negotiated, so none may be set.
     ///
-    /// This is where RFC 7692 comes in: permessage-deflate would allow RSV1 (0x40) on a message's first frame, remember
-    /// it beside ``openMessage``, count the inflated bytes against the limit, and stand between the payload and
-    /// ``checkText(_:isASCII:in:)``, which must see what was inflated.
+    /// This is where RFC 7692 comes in: permessage-deflate would allow RSV1 (0x40) on a message's first
+    /// frame, remember it beside ``openMessage``, count the inflated bytes against the limit, and stand
+    /// between the payload and ``checkText(_:isASCII:in:)``, which must see what was inflated.
     private var negotiatedReservedBits: UInt8 { 0 }
 
     /// - Parameters:
     ///   - role: Which end we are: a server demands masks, a client forbids them.
     ///   - messageByteLimit: Longest message, over all its fragments.
-    ///   - checksText: Whether text must be UTF-8, refused at the first byte that cannot be. RFC 6455 §8.1 demands it;
-    ///     the database's own endpoint checks reassembled messages itself, because some clients cut inside characters.
+    ///   - checksText: Whether text must be UTF-8, refused at the first byte that cannot be. RFC 6455 §8.1
+    ///     demands it; the database's own endpoint checks reassembled messages itself, because some clients
+    ///     cut inside characters.
     package init(role: Role, messageByteLimit: Int, checksText: Bool) {
         self.isServer = role == .server
         self.messageByteLimit = max(0, messageByteLimit)
@@ -103,7 +106,8 @@ package struct MessageReader {
     /// Bytes this reader keeps for messages that are not complete.
     package var ownedByteCount: Int { owned.capacity }
 
-    /// Reads `window` from `offset` on and moves `offset` behind what it took. The window's bytes are unmasked in place.
+    /// Reads `window` from `offset` on and moves `offset` behind what it took. The window's bytes are
+    /// unmasked in place.
     ///
     /// Call until it gives nil: then the window is used up, and may be overwritten.
     /// - Throws: ``ProtocolViolation``, after all events that came before it. Nothing is read afterwards.
@@ -130,10 +134,12 @@ package struct MessageReader {
         }
     }
 
-    /// Lends the bytes of an event that the last call of ``next(_:from:)`` gave, from the window it was given.
+    /// Lends the bytes of an event that the last call of ``next(_:from:)`` gave, from the window it was
+    /// given.
     ///
-    /// A closure because the bytes lie in one of two places, and the compiler cannot follow a span that depends on both.
-    /// Inlinable so that the closure costs nothing: it runs once per message, in another room.
+    /// A closure because the bytes lie in one of two places, and the compiler cannot follow a span that
+    /// depends on both. Inlinable so that the closure costs nothing: it runs once per message, in another
+    /// room.
     @inlinable
     package func withBytes<Result, Failure: Error>(
         of payload: Payload, in window: borrowing MutableRawSpan, _ body: (RawSpan) throws(Failure) -> Result
@@ -170,8 +176,8 @@ package struct MessageReader {
 
 // MARK: - Headers
 
-// The five functions of the common path are inlined into one: apart, they pass their few words through memory, and a
-// frame of 16 bytes costs 24 ns instead of 14.
+// The five functions of the common path are inlined into one: apart, they pass their few words through
+// memory, and a frame of 16 bytes costs 24 ns instead of 14.
 
 extension MessageReader {
     /// Reads a header, or what there is of one.
@@ -247,7 +253,9 @@ extension MessageReader {
         guard (byte & 0x80 != 0) == isServer else {
             throw isServer ? .unmaskedClientFrame : .maskedServerFrame
         }
-        guard !opcode.isControl || byte & 0x7F <= FrameHeader.controlByteLimit else { throw .controlFrameTooLong }
+        guard !opcode.isControl || byte & 0x7F <= FrameHeader.controlByteLimit else {
+            throw .controlFrameTooLong
+        }
     }
 
     /// The header is complete: judges the length and makes the frame the current one.
@@ -263,7 +271,8 @@ extension MessageReader {
         default: break
         }
         if !code.isControl {
-            // The announced length, before a byte of it is kept. `owned` holds no more than the limit already.
+            // The announced length, before a byte of it is kept. `owned` holds no more than the limit
+            // already.
             guard length <= UInt64(max(0, messageByteLimit &- owned.count)) else {
                 throw .messageTooBig(byteLimit: messageByteLimit)
             }
@@ -287,8 +296,8 @@ extension MessageReader {
 
 extension MessageReader {
     /// Reads a payload, or what there is of one: unmasks, checks text, and keeps what has to be kept.
-    /// - Returns: The payload of the frame (or, of a message's last fragment, the message), nil when the window ended
-    ///   first or a fragment was kept.
+    /// - Returns: The payload of the frame (or, of a message's last fragment, the message), nil when the
+    ///   window ended first or a fragment was kept.
     @inline(__always)
     private mutating func readPayload(_ window: inout Window) throws(ProtocolViolation) -> Payload? {
         let isControl = opcode.isControl
@@ -317,7 +326,8 @@ extension MessageReader {
         // At most 125, by the check on the header.
         if isControl { controlCount &+= UInt8(truncatingIfNeeded: taken) }
         guard remaining == 0 else { return nil }
-        return Payload(range: (isControl ? owned.count &- Int(controlCount) : 0)..<owned.count, isInWindow: false)
+        return Payload(
+            range: (isControl ? owned.count &- Int(controlCount) : 0)..<owned.count, isInWindow: false)
     }
 
     /// Checks the next `count` bytes of text, and at the end of the message that no character is unfinished.
@@ -333,7 +343,9 @@ extension MessageReader {
 
     /// The frame is complete: what does it mean?
     /// - Returns: nil for a fragment that others will follow.
-    private mutating func finishFrame(_ payload: Payload, in window: Window) throws(ProtocolViolation) -> Event? {
+    private mutating func finishFrame(_ payload: Payload, in window: Window) throws(ProtocolViolation)
+        -> Event?
+    {
         switch opcode {
         case .continuation, .text, .binary:
             guard isFinal else { return nil }

@@ -23,8 +23,10 @@ package enum ProtocolViolation: Error, Hashable, Sendable {
     /// The close code owed to the peer (RFC 6455 §7.4.1).
     package var closeCode: CloseCode {
         switch self {  // No `default`: a new violation must choose its code here.
-        case .reservedBitsSet, .reservedOpcode, .unmaskedClientFrame, .maskedServerFrame, .fragmentedControlFrame,
-            .controlFrameTooLong, .unexpectedContinuation, .unfinishedMessage, .lengthNotMinimal, .lengthTopBitSet,
+        case .reservedBitsSet, .reservedOpcode, .unmaskedClientFrame, .maskedServerFrame,
+            .fragmentedControlFrame,
+            .controlFrameTooLong, .unexpectedContinuation, .unfinishedMessage, .lengthNotMinimal,
+            .lengthTopBitSet,
             .truncatedCloseCode, .invalidCloseCode:
             .protocolError
         case .messageTooBig: .messageTooBig

@@ -28,16 +28,17 @@ private func readBody(
 }
 
 @Suite struct BodyReaderTests {
-    @Test(arguments: [
-        (.none, "", "GET", "", "no content ends at once"),
-        (.length(0), "", "GET", "", "neither does an empty one wait"),
-        (.length(5), "hello", "GET", "hello", "exactly"),
-        (.chunked, "5$hello$0$$", "GET", "hello", "one chunk"),
-        (.chunked, "1$h$004$ello$00$$", "GET", "hello", "leading zeros"),
-        (.chunked, "A;name=\"x\"$0123456789$0 ;y$$", "GET", "0123456789", "extensions"),
-        (.chunked, "b$\r\n0\r\n\r\nabcd$0$$", "", "\r\n0\r\n\r\nabcd", "content may look like an end"),
-        (.chunked, "1$a$0$Digest: x$Other: y$$", "G", "a", "trailers"),
-    ] as [(BodyFraming, String, String, String, String)])
+    @Test(
+        arguments: [
+            (.none, "", "GET", "", "no content ends at once"),
+            (.length(0), "", "GET", "", "neither does an empty one wait"),
+            (.length(5), "hello", "GET", "hello", "exactly"),
+            (.chunked, "5$hello$0$$", "GET", "hello", "one chunk"),
+            (.chunked, "1$h$004$ello$00$$", "GET", "hello", "leading zeros"),
+            (.chunked, "A;name=\"x\"$0123456789$0 ;y$$", "GET", "0123456789", "extensions"),
+            (.chunked, "b$\r\n0\r\n\r\nabcd$0$$", "", "\r\n0\r\n\r\nabcd", "content may look like an end"),
+            (.chunked, "1$a$0$Digest: x$Other: y$$", "G", "a", "trailers"),
+        ] as [(BodyFraming, String, String, String, String)])
     func content(framing: BodyFraming, body: String, next: String, content: String, reason: String) throws {
         let text = body.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n")
         let wire = Array((text + next).utf8)
@@ -47,24 +48,26 @@ private func readBody(
         }
     }
 
-    @Test(arguments: [
-        ("$hello", .malformedChunk, "no size"),
-        ("x$", .malformedChunk, "not hex"),
-        ("-1$", .malformedChunk, "sign"),
-        ("0x5$hello$", .malformedChunk, "prefix"),
-        ("5 $hello$0$$", .malformedChunk, "space without extension"),
-        (" 5$hello$0$$", .malformedChunk, "space before"),
-        ("5$hello!$0$$", .malformedChunk, "longer than announced"),
-        ("5$hell$0$$", .malformedChunk, "shorter than announced"),
-        ("5\nhello$0$$", .bareLineFeed, "LF alone"),
-        ("5;a\rb$", .bareCarriageReturn, "CR alone"),
-        ("5$hello\n0$$", .malformedChunk, "LF after the data"),
-        ("3E9$", .contentTooLarge, "1001 bytes"),
-        ("FFFFFFFFFFFFFFFF$", .contentTooLarge, "64 bits"),
-        ("1$a$FFFFFFFFFFFFFFF$", .contentTooLarge, "the sum counts, without overflow"),
-        ("0$a b: c$$", .malformedHeaderName, "trailers are fields"),
-        ("0$ a$$", .foldedLine, "and not folded"),
-    ] as [(String, HTTPError, String)])
+    @Test(
+        arguments: [
+            ("$hello", .malformedChunk, "no size"),
+            ("x$", .malformedChunk, "not hex"),
+            ("-1$", .malformedChunk, "sign"),
+            ("0x5$hello$", .malformedChunk, "prefix"),
+            ("5 $hello$0$$", .malformedChunk, "space without extension"),
+            (" 5$hello$0$$", .malformedChunk, "space before"),
+            ("5$hello!$0$$", .malformedChunk, "longer than announced"),
+            ("5$hell$0$$", .malformedChunk, "shorter than announced"),
+            ("5\nhello$0$$", .bareLineFeed, "LF alone"),
+            ("5;a\rb$", .bareCarriageReturn, "CR alone"),
+            ("5$hello\n0$$", .malformedChunk, "LF after the data"),
+            ("3E9$", .contentTooLarge, "1001 bytes"),
+            ("258$" + String(repeating: "a", count: 600) + "$258$", .contentTooLarge, "600 and 600"),
+            ("FFFFFFFFFFFFFFFF$", .contentTooLarge, "64 bits"),
+            ("1$a$FFFFFFFFFFFFFFF$", .contentTooLarge, "a sum that could overflow"),
+            ("0$a b: c$$", .malformedHeaderName, "trailers are fields"),
+            ("0$ a$$", .foldedLine, "and not folded"),
+        ] as [(String, HTTPError, String)])
     func refusedChunks(body: String, error: HTTPError, reason: String) {
         let text = body.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n")
         for size in [1, 2, 3, 1000] {
@@ -123,7 +126,8 @@ private func readBody(
         for _ in 0..<3000 {
             var wire = original
             for _ in 0..<3 {
-                wire[Int.random(in: 0..<wire.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+                wire[Int.random(in: 0..<wire.count, using: &random)] = UInt8.random(
+                    in: 0...255, using: &random)
             }
             let results = [1000, 1, 5].map { size in
                 do { return "\(try readBody(.chunked, wire, pieces: size))" } catch { return "\(error)" }

@@ -24,7 +24,8 @@ func readRequest(
     @Test func aFirebaseClientsUpgrade() throws {
         let (found, rest) = try readRequest(
             "GET /.ws?v=5&p=1:2:web:3&ns=demo HTTP/1.1\r\nHost: localhost:9000\r\nConnection: keep-alive, Upgrade\r\n"
-                + "UPGRADE:\twebsocket \r\nX-Empty:\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\u{1}\u{2}")
+                + "UPGRADE:\twebsocket \r\nX-Empty:\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\u{1}\u{2}"
+        )
         let head = try #require(found)
         #expect(rest == "\u{1}\u{2}", "frames behind the head are left")
         #expect(head.method == .get)
@@ -46,20 +47,21 @@ func readRequest(
         #expect(query["x"] == nil)
     }
 
-    @Test(arguments: [
-        // target                      authority        path       query
-        ("/", "h", "/", nil),
-        ("/a/b.json", "h", "/a/b.json", nil),
-        ("/a?", "h", "/a", ""),
-        ("/a?x=1?y", "h", "/a", "x=1?y"),
-        ("/?orderBy=\"$key\"&a={}|^", "h", "/", "orderBy=\"$key\"&a={}|^"),
-        ("/é.json", "h", "/é.json", nil),
-        ("http://other:90/a?b", "other:90", "/a", "b"),
-        ("HTTPS://other", "other", "/", nil),
-        ("http://other?b", "other", "/", "b"),
-        ("http://[::1]:9000/a", "[::1]:9000", "/a", nil),
-        ("//a//b", "h", "//a//b", nil),
-    ] as [(String, String, String, String?)])
+    @Test(
+        arguments: [
+            // target                      authority        path       query
+            ("/", "h", "/", nil),
+            ("/a/b.json", "h", "/a/b.json", nil),
+            ("/a?", "h", "/a", ""),
+            ("/a?x=1?y", "h", "/a", "x=1?y"),
+            ("/?orderBy=\"$key\"&a={}|^", "h", "/", "orderBy=\"$key\"&a={}|^"),
+            ("/é.json", "h", "/é.json", nil),
+            ("http://other:90/a?b", "other:90", "/a", "b"),
+            ("HTTPS://other", "other", "/", nil),
+            ("http://other?b", "other", "/", "b"),
+            ("http://[::1]:9000/a", "[::1]:9000", "/a", nil),
+            ("//a//b", "h", "//a//b", nil),
+        ] as [(String, String, String, String?)])
     func target(text: String, authority: String, path: String, query: String?) throws {
         let head = try #require(try readRequest("GET \(text) HTTP/1.1\r\nHost: h\r\n\r\n").head)
         #expect(head.authority == authority)
@@ -68,66 +70,89 @@ func readRequest(
     }
 
     /// What must be refused, with what, and why. `$` stands for CR LF.
-    @Test(arguments: [
-        ("GET / HTTP/1.1\nHost: h$$", .bareLineFeed, "LF alone ends a line for some parsers only"),
-        ("GET / HTTP/1.1$Host: h\n$$", .bareLineFeed, "in a field"),
-        ("GET / HTTP/1.1$Host: h\rx: y$$", .bareCarriageReturn, "CR alone"),
-        ("GET / HTTP/1.1$Host: h\r\r\n$", .bareCarriageReturn, "CR CR LF"),
-        ("GET / HTTP/1.1$Host: h\0$$", .controlCharacter, "NUL ends a C string"),
-        ("\u{16}\u{3}\u{1}", .controlCharacter, "a TLS hello on the plain port fails at its first byte"),
-        ("GET / HTTP/1.1$Host: h\u{7F}$$", .controlCharacter, "DEL"),
-        ("GET / HTTP/1.1$Host: h$ folded$$", .foldedLine, "obs-fold"),
-        ("GET / HTTP/1.1$ Host: h$$", .foldedLine, "space before the first field"),
-        ("GET / HTTP/1.1$Host : h$$", .malformedHeaderName, "space before the colon"),
-        ("GET / HTTP/1.1$Host: h$: x$$", .malformedHeaderName, "no name"),
-        ("GET / HTTP/1.1$Host: h$name$$", .malformedHeaderName, "no colon"),
-        ("GET / HTTP/1.1$Host: h$na(me: x$$", .malformedHeaderName, "not a token"),
-        ("GET / HTTP/1.1$$", .missingHost, "1.1 needs a Host"),
-        ("GET / HTTP/1.1$Host: a$host: a$$", .repeatedHost, "twice, even if the same"),
-        ("GET / HTTP/1.1$Host: a/b$$", .malformedHost, "a path is no host"),
-        ("GET / HTTP/1.1$Host: u@h$$", .malformedHost, "user information"),
-        ("GET / HTTP/1.1$Host: h:9x$$", .malformedHost, "port"),
-        ("GET / HTTP/1.1$Host: h:123456$$", .malformedHost, "port too long"),
-        ("GET / HTTP/1.1$Host: [::1$$", .malformedHost, "bracket"),
-        ("GET / HTTP/1.1$Host: a, b$$", .malformedHost, "a list"),
-        ("GET  / HTTP/1.1$Host: h$$", .malformedTarget, "two spaces make an empty target"),
-        ("GET / HTTP/1.1 $Host: h$$", .malformedRequestLine, "trailing space"),
-        ("GET /a b HTTP/1.1$Host: h$$", .malformedRequestLine, "space in the target"),
-        ("GET\t/ HTTP/1.1$Host: h$$", .malformedRequestLine, "tab"),
-        (" GET / HTTP/1.1$Host: h$$", .malformedRequestLine, "leading space"),
-        ("GET /$Host: h$$", .malformedRequestLine, "HTTP/0.9"),
-        ("$$GET / HTTP/1.1$Host: h$$", .malformedRequestLine, "one empty line is ignored, not two"),
-        ("G(T / HTTP/1.1$Host: h$$", .malformedRequestLine, "method is no token"),
-        ("GET / http/1.1$Host: h$$", .malformedRequestLine, "case of HTTP"),
-        ("GET / HTTP/1.10$Host: h$$", .malformedRequestLine, "two digits"),
-        ("PRI * HTTP/2.0$$", .unsupportedVersion, "the preface of HTTP/2"),
-        ("OPTIONS * HTTP/1.1$Host: h$$", .malformedTarget, "asterisk-form"),
-        ("GET / HTTP/2.0$Host: h$$", .unsupportedVersion, "HTTP/2 as text"),
-        ("GET / HTTP/1.2$Host: h$$", .unsupportedVersion, "no such version"),
-        ("GET /#a HTTP/1.1$Host: h$$", .malformedTarget, "a fragment never travels"),
-        ("GET a HTTP/1.1$Host: h$$", .malformedTarget, "relative"),
-        ("CONNECT h:1 HTTP/1.1$Host: h$$", .malformedTarget, "authority-form"),
-        ("GET http:///a HTTP/1.1$Host: h$$", .malformedTarget, "no authority"),
-        ("GET http://u@h/a HTTP/1.1$Host: h$$", .malformedTarget, "user information"),
-        ("GET ftp://h/a HTTP/1.1$Host: h$$", .malformedTarget, "scheme"),
-        ("ABCDEFGHIJKLMNOPQRSTUVWXYZ / HTTP/1.1$Host: h$$", .methodTooLong, "26 letters"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 1$Transfer-Encoding: chunked$$",
-            .contentLengthWithTransferEncoding, "the classic"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 1$Content-Length: 2$$", .repeatedContentLength, "conflict"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 1$Content-Length: 1$$", .repeatedContentLength, "repetition"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 1, 1$$", .malformedContentLength, "list"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: +1$$", .malformedContentLength, "sign"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: -1$$", .malformedContentLength, "sign"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 0x1$$", .malformedContentLength, "hex"),
-        ("POST / HTTP/1.1$Host: h$Content-Length:$$", .malformedContentLength, "empty"),
-        ("POST / HTTP/1.1$Host: h$Content-Length: 9999999999999999999$$", .contentTooLarge, "beyond 64 bits"),
-        ("POST / HTTP/1.1$Host: h$Transfer-Encoding: gzip, chunked$$", .unsupportedTransferEncoding, "coding"),
-        ("POST / HTTP/1.1$Host: h$Transfer-Encoding: xchunked$$", .unsupportedTransferEncoding, "look-alike"),
-        ("POST / HTTP/1.1$Host: h$Transfer-Encoding: chunked$Transfer-Encoding: chunked$$",
-            .malformedTransferEncoding, "twice"),
-        ("POST / HTTP/1.1$Host: h$Transfer-Encoding:$$", .malformedTransferEncoding, "empty"),
-        ("POST / HTTP/1.0$Transfer-Encoding: chunked$$", .transferEncodingInOldVersion, "1.0 has no chunks"),
-    ] as [(String, HTTPError, String)])
+    @Test(
+        arguments: [
+            ("GET / HTTP/1.1\nHost: h$$", .bareLineFeed, "LF alone ends a line for some parsers only"),
+            ("GET / HTTP/1.1$Host: h\n$$", .bareLineFeed, "in a field"),
+            ("GET / HTTP/1.1$Host: h\rx: y$$", .bareCarriageReturn, "CR alone"),
+            ("GET / HTTP/1.1$Host: h\r\r\n$", .bareCarriageReturn, "CR CR LF"),
+            ("GET / HTTP/1.1$Host: h\0$$", .controlCharacter, "NUL ends a C string"),
+            ("\u{16}\u{3}\u{1}", .controlCharacter, "a TLS hello on the plain port fails at its first byte"),
+            ("GET / HTTP/1.1$Host: h\u{7F}$$", .controlCharacter, "DEL"),
+            ("GET / HTTP/1.1$Host: h$ folded$$", .foldedLine, "obs-fold"),
+            ("GET / HTTP/1.1$ Host: h$$", .foldedLine, "space before the first field"),
+            ("GET / HTTP/1.1$Host : h$$", .malformedHeaderName, "space before the colon"),
+            ("GET / HTTP/1.1$Host: h$: x$$", .malformedHeaderName, "no name"),
+            ("GET / HTTP/1.1$Host: h$name$$", .malformedHeaderName, "no colon"),
+            ("GET / HTTP/1.1$Host: h$na(me: x$$", .malformedHeaderName, "not a token"),
+            ("GET / HTTP/1.1$$", .missingHost, "1.1 needs a Host"),
+            ("GET / HTTP/1.1$Host: a$host: a$$", .repeatedHost, "twice, even if the same"),
+            ("GET / HTTP/1.1$Host: a/b$$", .malformedHost, "a path is no host"),
+            ("GET / HTTP/1.1$Host: u@h$$", .malformedHost, "user information"),
+            ("GET / HTTP/1.1$Host: h:9x$$", .malformedHost, "port"),
+            ("GET / HTTP/1.1$Host: h:123456$$", .malformedHost, "port too long"),
+            ("GET / HTTP/1.1$Host: [::1$$", .malformedHost, "bracket"),
+            ("GET / HTTP/1.1$Host: a, b$$", .malformedHost, "a list"),
+            ("GET  / HTTP/1.1$Host: h$$", .malformedTarget, "two spaces make an empty target"),
+            ("GET / HTTP/1.1 $Host: h$$", .malformedRequestLine, "trailing space"),
+            ("GET /a b HTTP/1.1$Host: h$$", .malformedRequestLine, "space in the target"),
+            ("GET\t/ HTTP/1.1$Host: h$$", .malformedRequestLine, "tab"),
+            (" GET / HTTP/1.1$Host: h$$", .malformedRequestLine, "leading space"),
+            ("GET /$Host: h$$", .malformedRequestLine, "HTTP/0.9"),
+            ("$$GET / HTTP/1.1$Host: h$$", .malformedRequestLine, "one empty line is ignored, not two"),
+            ("G(T / HTTP/1.1$Host: h$$", .malformedRequestLine, "method is no token"),
+            ("GET / http/1.1$Host: h$$", .malformedRequestLine, "case of HTTP"),
+            ("GET / HTTP/1.10$Host: h$$", .malformedRequestLine, "two digits"),
+            ("PRI * HTTP/2.0$$", .unsupportedVersion, "the preface of HTTP/2"),
+            ("OPTIONS * HTTP/1.1$Host: h$$", .malformedTarget, "asterisk-form"),
+            ("GET / HTTP/2.0$Host: h$$", .unsupportedVersion, "HTTP/2 as text"),
+            ("GET / HTTP/1.2$Host: h$$", .unsupportedVersion, "no such version"),
+            ("GET /#a HTTP/1.1$Host: h$$", .malformedTarget, "a fragment never travels"),
+            ("GET a HTTP/1.1$Host: h$$", .malformedTarget, "relative"),
+            ("CONNECT h:1 HTTP/1.1$Host: h$$", .malformedTarget, "authority-form"),
+            ("GET http:///a HTTP/1.1$Host: h$$", .malformedTarget, "no authority"),
+            ("GET http://u@h/a HTTP/1.1$Host: h$$", .malformedTarget, "user information"),
+            ("GET ftp://h/a HTTP/1.1$Host: h$$", .malformedTarget, "scheme"),
+            ("ABCDEFGHIJKLMNOPQRSTUVWXYZ / HTTP/1.1$Host: h$$", .methodTooLong, "26 letters"),
+            (
+                "POST / HTTP/1.1$Host: h$Content-Length: 1$Transfer-Encoding: chunked$$",
+                .contentLengthWithTransferEncoding, "the classic"
+            ),
+            (
+                "POST / HTTP/1.1$Host: h$Content-Length: 1$Content-Length: 2$$", .repeatedContentLength,
+                "conflict"
+            ),
+            (
+                "POST / HTTP/1.1$Host: h$Content-Length: 1$Content-Length: 1$$", .repeatedContentLength,
+                "repetition"
+            ),
+            ("POST / HTTP/1.1$Host: h$Content-Length: 1, 1$$", .malformedContentLength, "list"),
+            ("POST / HTTP/1.1$Host: h$Content-Length: +1$$", .malformedContentLength, "sign"),
+            ("POST / HTTP/1.1$Host: h$Content-Length: -1$$", .malformedContentLength, "sign"),
+            ("POST / HTTP/1.1$Host: h$Content-Length: 0x1$$", .malformedContentLength, "hex"),
+            ("POST / HTTP/1.1$Host: h$Content-Length:$$", .malformedContentLength, "empty"),
+            (
+                "POST / HTTP/1.1$Host: h$Content-Length: 9999999999999999999$$", .contentTooLarge,
+                "beyond 64 bits"
+            ),
+            (
+                "POST / HTTP/1.1$Host: h$Transfer-Encoding: gzip, chunked$$", .unsupportedTransferEncoding,
+                "coding"
+            ),
+            (
+                "POST / HTTP/1.1$Host: h$Transfer-Encoding: xchunked$$", .unsupportedTransferEncoding,
+                "look-alike"
+            ),
+            (
+                "POST / HTTP/1.1$Host: h$Transfer-Encoding: chunked$Transfer-Encoding: chunked$$",
+                .malformedTransferEncoding, "twice"
+            ),
+            ("POST / HTTP/1.1$Host: h$Transfer-Encoding:$$", .malformedTransferEncoding, "empty"),
+            (
+                "POST / HTTP/1.0$Transfer-Encoding: chunked$$", .transferEncodingInOldVersion,
+                "1.0 has no chunks"
+            ),
+        ] as [(String, HTTPError, String)])
     func refused(text: String, error: HTTPError, reason: String) {
         let wire = text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n")
         for size in [Int.max, 1, 2, 3, 7] {
@@ -146,14 +171,15 @@ func readRequest(
         #expect(HTTPError.bareLineFeed.status.code == 400)
     }
 
-    @Test(arguments: [
-        ("GET / HTTP/1.0$$", .none, false, "1.0 closes, and needs no Host"),
-        ("GET / HTTP/1.0$Connection: Keep-Alive$$", .none, true, "unless asked"),
-        ("GET / HTTP/1.1$Host:$Connection: x, Close$$", .none, false, "empty Host is legal"),
-        ("$GET / HTTP/1.1$Host: h$$", .none, true, "one empty line before"),
-        ("PUT / HTTP/1.1$Host: h$Content-Length: 0012$$", .length(12), true, "leading zeros"),
-        ("PUT / HTTP/1.1$Host: h$Transfer-Encoding: Chunked$$", .chunked, true, "case"),
-    ] as [(String, BodyFraming, Bool, String)])
+    @Test(
+        arguments: [
+            ("GET / HTTP/1.0$$", .none, false, "1.0 closes, and needs no Host"),
+            ("GET / HTTP/1.0$Connection: Keep-Alive$$", .none, true, "unless asked"),
+            ("GET / HTTP/1.1$Host:$Connection: x, Close$$", .none, false, "empty Host is legal"),
+            ("$GET / HTTP/1.1$Host: h$$", .none, true, "one empty line before"),
+            ("PUT / HTTP/1.1$Host: h$Content-Length: 0012$$", .length(12), true, "leading zeros"),
+            ("PUT / HTTP/1.1$Host: h$Transfer-Encoding: Chunked$$", .chunked, true, "case"),
+        ] as [(String, BodyFraming, Bool, String)])
     func accepted(text: String, framing: BodyFraming, keepsAlive: Bool, reason: String) throws {
         let wire = text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n")
         for size in [Int.max, 1, 5] {
@@ -170,7 +196,9 @@ func readRequest(
         limits.fieldCountLimit = 3
         for size in [Int.max, 1, 64] {
             let fits = "/" + String(repeating: "a", count: 99)
-            #expect(try readRequest("GET \(fits) HTTP/1.1\r\nHost: h\r\n\r\n", pieces: size, limits: limits).head != nil)
+            #expect(
+                try readRequest("GET \(fits) HTTP/1.1\r\nHost: h\r\n\r\n", pieces: size, limits: limits).head
+                    != nil)
             #expect(throws: HTTPError.targetTooLong) {
                 try readRequest("GET \(fits)a HTTP/1.1\r\nHost: h\r\n\r\n", pieces: size, limits: limits)
             }
@@ -179,7 +207,8 @@ func readRequest(
             }
             #expect(throws: HTTPError.headTooLarge, "without ever ending") {
                 try readRequest(
-                    "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 400), pieces: size, limits: limits)
+                    "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 400), pieces: size, limits: limits
+                )
             }
             #expect(throws: HTTPError.tooManyHeaderFields) {
                 try readRequest(
@@ -206,7 +235,8 @@ func readRequest(
     }
 
     @Test func anyCutGivesTheSameHead() throws {
-        let wire = Array("PUT /a?b=c HTTP/1.1\r\nHost: h:1\r\nA: b \r\nA:c,d\r\nContent-Length: 3\r\n\r\nabc".utf8)
+        let wire = Array(
+            "PUT /a?b=c HTTP/1.1\r\nHost: h:1\r\nA: b \r\nA:c,d\r\nContent-Length: 3\r\n\r\nabc".utf8)
         for first in 0...wire.count {
             for second in first...wire.count {
                 var reader = RequestHeadReader()
@@ -228,7 +258,8 @@ func readRequest(
     func mutatedHeadsNeverTrap(seed: UInt64) {
         var random = SplitMix(seed: seed)
         let original = Array(
-            "PUT http://h:1/a?b=%c HTTP/1.1\r\nHost: [::1]:9\r\nConnection: a,b\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+            "PUT http://h:1/a?b=%c HTTP/1.1\r\nHost: [::1]:9\r\nConnection: a,b\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .utf8)
         var acceptedCount = 0
         for _ in 0..<3000 {
             var wire = original

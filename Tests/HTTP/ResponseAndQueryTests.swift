@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct ResponseHeadTests {
     private func read(_ text: String) throws(HTTPError) -> ResponseHead? {
-        let wire = Array(text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n").utf8)
+        let wire = Array(
+            text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "\r\n").utf8)
         var reader = ResponseHeadReader()
         var head: ResponseHead?
         for byte in wire {
@@ -14,15 +15,19 @@ import Testing
         return head
     }
 
-    @Test(arguments: [
-        ("HTTP/1.1 101 Switching Protocols$Upgrade: websocket$$", 101, .none, true, "no content, whatever"),
-        ("HTTP/1.1 200 OK$Content-Length: 5$$", 200, .length(5), true, "length"),
-        ("HTTP/1.1 200$Transfer-Encoding: chunked$$", 200, .chunked, true, "no phrase"),
-        ("HTTP/1.1 200 $$", 200, .untilClose, false, "nothing announced"),
-        ("HTTP/1.0 204 x$Content-Length: 5$$", 204, .none, false, "204 has none"),
-        ("HTTP/1.1 304 x$Content-Length: 5$Connection: close$$", 304, .none, false, "nor has 304"),
-        ("HTTP/1.1 599 x$Content-Length: 0$$", 599, .length(0), true, "unknown code"),
-    ] as [(String, Int, BodyFraming, Bool, String)])
+    @Test(
+        arguments: [
+            (
+                "HTTP/1.1 101 Switching Protocols$Upgrade: websocket$$", 101, .none, true,
+                "no content, whatever"
+            ),
+            ("HTTP/1.1 200 OK$Content-Length: 5$$", 200, .length(5), true, "length"),
+            ("HTTP/1.1 200$Transfer-Encoding: chunked$$", 200, .chunked, true, "no phrase"),
+            ("HTTP/1.1 200 $$", 200, .untilClose, false, "nothing announced"),
+            ("HTTP/1.0 204 x$Content-Length: 5$$", 204, .none, false, "204 has none"),
+            ("HTTP/1.1 304 x$Content-Length: 5$Connection: close$$", 304, .none, false, "nor has 304"),
+            ("HTTP/1.1 599 x$Content-Length: 0$$", 599, .length(0), true, "unknown code"),
+        ] as [(String, Int, BodyFraming, Bool, String)])
     func accepted(text: String, code: Int, framing: BodyFraming, keepsAlive: Bool, reason: String) throws {
         let head = try #require(try read(text))
         #expect(head.statusCode == code, "\(reason)")
@@ -30,13 +35,17 @@ import Testing
         #expect(head.keepsAlive == keepsAlive, "\(reason)")
     }
 
-    @Test(arguments: [
-        ("HTTP/1.1 99 x$$", .malformedStatusLine), ("HTTP/1.1 600 x$$", .malformedStatusLine),
-        ("HTTP/1.1 2000$$", .malformedStatusLine), ("HTTP/1.1200 OK$$", .malformedStatusLine),
-        ("$HTTP/1.1 200 OK$$", .malformedStatusLine), ("HTTP/2.0 200 OK$$", .unsupportedVersion),
-        ("HTTP/1.1 200 OK$a : b$$", .malformedHeaderName),
-        ("HTTP/1.1 200 OK$Content-Length: 1$Transfer-Encoding: chunked$$", .contentLengthWithTransferEncoding),
-    ] as [(String, HTTPError)])
+    @Test(
+        arguments: [
+            ("HTTP/1.1 99 x$$", .malformedStatusLine), ("HTTP/1.1 600 x$$", .malformedStatusLine),
+            ("HTTP/1.1 2000$$", .malformedStatusLine), ("HTTP/1.1200 OK$$", .malformedStatusLine),
+            ("$HTTP/1.1 200 OK$$", .malformedStatusLine), ("HTTP/2.0 200 OK$$", .unsupportedVersion),
+            ("HTTP/1.1 200 OK$a : b$$", .malformedHeaderName),
+            (
+                "HTTP/1.1 200 OK$Content-Length: 1$Transfer-Encoding: chunked$$",
+                .contentLengthWithTransferEncoding
+            ),
+        ] as [(String, HTTPError)])
     func refused(text: String, error: HTTPError) {
         #expect(throws: error) { try read(text) }
     }
@@ -70,18 +79,19 @@ import Testing
 }
 
 @Suite struct QueryStringTests {
-    @Test(arguments: [
-        ("v=5&ns=demo", [("v", "5"), ("ns", "demo")], "plain"),
-        ("p=1:2:web:3", [("p", "1:2:web:3")], "raw colons"),
-        ("ac=eyJ==&x", [("ac", "eyJ=="), ("x", nil)], "equals signs in a value; a name alone"),
-        ("a=%41%c3%A9", [("a", "Aé")], "escapes in either case"),
-        ("a=100%&b=%4&c=%zz", [("a", "100%"), ("b", "%4"), ("c", "%zz")], "what is no escape stays"),
-        ("a=%ff%41", [("a", "%ff%41")], "what would not be UTF-8 stays"),
-        ("a=%2525", [("a", "%25")], "decoded once"),
-        ("%61=1&&=2&", [("a", "1"), ("", "2")], "names too; empty pairs vanish"),
-        ("a=x+y", [("a", "x+y")], "plus is a plus"),
-        ("", [], "nothing"),
-    ] as [(String, [(String, String?)], String)])
+    @Test(
+        arguments: [
+            ("v=5&ns=demo", [("v", "5"), ("ns", "demo")], "plain"),
+            ("p=1:2:web:3", [("p", "1:2:web:3")], "raw colons"),
+            ("ac=eyJ==&x", [("ac", "eyJ=="), ("x", nil)], "equals signs in a value; a name alone"),
+            ("a=%41%c3%A9", [("a", "Aé")], "escapes in either case"),
+            ("a=100%&b=%4&c=%zz", [("a", "100%"), ("b", "%4"), ("c", "%zz")], "what is no escape stays"),
+            ("a=%ff%41", [("a", "%ff%41")], "what would not be UTF-8 stays"),
+            ("a=%2525", [("a", "%25")], "decoded once"),
+            ("%61=1&&=2&", [("a", "1"), ("", "2")], "names too; empty pairs vanish"),
+            ("a=x+y", [("a", "x+y")], "plus is a plus"),
+            ("", [], "nothing"),
+        ] as [(String, [(String, String?)], String)])
     func pairs(query: String, expected: [(String, String?)], reason: String) {
         let pairs = QueryString(Array(query.utf8)[...], plusIsSpace: false).pairs
         #expect(pairs.map(\.name) == expected.map(\.0), "\(reason)")

@@ -62,7 +62,8 @@ import Testing
     @Test func addressInUse() throws {
         let loop = try EventLoop()
         let first = try Acceptor(
-            at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop]) { _, _ in }
+            at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop]
+        ) { _, _ in }
         do {
             _ = try Acceptor(at: first.address, on: loop, targets: [loop]) { _, _ in }
             Issue.record("two listen on one port")
@@ -97,7 +98,9 @@ import Testing
                     let delegate = Scripted(7, log: client)
                     delegate.onReceived = { _, channel in channel.close() }
                     return delegate
-                } onFailure: { Issue.record($0) }
+                } onFailure: {
+                    Issue.record($0)
+                }
             } catch { Issue.record(error) }
         }
         let events = client.wait("the echo") { $0.count == 2 }
@@ -110,7 +113,8 @@ import Testing
         let log = Log<Int32>()
         // A port that was just free, and has no listener.
         let acceptor = try Acceptor(
-            at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop]) { _, _ in }
+            at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop]
+        ) { _, _ in }
         let address = acceptor.address
         acceptor.close()
         try Connector.connect(to: address, on: loop) { _ in

@@ -34,7 +34,9 @@ final class Holder: Sendable {
     func echoesWhateverTheCuts(seed: UInt64) throws {
         var configuration = EventLoop.Configuration()
         // Small buffers reach the corners: a cork that overflows, reads that cut.
-        if seed % 2 == 0 { (configuration.receiveBufferByteCount, configuration.corkByteCount) = (4096, 1000) }
+        if seed % 2 == 0 {
+            (configuration.receiveBufferByteCount, configuration.corkByteCount) = (4096, 1000)
+        }
         let log = Log<Event>()
         let host = try Host(
             configuration,
@@ -141,7 +143,9 @@ final class Holder: Sendable {
             let ping: [UInt8] = [2, 3, 4]
             good.send(ping)
             #expect(good.receive(exactly: 3) == ping)
-            guard !log.all.contains(where: { if case .closed(1, _) = $0 { true } else { false } }) else { break }
+            guard !log.all.contains(where: { if case .closed(1, _) = $0 { true } else { false } }) else {
+                break
+            }
         }
         #expect(log.all.contains(.closed(1, .outboundLimitExceeded)))
         #expect(!log.all.contains(where: { if case .closed(0, _) = $0 { true } else { false } }))
@@ -172,13 +176,17 @@ final class Holder: Sendable {
         isStanding.wait()
         for peer in peers { peer.send([1]) }
         mayGoOn.ring()
-        let events = log.wait("49 to close") { $0.count(where: { if case .closed = $0 { true } else { false } }) == 49 }
+        let events = log.wait("49 to close") {
+            $0.count(where: { if case .closed = $0 { true } else { false } }) == 49
+        }
         let received = events.count { if case .received = $0 { true } else { false } }
         #expect(received == 1, "events of closed channels are stale")
         #expect(host.on { _ in channels.value.count } == 1)
         #expect(host.on { $0.watchedCount } == 2, "the survivor and the acceptor")
         for peer in peers { peer.close() }
-        log.wait("the survivor to end") { $0.count(where: { if case .closed = $0 { true } else { false } }) == 50 }
+        log.wait("the survivor to end") {
+            $0.count(where: { if case .closed = $0 { true } else { false } }) == 50
+        }
         host.on { _ in channels.value = [] }
     }
 

@@ -136,7 +136,8 @@ import Testing
         let loop = try EventLoop()
         let log = Log<Signal>()
         let thread = try NamedThread.start("loop") {
-            // This thread only: the test process must keep its own signals. `raise` aims at the calling thread.
+            // This thread only: the test process must keep its own signals. `raise` aims at the calling
+            // thread.
             Signals.block()
             loop.run()
         }

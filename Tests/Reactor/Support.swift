@@ -4,7 +4,8 @@ import Testing
 
 @testable import PandoReactor
 
-/// Nothing here waits by sleeping; this only bounds a test that would otherwise hang, on however slow a machine.
+/// Nothing here waits by sleeping; this only bounds a test that would otherwise hang, on however slow a
+/// machine.
 let patience: Duration = .seconds(60)
 
 /// Small, seeded, good enough (SplitMix64).
@@ -183,7 +184,9 @@ final class Peer {
             let sent = unsafe bytes.withUnsafeBytes {
                 unsafe pando_send(descriptor, $0.baseAddress! + offset, $0.count - offset)
             }
-            if sent > 0 { offset += Int(sent) } else {
+            if sent > 0 {
+                offset += Int(sent)
+            } else {
                 guard sent == -Int64(PANDO_EAGAIN), waitFor(PANDO_WRITABLE) else {
                     Issue.record("send failed: \(sent)")
                     return

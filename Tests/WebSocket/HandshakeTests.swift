@@ -36,38 +36,46 @@ private func response(_ text: String) throws -> ResponseHead {
                 + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
     }
 
-    @Test(arguments: [
-        ([("Upgrade: websocket", "Upgrade: h2c, WebSocket")], "a list, any case"),
-        ([("Connection: Upgrade", "Connection: keep-alive, upgrade")], "Firefox"),
-        ([("Connection: Upgrade", "Connection: keep-alive\r\nConnection: upgrade")], "two lines"),
-        ([("Version: 13", "Version: 13\r\nSec-WebSocket-Extensions: permessage-deflate")], "offers are declined"),
-        ([("Version: 13", "Version: 13\r\nContent-Length: 0")], "no content, said aloud"),
-    ] as [([(String, String)], String)])
+    @Test(
+        arguments: [
+            ([("Upgrade: websocket", "Upgrade: h2c, WebSocket")], "a list, any case"),
+            ([("Connection: Upgrade", "Connection: keep-alive, upgrade")], "Firefox"),
+            ([("Connection: Upgrade", "Connection: keep-alive\r\nConnection: upgrade")], "two lines"),
+            (
+                [("Version: 13", "Version: 13\r\nSec-WebSocket-Extensions: permessage-deflate")],
+                "offers are declined"
+            ),
+            ([("Version: 13", "Version: 13\r\nContent-Length: 0")], "no content, said aloud"),
+        ] as [([(String, String)], String)])
     func accepted(changes: [(String, String)], reason: String) throws {
         var output: [UInt8] = []
         try ServerHandshake(try request(changes)).appendResponse(to: &output)
         #expect(!String(decoding: output, as: UTF8.self).contains("Extensions"), "\(reason)")
     }
 
-    @Test(arguments: [
-        ([("GET", "POST")], .methodNotGet, 405),
-        ([("HTTP/1.1", "HTTP/1.0")], .versionBelow11, 400),
-        ([("Upgrade: websocket", "Upgrade: websockets")], .notAnUpgrade, 426),
-        ([("Upgrade: websocket\r\n", "")], .notAnUpgrade, 426),
-        ([("Connection: Upgrade\r\n", "")], .connectionNotUpgraded, 400),
-        ([("Connection: Upgrade", "Connection: close")], .connectionNotUpgraded, 400),
-        ([("Version: 13", "Version: 13\r\nContent-Length: 5")], .hasContent, 400),
-        ([("Version: 13", "Version: 13\r\nTransfer-Encoding: chunked")], .hasContent, 400),
-        ([("Sec-WebSocket-Version: 13\r\n", "")], .missingVersion, 400),
-        ([("Version: 13", "Version: 8")], .unsupportedVersion, 426),
-        ([("Version: 13", "Version: 13, 8")], .unsupportedVersion, 426),
-        ([("Version: 13", "Version: 13\r\nSec-WebSocket-Version: 13")], .unsupportedVersion, 426),
-        ([("dGhlIHNhbXBsZSBub25jZQ==", "")], .malformedKey, 400),
-        ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ")], .malformedKey, 400),
-        ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQAA")], .malformedKey, 400),
-        ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhl*HNhbXBsZSBub25jZQ==")], .malformedKey, 400),
-        ([("Version: 13", "Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")], .malformedKey, 400),
-    ] as [([(String, String)], UpgradeRefusal, UInt16)])
+    @Test(
+        arguments: [
+            ([("GET", "POST")], .methodNotGet, 405),
+            ([("HTTP/1.1", "HTTP/1.0")], .versionBelow11, 400),
+            ([("Upgrade: websocket", "Upgrade: websockets")], .notAnUpgrade, 426),
+            ([("Upgrade: websocket\r\n", "")], .notAnUpgrade, 426),
+            ([("Connection: Upgrade\r\n", "")], .connectionNotUpgraded, 400),
+            ([("Connection: Upgrade", "Connection: close")], .connectionNotUpgraded, 400),
+            ([("Version: 13", "Version: 13\r\nContent-Length: 5")], .hasContent, 400),
+            ([("Version: 13", "Version: 13\r\nTransfer-Encoding: chunked")], .hasContent, 400),
+            ([("Sec-WebSocket-Version: 13\r\n", "")], .missingVersion, 400),
+            ([("Version: 13", "Version: 8")], .unsupportedVersion, 426),
+            ([("Version: 13", "Version: 13, 8")], .unsupportedVersion, 426),
+            ([("Version: 13", "Version: 13\r\nSec-WebSocket-Version: 13")], .unsupportedVersion, 426),
+            ([("dGhlIHNhbXBsZSBub25jZQ==", "")], .malformedKey, 400),
+            ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ")], .malformedKey, 400),
+            ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQAA")], .malformedKey, 400),
+            ([("dGhlIHNhbXBsZSBub25jZQ==", "dGhl*HNhbXBsZSBub25jZQ==")], .malformedKey, 400),
+            (
+                [("Version: 13", "Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")],
+                .malformedKey, 400
+            ),
+        ] as [([(String, String)], UpgradeRefusal, UInt16)])
     func refused(changes: [(String, String)], refusal: UpgradeRefusal, status: UInt16) throws {
         let head = try request(changes)
         #expect(throws: refusal) { try ServerHandshake(head) }
@@ -98,17 +106,24 @@ private func response(_ text: String) throws -> ResponseHead {
         }
     }
 
-    @Test(arguments: [
-        ("HTTP/1.1 200 OK", "websocket", "Upgrade", "", .refused(statusCode: 200)),
-        ("HTTP/1.1 101 x", "h2c", "Upgrade", "", .notAnUpgrade),
-        ("HTTP/1.1 101 x", "websocket", "close", "", .connectionNotUpgraded),
-        ("HTTP/1.1 101 x", "WebSocket", "UPGRADE", "Sec-WebSocket-Accept: AAAA\r\n", .wrongAcceptKey),
-        ("HTTP/1.1 101 x", "websocket", "Upgrade", "", .wrongAcceptKey),
-        ("HTTP/1.1 101 x", "websocket", "Upgrade",
-            "Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\nSec-WebSocket-Protocol: x\r\n", .unexpectedChoice),
-        ("HTTP/1.1 101 x", "websocket", "Upgrade",
-            "Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\nSec-WebSocket-Extensions: x\r\n", .unexpectedChoice),
-    ] as [(String, String, String, String, UpgradeFailure)])
+    @Test(
+        arguments: [
+            ("HTTP/1.1 200 OK", "websocket", "Upgrade", "", .refused(statusCode: 200)),
+            ("HTTP/1.1 101 x", "h2c", "Upgrade", "", .notAnUpgrade),
+            ("HTTP/1.1 101 x", "websocket", "close", "", .connectionNotUpgraded),
+            ("HTTP/1.1 101 x", "WebSocket", "UPGRADE", "Sec-WebSocket-Accept: AAAA\r\n", .wrongAcceptKey),
+            ("HTTP/1.1 101 x", "websocket", "Upgrade", "", .wrongAcceptKey),
+            (
+                "HTTP/1.1 101 x", "websocket", "Upgrade",
+                "Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\nSec-WebSocket-Protocol: x\r\n",
+                .unexpectedChoice
+            ),
+            (
+                "HTTP/1.1 101 x", "websocket", "Upgrade",
+                "Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\nSec-WebSocket-Extensions: x\r\n",
+                .unexpectedChoice
+            ),
+        ] as [(String, String, String, String, UpgradeFailure)])
     func answersThatAreNone(
         start: String, upgrade: String, connection: String, more: String, failure: UpgradeFailure
     ) throws {

@@ -50,9 +50,12 @@ import Testing
         for opcode in [Opcode.text, .binary, .continuation] {
             for isFinal in [true, false] {
                 for (maskingKey, bytes) in [(UInt32(0x0403_0201), key), (nil, nil)] as [(UInt32?, [UInt8]?)] {
-                    let expected = TestFrame(opcode: opcode.rawValue, payload: payload, isFinal: isFinal, key: bytes).bytes
+                    let expected = TestFrame(
+                        opcode: opcode.rawValue, payload: payload, isFinal: isFinal, key: bytes
+                    ).bytes
                     var output: [UInt8] = [9]
-                    output.append(frame: opcode, payload: payload.rawSpan, isFinal: isFinal, maskingKey: maskingKey)
+                    output.append(
+                        frame: opcode, payload: payload.rawSpan, isFinal: isFinal, maskingKey: maskingKey)
                     #expect(output == [9] + expected)
 
                     var encoded: [UInt8] = [9]

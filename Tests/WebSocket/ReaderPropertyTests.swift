@@ -16,7 +16,8 @@ import Testing
         }
     }
 
-    /// Broken streams: never a trap, always an end, and the verdict of the naive decoder, however they are cut.
+    /// Broken streams: never a trap, always an end, and the verdict of the naive decoder, however they are
+    /// cut.
     @Test(arguments: 0..<60 as Range<UInt64>)
     func mutatedStreams(seed: UInt64) {
         var random = SplitMix(seed: seed &+ 1000)
@@ -49,11 +50,14 @@ import Testing
             let count = Int.random(in: 0...64, using: &random)
             var stream = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
             // Half of them get past the first byte.
-            if count > 1, Bool.random(using: &random) { stream[0] = [0x81, 0x01, 0x82, 0x88, 0x89][count % 5] }
+            if count > 1, Bool.random(using: &random) {
+                stream[0] = [0x81, 0x01, 0x82, 0x88, 0x89][count % 5]
+            }
             for role in [Role.server, .client] {
                 let expected = decodeNaively(stream, role: role, messageByteLimit: 1 << 20)
                 let cuts = randomCuts(of: count, random: &random)
-                #expect(read(stream, cuts: cuts, role: role, messageByteLimit: 1 << 20) == expected, "\(stream)")
+                #expect(
+                    read(stream, cuts: cuts, role: role, messageByteLimit: 1 << 20) == expected, "\(stream)")
             }
         }
     }
@@ -65,8 +69,10 @@ import Testing
         var expected: [Seen] = []
         func send(_ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true) {
             let key = (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
-            stream += TestFrame(
-                opcode: opcode, payload: payload, isFinal: isFinal, key: role == .server ? key : nil).bytes
+            stream +=
+                TestFrame(
+                    opcode: opcode, payload: payload, isFinal: isFinal, key: role == .server ? key : nil
+                ).bytes
         }
         func sendControl() {
             let payload = (0..<Int.random(in: 0...125, using: &random)).map { UInt8($0) }
@@ -79,7 +85,8 @@ import Testing
             }
         }
         for _ in 0..<Int.random(in: 0...6, using: &random) {
-            let sizes = isSmall ? [0, 1, 9, 50, 125, 126] : [0, 1, 7, 33, 125, 126, 127, 400, 65_535, 65_536]
+            let sizes =
+                isSmall ? [0, 1, 9, 50, 125, 126] : [0, 1, 7, 33, 125, 126, 127, 400, 65_535, 65_536]
             let count = sizes.randomElement(using: &random) ?? 0
             let isText = Bool.random(using: &random)
             var payload: [UInt8] = []
@@ -116,19 +123,22 @@ import Testing
     private func randomCuts(of count: Int, random: inout SplitMix) -> [Int] {
         guard count > 0 else { return [] }
         if count < 2000, Int.random(in: 0..<4, using: &random) == 0 { return cuts(every: 1, of: count) }
-        return (0..<Int.random(in: 0...12, using: &random)).map { _ in Int.random(in: 0...count, using: &random) }.sorted()
+        return (0..<Int.random(in: 0...12, using: &random)).map { _ in
+            Int.random(in: 0...count, using: &random)
+        }.sorted()
     }
 }
 
 @Suite struct AfterTheEndTests {
     /// After a violation or a close frame nothing is read any more, wherever the cuts were.
-    @Test(arguments: [
-        ([0x88, 0x83, 0, 0, 0, 0, 0, 0, 0x61], "a bad close code, perhaps from the reader's own memory"),
-        ([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8], "a good one"),
-        ([0x81, 0x82, 0, 0, 0, 0, 0x61, 0xFF], "bad text"),
-        ([0x01, 0x81, 0, 0, 0, 0, 0x61, 0x88, 0x81, 0, 0, 0, 0, 0x61], "a bad close inside a message"),
-        ([0x83], "a bad opcode"),
-    ] as [([UInt8], String)])
+    @Test(
+        arguments: [
+            ([0x88, 0x83, 0, 0, 0, 0, 0, 0, 0x61], "a bad close code, perhaps from the reader's own memory"),
+            ([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8], "a good one"),
+            ([0x81, 0x82, 0, 0, 0, 0, 0x61, 0xFF], "bad text"),
+            ([0x01, 0x81, 0, 0, 0, 0, 0x61, 0x88, 0x81, 0, 0, 0, 0, 0x61], "a bad close inside a message"),
+            ([0x83], "a bad opcode"),
+        ] as [([UInt8], String)])
     func nothingIsRead(stream: [UInt8], reason: String) {
         for cut in 0...stream.count {
             var reader = MessageReader(role: .server, messageByteLimit: 100, checksText: true)
@@ -177,7 +187,8 @@ import Testing
         var reader = MessageReader(role: .server, messageByteLimit: 1 << 40, checksText: true)
         var seen: [Seen] = []
         // Announces a gibibyte and sends ten bytes of it.
-        var announcement: [UInt8] = [0x82, 0xFF, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4] + [UInt8](repeating: 0, count: 10)
+        var announcement: [UInt8] =
+            [0x82, 0xFF, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4] + [UInt8](repeating: 0, count: 10)
         read(&announcement, with: &reader, into: &seen)
         #expect(seen.isEmpty)
         #expect(!reader.isIdle)

@@ -22,7 +22,8 @@ enum Seen: Equatable, CustomStringConvertible {
 
 /// The reader under test, with the stream cut at `cuts` (ascending offsets).
 func read(
-    _ stream: [UInt8], cuts: [Int], role: Role = .server, checksText: Bool = true, messageByteLimit: Int = 1 << 24
+    _ stream: [UInt8], cuts: [Int], role: Role = .server, checksText: Bool = true,
+    messageByteLimit: Int = 1 << 24
 ) -> [Seen] {
     var reader = MessageReader(role: role, messageByteLimit: messageByteLimit, checksText: checksText)
     var seen: [Seen] = []
@@ -181,7 +182,9 @@ func isWholeUTF8(_ bytes: [UInt8]) -> Bool {
 
 /// True when some continuation makes it whole: one of these does, if any does.
 func isPrefixOfUTF8(_ bytes: [UInt8]) -> Bool {
-    let endings: [[UInt8]] = [[], [0x80], [0x80, 0x80], [0x90, 0x80, 0x80], [0xA0, 0x80], [0x80, 0x80, 0x80]]
+    let endings: [[UInt8]] = [
+        [], [0x80], [0x80, 0x80], [0x90, 0x80, 0x80], [0xA0, 0x80], [0x80, 0x80, 0x80],
+    ]
     return endings.contains { isWholeUTF8(bytes + $0) }
 }
 

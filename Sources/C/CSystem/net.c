@@ -39,7 +39,8 @@ SAME(offsetof(pando_slice, count), offsetof(struct iovec, iov_len));
 SAME(sizeof(pthread_t), sizeof(uint64_t));
 
 #define RESULT(call) ({ __typeof__(call) r_ = (call); r_ < 0 ? -errno : r_; })
-#define REPEAT(call) ({ __typeof__(call) r_; do r_ = (call); while (r_ < 0 && errno == EINTR); r_ < 0 ? -errno : r_; })
+#define REPEAT(call) \
+    ({ __typeof__(call) r_; do r_ = (call); while (r_ < 0 && errno == EINTR); r_ < 0 ? -errno : r_; })
 
 // Polling
 
@@ -66,7 +67,8 @@ int32_t pando_poll_wait(int32_t poll, pando_event *events, int32_t capacity, int
     if (capacity > PANDO_EVENT_LIMIT) capacity = PANDO_EVENT_LIMIT;
     int count = epoll_wait(poll, ready, capacity, timeout_ms);
     if (count < 0) return errno == EINTR ? 0 : -errno;
-    for (int i = 0; i < count; i++) events[i] = (pando_event){.owner = ready[i].data.ptr, .ready = ready[i].events};
+    for (int i = 0; i < count; i++)
+        events[i] = (pando_event){.owner = ready[i].data.ptr, .ready = ready[i].events};
     return count;
 }
 
@@ -130,7 +132,9 @@ int32_t pando_linger_zero(int32_t fd) {
 
 int32_t pando_shutdown_write(int32_t fd) { return RESULT(shutdown(fd, SHUT_WR)); }
 
-int64_t pando_receive(int32_t fd, void *bytes, size_t capacity) { return REPEAT(recv(fd, bytes, capacity, 0)); }
+int64_t pando_receive(int32_t fd, void *bytes, size_t capacity) {
+    return REPEAT(recv(fd, bytes, capacity, 0));
+}
 
 int64_t pando_send(int32_t fd, const void *bytes, size_t count) {
     return REPEAT(send(fd, bytes, count, MSG_NOSIGNAL));
@@ -172,7 +176,8 @@ static int apply(int fd, const pando_socket_options *o) {
         if (o->keepalive_count && set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)o->keepalive_count) < 0) return -1;
     }
     if (o->send_buffer_bytes && set(fd, SOL_SOCKET, SO_SNDBUF, (int)o->send_buffer_bytes) < 0) return -1;
-    if (o->receive_buffer_bytes && set(fd, SOL_SOCKET, SO_RCVBUF, (int)o->receive_buffer_bytes) < 0) return -1;
+    if (o->receive_buffer_bytes && set(fd, SOL_SOCKET, SO_RCVBUF, (int)o->receive_buffer_bytes) < 0)
+        return -1;
     return 0;
 }
 
@@ -273,7 +278,9 @@ int32_t pando_peer_address(int32_t fd, pando_address *address) {
 
 // Addresses
 
-static int32_t look_up(const char *host, uint16_t port, int flags, pando_address *addresses, int32_t capacity) {
+static int32_t look_up(
+    const char *host, uint16_t port, int flags, pando_address *addresses, int32_t capacity
+) {
     struct addrinfo hints = {.ai_flags = flags, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     if (getaddrinfo(host, NULL, &hints, &found) != 0) return -EINVAL;

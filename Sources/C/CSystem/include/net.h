@@ -1,10 +1,10 @@
 // Sockets, polling, signals and threads for the Reactor room.
 //
-// No system header is included on purpose: Swift sees only the plain types below, so nothing here can clash with
-// what another module thinks of `sockaddr` or `iovec`. net.c asserts that the numbers are the system's.
+// No system header is included on purpose: Swift sees only the plain types below, so nothing here can clash
+// with what another module thinks of `sockaddr` or `iovec`. net.c asserts that the numbers are the system's.
 //
-// Every call that can fail returns a value >= 0, or -errno. Calls interrupted by a signal are repeated, except
-// the waiting ones, which report "nothing happened".
+// Every call that can fail returns a value >= 0, or -errno. Calls interrupted by a signal are repeated,
+// except the waiting ones, which report "nothing happened".
 #ifndef PANDO_NET_H
 #define PANDO_NET_H
 
@@ -76,7 +76,8 @@ int32_t pando_poll_create(void);
 int32_t pando_poll_add(int32_t poll, int32_t fd, uint32_t interest, void *owner);
 int32_t pando_poll_change(int32_t poll, int32_t fd, uint32_t interest, void *owner);
 int32_t pando_poll_remove(int32_t poll, int32_t fd);
-/// Waits up to `timeout_ms` (-1: for ever) and fills at most `capacity` events; 0 after a timeout or a signal.
+/// Waits up to `timeout_ms` (-1: for ever) and fills at most `capacity` events; 0 after a timeout or a
+/// signal.
 int32_t pando_poll_wait(int32_t poll, pando_event *events, int32_t capacity, int32_t timeout_ms);
 /// Waits until one descriptor is readable: 1, or 0 after a timeout or a signal.
 int32_t pando_wait_readable(int32_t fd, int32_t timeout_ms);
