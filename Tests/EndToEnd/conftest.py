@@ -1,0 +1,111 @@
+"""Fixtures: servers that never outlive a test, and the server's stderr beside every failure."""
+
+import itertools
+
+import pytest
+
+import server as server_module
+from pando_client import CachedClient, Connection, RawSocket
+from server import Server
+
+
+def pytest_configure(config):
+    if not server_module.BINARY.exists():
+        raise pytest.UsageError(
+            f"no server binary at {server_module.BINARY}: run `swift build -c release --product pando`, "
+            "or name one in PANDO_BINARY"
+        )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when == "call" and report.failed:
+        for server in getattr(item, "servers_to_show", []):
+            report.sections.append((f"stderr of {' '.join(server.command[1:])}", server.stderr()))
+
+
+@pytest.fixture
+def servers(request, tmp_path):
+    """A factory of servers for one test; all are killed at its end."""
+    made = request.node.servers_to_show = []
+
+    def make(start=True, **options):
+        server = Server(tmp_path / f"server-{len(made)}", **options)
+        made.append(server)
+        return server.start() if start else server
+
+    yield make
+    for server in made:
+        server.kill()
+
+
+class Shared:
+    """One server for many tests, started again if a test brought it down."""
+
+    def __init__(self, folder, **options):
+        self.server = Server(folder, **options)
+        self.namespaces = map("case-{}".format, itertools.count(1))
+
+
+@pytest.fixture(scope="session")
+def shared_servers(tmp_path_factory):
+    shared = {
+        "dev": Shared(tmp_path_factory.mktemp("dev")),
+        "locked": Shared(tmp_path_factory.mktemp("locked"), dev=False),
+    }
+    yield shared
+    for one in shared.values():
+        one.server.kill()
+
+
+class World:
+    """What one test sees of a shared server: a namespace of its own, and connections that close after it."""
+
+    def __init__(self, server, ns):
+        self.server, self.port, self.ns = server, server.port, ns
+        self.opened = []
+
+    def connect(self, ns=None, **options):
+        connection = Connection(self.port, ns or self.ns, **options)
+        self.opened.append(connection)
+        return connection
+
+    def client(self, ns=None, **options):
+        client = CachedClient(self.port, ns or self.ns, **options)
+        self.opened.append(client)
+        return client
+
+    def raw(self, ns=None, **options):
+        raw = RawSocket(self.port, ns or self.ns, **options)
+        self.opened.append(raw)
+        return raw
+
+    def close(self):
+        for one in self.opened:
+            try:
+                one.close()
+            except OSError:
+                pass  # the test has cut it already
+
+
+def make_world(request, shared):
+    if not shared.server.alive:
+        shared.server.start()
+    request.node.servers_to_show = [shared.server]
+    world = World(shared.server, next(shared.namespaces))
+    yield world
+    world.close()
+    assert shared.server.alive, f"the server went down in this test:\n{shared.server.stderr()}"
+
+
+@pytest.fixture
+def world(request, shared_servers):
+    """A namespace of its own on a shared server in --dev mode, data directory and all."""
+    yield from make_world(request, shared_servers["dev"])
+
+
+@pytest.fixture
+def locked_world(request, shared_servers):
+    """The same without --dev: no rules, so nothing is allowed. Only the namespace `default` exists."""
+    yield from make_world(request, shared_servers["locked"])
