@@ -83,6 +83,16 @@ package struct JSONReader {
         try expect(UInt8(ascii: "}"))
     }
 
+    /// Reads `[`, and calls `element` before each element, which it must consume.
+    package mutating func readArray(
+        _ element: (inout JSONReader) throws(MalformedJSON) -> Void
+    ) throws(MalformedJSON) {
+        try expect(UInt8(ascii: "["))
+        if take(UInt8(ascii: "]")) { return }
+        repeat { try element(&self) } while take(UInt8(ascii: ","))
+        try expect(UInt8(ascii: "]"))
+    }
+
     /// Checks one value of any kind and gives the range of bytes it stands in.
     package mutating func skipValue(depth: Int = 0) throws(MalformedJSON) -> Range<Int> {
         let first = peek()
