@@ -81,7 +81,7 @@ let package = Package(
         ),
 
         // Front doors
-        door("CommandLine", on: ["Server", "Engine", "Tree", "Journal", "Bytes"], libraries: [argumentParser, logging]),
+        door("CommandLine", on: ["Server", "Engine", "Tree", "Journal", "Reactor", "Bytes"], libraries: [argumentParser, logging]),
         door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
         door(
             "Bench",

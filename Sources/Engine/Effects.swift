@@ -23,8 +23,6 @@ package struct Push: Sendable {
         case merge(Path, [Entry])
         /// The answer to a compound hash (§5.3).
         case rangeMerge(Path, [RangeMerge])
-        /// The listen is gone (§5.4).
-        case revoke(Path)
     }
 
     package struct Entry: Sendable {

@@ -29,6 +29,10 @@ package struct LogRecord: Sendable {
 /// A payload that passed its checksum and still makes no sense: written by another version, or by a bug.
 package struct UnreadableRecord: Error, Equatable {
     package var reason: String
+
+    package init(reason: String) {
+        self.reason = reason
+    }
 }
 
 extension Delta {

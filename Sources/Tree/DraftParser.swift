@@ -251,13 +251,15 @@ package struct DraftParser {
 
 extension Node {
     /// Reads a whole JSON text as data without server values: imports, journal records, tests.
+    /// - Parameter pathDepth: Segments of the path where the data goes.
     /// - Throws: ``MalformedJSON`` or ``InvalidData``.
-    package init(json bytes: RawSpan) throws {
+    package init(json bytes: RawSpan, at pathDepth: Int = 0) throws {
         self = try withCursor(over: bytes) { cursor in
             var parser = DraftParser(JSONReader(cursor))
             let draft = try parser.readDraft()
             try parser.reader.expectEnd()
             if let problem = parser.reader.invalidData { throw problem }
+            guard pathDepth + draft.depth <= Limits.pathDepth else { throw InvalidData.tooDeep }
             guard draft.placeholders.isEmpty else { throw InvalidData.serverValue }
             return draft.node
         }
