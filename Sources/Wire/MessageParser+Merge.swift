@@ -1,0 +1,135 @@
+import PandoBytes
+import PandoTree
+
+// `m` and `om` (wire-protocol §4.6, §12.1): a base path, and an object whose names are paths below it.
+
+extension MessageParser {
+    mutating func readMerge(_ verb: Verb) throws(MalformedJSON) -> Action? {
+        var base = Field<Path>.absent
+        var data: Range<Int>?
+        // `data` as entries below the base as it is known now.
+        var entries: Field<[MergeEntry]>?
+        try readObject { (parser, name) throws(MalformedJSON) in
+            switch name {
+            case .p:
+                base = try parser.readPath()
+                entries = nil
+            case .d:
+                let start = parser.startOfValue()
+                if case .value(let path) = base {
+                    entries = try parser.readEntries(below: path)
+                } else {
+                    entries = nil
+                    try parser.skip()
+                }
+                data = start..<parser.offset
+            default: try parser.skip()
+            }
+        }
+        if entries == nil, let data, case .value(let path) = base {
+            entries = try reread(data) { (parser) throws(MalformedJSON) in try parser.readEntries(below: path)
+            }
+        }
+        return action(verb) { () throws(Refusal) in
+            let base = try base.required("p")
+            let entries = try (entries ?? .absent).required("d")
+            return verb == .merge ? .merge(base, entries) : .onDisconnectMerge(base, entries)
+        }
+    }
+
+    /// Reads the object of relative paths and values.
+    private mutating func readEntries(below base: Path) throws(MalformedJSON) -> Field<[MergeEntry]> {
+        guard peek() == UInt8(ascii: "{") else {
+            try skip()
+            return .invalid(.notAnObject)
+        }
+        let start = offset
+        var entries: [MergeEntry] = []
+        var problem: InvalidData?
+        try drafts.reader.expect(UInt8(ascii: "{"))
+        if !drafts.reader.take(UInt8(ascii: "}")) {
+            repeat {
+                // A name that is no string is malformed, as in any object.
+                guard peek() == UInt8(ascii: "\"") else { throw drafts.reader.unexpected() }
+                let target = try readTarget(below: base)
+                try drafts.reader.expect(UInt8(ascii: ":"))
+                let draft = try readDraft()
+                do throws(Refusal) {
+                    let entry = MergeEntry(target: try target.required("d"), draft: try draft.required("d"))
+                    try Self.check(entry.draft, at: entry.target)
+                    entries.append(entry)
+                } catch {
+                    // Nothing here can be missing or of the wrong type.
+                    if case .invalid(let reason) = error, problem == nil { problem = reason }
+                }
+            } while drafts.reader.take(UInt8(ascii: ","))
+            try drafts.reader.expect(UInt8(ascii: "}"))
+        }
+        if let problem { return .invalid(problem) }
+        return try checkOverlaps(entries, start..<offset)
+    }
+
+    // MARK: A path and its ancestor
+
+    /// Refuses entries of which one lies at or above another (§4.6). `a` and `a/.priority` are such a pair: the value
+    /// of `a` brings its own priority, or takes the old one away (§8.4), so that the two would contradict each other;
+    /// the clients' own check refuses them too, by the paths' text. `a/b` and `a/.priority` go together.
+    ///
+    /// One location spelled twice the same way is a duplicate member, of which the last counts.
+    private mutating func checkOverlaps(
+        _ entries: [MergeEntry], _ data: Range<Int>
+    ) throws(MalformedJSON) -> Field<[MergeEntry]> {
+        guard entries.count > 1 else { return .value(entries) }
+        var order: [Int]?
+        if !Self.isAscending(entries) {
+            order = entries.indices.sorted { left, right in
+                let order = Self.compare(entries[left].target, entries[right].target)
+                return order != 0 ? order < 0 : left < right
+            }
+        }
+        // In this order all that lies below a path follows it directly, so looking at neighbours is enough.
+        var overruled: Set<Int> = []
+        var names: [Text]?
+        for place in 1..<entries.count {
+            let (earlier, later) = (order?[place - 1] ?? place - 1, order?[place] ?? place)
+            let (upper, lower) = (entries[earlier].target, entries[later].target)
+            if upper == lower {
+                if names == nil { names = try readNames(data) }
+                if let names, names[earlier] == names[later] {
+                    overruled.insert(earlier)
+                    continue
+                }
+            } else if upper.isPriority || !upper.path.contains(lower.path) {
+                continue
+            }
+            return .invalid(.ancestorConflict(upper.path.wireText))
+        }
+        if overruled.isEmpty { return .value(entries) }
+        return .value(entries.indices.filter { !overruled.contains($0) }.map { entries[$0] })
+    }
+
+    /// By path; a node comes before its own priority, and that before what lies below.
+    private static func compare(_ left: Target, _ right: Target) -> Int {
+        let order = Path.compare(left.path, right.path)
+        return order != 0 ? order : (left.isPriority ? 1 : 0) - (right.isPriority ? 1 : 0)
+    }
+
+    private static func isAscending(_ entries: [MergeEntry]) -> Bool {
+        for index in 1..<entries.count where compare(entries[index - 1].target, entries[index].target) > 0 {
+            return false
+        }
+        return true
+    }
+
+    /// The names of an object's members, unescaped, in the order they stand.
+    private mutating func readNames(_ object: Range<Int>) throws(MalformedJSON) -> [Text] {
+        try reread(object) { (parser) throws(MalformedJSON) in
+            var names: [Text] = []
+            try parser.drafts.reader.readObject { (reader, name) throws(MalformedJSON) in
+                names.append(name)
+                _ = try reader.skipValue(depth: -8)
+            }
+            return names
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import PandoBytes
+import PandoTree
+
+@testable import PandoWire
+
+func parse(_ text: String) throws(MalformedMessage) -> ClientMessage {
+    try parse(Array(text.utf8))
+}
+
+func parse(_ bytes: [UInt8]) throws(MalformedMessage) -> ClientMessage {
+    try ClientMessage(parsing: bytes.rawSpan)
+}
+
+/// The action of a request whose envelope is of no interest.
+func action(_ verb: String, _ body: String) throws(MalformedMessage) -> Action? {
+    let message = try parse(#"{"t":"d","d":{"r":7,"a":"\#(verb)","b":\#(body)}}"#)
+    guard case .request(let request) = message, request.number == 7 else { return nil }
+    return request.action
+}
+
+/// A draft as the tree's own parser reads it.
+func draft(_ json: String) -> Draft {
+    let bytes = Array(json.utf8)
+    return withCursor(over: bytes.rawSpan) { cursor in
+        var parser = DraftParser(JSONReader(cursor))
+        let draft = try? parser.readDraft()
+        return draft ?? Draft(.string(Text("not JSON: \(json)")))
+    }
+}
+
+func node(_ json: String) -> Node { draft(json).node }
+
+func query(_ json: String) -> Query {
+    let bytes = Array(json.utf8)
+    return withCursor(over: bytes.rawSpan) { cursor in
+        var reader = JSONReader(cursor)
+        return (try? Query(reading: &reader)) ?? Query(index: .child("not a query"))
+    }
+}
+
+func put(_ path: Path, _ json: String, hash: Text? = nil) -> Action {
+    .put(Target(path), draft(json), hash: hash, wantsCurrentValue: false)
+}
+
+func entry(_ path: Path, _ json: String) -> MergeEntry {
+    MergeEntry(target: Target(path), draft: draft(json))
+}
+
+/// What `write` appends, as text.
+func written(_ write: (inout [UInt8]) -> Void) -> String {
+    var bytes: [UInt8] = []
+    write(&bytes)
+    return String(decoding: bytes, as: UTF8.self)
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers from the same seed, everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
+
+func permutations<Element>(_ elements: [Element]) -> [[Element]] {
+    guard let last = elements.last else { return [[]] }
+    return permutations(Array(elements.dropLast())).flatMap { shorter in
+        (0...shorter.count).map { index in
+            var longer = shorter
+            longer.insert(last, at: index)
+            return longer
+        }
+    }
+}
