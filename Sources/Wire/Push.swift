@@ -1,0 +1,138 @@
+import PandoBytes
+import PandoTree
+
+// What the server says unasked (wire-protocol §5). Paths have no leading slash; the root is empty.
+//
+//     {"t":"d","d":{"a":"d","b":{"p":"list/k","d":…          the head: the same for every listen that sees the value
+//                                                  }}}       the tail of an untagged listen
+//                                                  ,"t":5}}} the tail of a tagged one
+//
+// A head is encoded once, whoever gets it; ``append(pushTail:)`` ends it for each tag.
+
+extension [UInt8] {
+    // MARK: Data, without the tail
+
+    /// Appends the head of a push that says: this location now has this value, whole (§5.1).
+    /// - Parameter node: Its value and priority, or `.empty`. O(size).
+    package mutating func append(push node: Node, at path: Path) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"d\",\"b\":{\"p\":")
+        append(jsonPath: path.keys[...])
+        append(",\"d\":")
+        append(json: node)
+    }
+
+    /// Appends the head of a push of several values that changed at once (§5.2).
+    /// - Parameters:
+    ///   - entries: In the order to be sent; at least one, or two SDKs ignore the message. Their paths are absolute
+    ///     and lie at or below `base`: traps otherwise.
+    ///   - base: Where the listen is, or below.
+    package mutating func append(
+        mergePush entries: some Sequence<(path: Path, node: Node)>, at base: Path
+    ) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"m\",\"b\":{\"p\":")
+        append(jsonPath: base.keys[...])
+        append(",\"d\":{")
+        var isFirst = true
+        for entry in entries {
+            precondition(base.contains(entry.path), "a merge reaches outside its base")
+            if !isFirst { append(UInt8(ascii: ",")) }
+            isFirst = false
+            append(jsonPath: entry.path.keys[base.count...])
+            append(UInt8(ascii: ":"))
+            append(json: entry.node)
+        }
+        append(UInt8(ascii: "}"))
+    }
+
+    /// Appends the head of the first push of a listen that carried a compound hash (§5.3, §9.7).
+    /// - Parameters:
+    ///   - ranges: In range order; at least one.
+    ///   - path: Exactly the listen's.
+    package mutating func append(rangeMergePush ranges: [RangeMerge], at path: Path) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"rm\",\"b\":{\"p\":")
+        append(jsonPath: path.keys[...])
+        append(",\"d\":[")
+        for (index, range) in ranges.enumerated() {
+            if index > 0 { append(UInt8(ascii: ",")) }
+            append(UInt8(ascii: "{"))
+            if let start = range.start {
+                append("\"s\":")
+                append(rangeEnd: start)
+                append(UInt8(ascii: ","))
+            }
+            if let end = range.end {
+                append("\"e\":")
+                append(rangeEnd: end)
+                append(UInt8(ascii: ","))
+            }
+            append("\"m\":")
+            append(json: range.node)
+            append(UInt8(ascii: "}"))
+        }
+        append(UInt8(ascii: "]"))
+    }
+
+    /// Appends what ends a push for one listen.
+    /// - Parameter tag: That of the listen; nil for a default one. (Never `"t":null`: iOS and C++ misroute it.)
+    package mutating func append(pushTail tag: Int64?) {
+        if let tag {
+            append(",\"t\":")
+            append(decimal: tag)
+        }
+        append("}}}")
+    }
+
+    // MARK: Whole messages
+
+    /// Appends the news that a listen is gone (§5.4).
+    /// - Parameter queryText: ``Listen/queryText`` of a tagged listen; nil revokes the default listen. One query a
+    ///   message: JavaScript joins several into the name of a listen that does not exist.
+    package mutating func append(listenRevoked path: Path, queryText: Text? = nil) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
+        append(jsonPath: path.keys[...])
+        if let queryText {
+            append(",\"q\":[")
+            append(utf8: queryText.string)
+            append("]")
+        }
+        append("}}}")
+    }
+
+    /// Appends the news that the credential no longer holds (§5.5): the client reconnects with a fresh one.
+    package mutating func append(authRevoked status: Status, reason: Text) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"ac\",\"b\":{\"s\":\"")
+        append(revocation: status, reason)
+    }
+
+    /// Appends the news that the App Check token no longer holds (§5.5).
+    package mutating func append(appCheckRevoked status: Status, reason: Text) {
+        append("{\"t\":\"d\",\"d\":{\"a\":\"apc\",\"b\":{\"s\":\"")
+        append(revocation: status, reason)
+    }
+
+    private mutating func append(revocation status: Status, _ reason: Text) {
+        append(utf8: status.rawValue)
+        append("\",\"d\":")
+        append(json: reason)
+        append("}}}")
+    }
+
+    // MARK: Paths
+
+    /// Appends `"a/b"`, or `""` for no keys.
+    private mutating func append(jsonPath keys: ArraySlice<Key>) {
+        if keys.isEmpty { append("\"\"") }
+        for (index, key) in keys.enumerated() {
+            // Each key is written in quotes, so that what must be escaped is; a slash takes the place of two of them.
+            if index > 0 { removeLast() }
+            let opening = count
+            append(json: key.text)
+            if index > 0 { self[opening] = UInt8(ascii: "/") }
+        }
+    }
+
+    /// Appends the end of a range as clients spell it: the root is a slash (§9.6).
+    private mutating func append(rangeEnd path: Path) {
+        if path.isRoot { append("\"/\"") } else { append(jsonPath: path.keys[...]) }
+    }
+}
