@@ -78,3 +78,15 @@ func permutations<Element>(_ elements: [Element]) -> [[Element]] {
         }
     }
 }
+
+// Spans do not go through the macros of the testing library; arrays do.
+
+extension Reassembler {
+    mutating func accept(_ payload: [UInt8]) throws(ReassemblyViolation) -> Event {
+        try accept(payload.rawSpan)
+    }
+}
+
+func split(_ message: [UInt8]) -> Segmentation { Segmenter.split(message.rawSpan) }
+
+func isText(_ bytes: [UInt8]) -> Bool { isValidUTF8(bytes.rawSpan) }

@@ -1,0 +1,68 @@
+import PandoBytes
+
+// A message as text frames (wire-protocol §2.1):
+//
+//     up to 16 384 UTF-16 units     one frame
+//     more                          a frame with the number of chunks in decimal, then each chunk in a frame
+
+/// How a message is to be sent.
+package enum Segmentation: Equatable, Sendable {
+    /// In one frame, without a count.
+    case whole
+    /// A count frame, then these ranges of bytes in order. Each is valid UTF-8 by itself if the message is.
+    case chunks([Range<Int>])
+    /// Not at all: more chunks than every client can count.
+    case tooBig
+}
+
+package enum Segmenter {
+    /// UTF-16 units of one chunk (§2.1).
+    package static let chunkUnitLimit = 16_384
+    /// Chunks of one message: iOS reads a count of at most four digits (§2.2).
+    package static let chunkLimit = 9_999
+
+    /// Cuts a message of valid UTF-8; where it is none, the cuts are anywhere, and nothing else happens.
+    /// - Complexity: O(1) up to 16 384 bytes, which is what nearly every message is; else O(bytes), eight a step.
+    package static func split(_ message: RawSpan) -> Segmentation {
+        // No character has more UTF-16 units than UTF-8 bytes.
+        guard message.byteCount > chunkUnitLimit else { return .whole }
+        return withCursor(over: message) { cursor in
+            var chunks: [Range<Int>] = []
+            while !cursor.isAtEnd {
+                let start = cursor.offset
+                passUnits(&cursor)
+                if start == 0, cursor.isAtEnd { return .whole }
+                guard chunks.count < chunkLimit else { return .tooBig }
+                chunks.append(start..<cursor.offset)
+            }
+            return .chunks(chunks)
+        }
+    }
+
+    /// Moves over as many whole characters as one chunk holds; at least one byte.
+    private static func passUnits(_ cursor: inout ByteCursor) {
+        var room = chunkUnitLimit
+        // Eight bytes begin at most nine units: seven of ASCII, and a lead byte of four, which counts two.
+        while room >= 9, let word = cursor.word {
+            room &-= units(word)
+            cursor.advance(8)
+        }
+        while !cursor.isAtEnd {
+            let byte = cursor.current
+            // A continuation byte belongs to a character that is already counted.
+            let units = byte & 0xC0 == 0x80 ? 0 : byte >= 0xF0 ? 2 : 1
+            guard units <= room else { return }
+            room &-= units
+            cursor.advance()
+        }
+    }
+
+    /// The UTF-16 units of the characters whose lead bytes are among eight bytes of UTF-8.
+    private static func units(_ word: UInt64) -> Int {
+        if word & 0x8080_8080_8080_8080 == 0 { return 8 }
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let continuations = (word >> 7) & ~(word >> 6) & ones
+        let surrogatePairs = (word >> 7) & (word >> 6) & (word >> 5) & (word >> 4) & ones
+        return 8 &- continuations.nonzeroBitCount &+ surrogatePairs.nonzeroBitCount
+    }
+}
