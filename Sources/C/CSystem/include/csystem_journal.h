@@ -1,0 +1,47 @@
+// Files, for the journal and whatever else must survive a power cut. Every function answers -errno on failure;
+// none of them retries a failed sync.
+#ifndef PANDO_CSYSTEM_JOURNAL_H
+#define PANDO_CSYSTEM_JOURNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// One part of a gathered write; laid out as `struct iovec`.
+typedef struct {
+    const void *base;
+    size_t count;
+} pando_disk_piece;
+
+enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
+
+/// Makes the directory (mode 0700) and syncs its parent: 1. When it is already there: 0.
+int pando_disk_make_directory(const char *path);
+/// A descriptor of the directory, to give to the functions below.
+int pando_disk_open_directory(const char *path);
+/// The names in the directory, each ended by NUL, as far as they fit; answers the bytes needed for all of them.
+int64_t pando_disk_list(int directory, char *names, size_t capacity);
+/// Opens a file of the directory; PANDO_DISK_CREATE makes it (mode 0600) or empties it.
+int pando_disk_open(int directory, const char *name, int mode);
+int pando_disk_close(int file);
+int64_t pando_disk_size(int file);
+/// Reads until `count` bytes or the end of the file; answers how many.
+int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset);
+/// Writes all the pieces at `offset`: one `pwritev`, and more only when the kernel takes less than asked.
+int pando_disk_write(int file, const pando_disk_piece *pieces, size_t count, uint64_t offset);
+/// fdatasync(2).
+int pando_disk_sync(int file);
+int pando_disk_truncate(int file, uint64_t byte_count);
+int pando_disk_rename(int directory, const char *from, const char *to);
+int pando_disk_remove(int directory, const char *name);
+/// fsync(2) of the directory: names made, changed and removed.
+int pando_disk_sync_directory(int directory);
+/// Opens the lock file, locks it (flock: one open file description at a time, freed by the kernel when the process
+/// dies) and writes the process id into it; answers the descriptor that holds the lock. -EWOULDBLOCK when somebody
+/// else holds it, and `owner` is then the process id found in the file, or 0.
+int pando_disk_lock(int directory, const char *name, int64_t *owner);
+/// EWOULDBLOCK, the one errno of which the journal must know the number.
+int pando_disk_would_block(void);
+/// The text of an errno, in English; never NULL.
+const char *pando_disk_error_text(int error);
+
+#endif

@@ -1,0 +1,176 @@
+#define _GNU_SOURCE
+#include "csystem_journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(pando_disk_piece) == sizeof(struct iovec), "a piece is an iovec");
+_Static_assert(offsetof(pando_disk_piece, base) == offsetof(struct iovec, iov_base), "a piece is an iovec");
+_Static_assert(offsetof(pando_disk_piece, count) == offsetof(struct iovec, iov_len), "a piece is an iovec");
+
+enum { PIECES_AT_ONCE = 1024 };  // IOV_MAX
+
+int pando_disk_make_directory(const char *path) {
+    if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : -errno;
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -errno;
+    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = parent < 0 || fsync(parent) != 0 ? -errno : 1;
+    if (parent >= 0) close(parent);
+    close(directory);
+    return result;
+}
+
+int pando_disk_open_directory(const char *path) {
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return directory < 0 ? -errno : directory;
+}
+
+int64_t pando_disk_list(int directory, char *names, size_t capacity) {
+    // Its own open file description: `directory` keeps its position.
+    int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) return -errno;
+    DIR *stream = fdopendir(own);
+    if (stream == NULL) {
+        int error = errno;
+        close(own);
+        return -error;
+    }
+    size_t used = 0;
+    int error = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(stream);
+        if (entry == NULL) {
+            error = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        size_t length = strlen(entry->d_name) + 1;
+        if (used + length <= capacity) memcpy(names + used, entry->d_name, length);
+        used += length;
+    }
+    closedir(stream);
+    return error != 0 ? -error : (int64_t)used;
+}
+
+int pando_disk_open(int directory, const char *name, int mode) {
+    int flags = mode == PANDO_DISK_READ         ? O_RDONLY
+                : mode == PANDO_DISK_READ_WRITE ? O_RDWR
+                                                : O_RDWR | O_CREAT | O_TRUNC;
+    int file = openat(directory, name, flags | O_CLOEXEC, 0600);
+    return file < 0 ? -errno : file;
+}
+
+int pando_disk_close(int file) {
+    return close(file) != 0 ? -errno : 0;
+}
+
+int64_t pando_disk_size(int file) {
+    struct stat status;
+    return fstat(file, &status) != 0 ? -errno : (int64_t)status.st_size;
+}
+
+int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset) {
+    size_t done = 0;
+    while (done < count) {
+        ssize_t taken = pread(file, (char *)bytes + done, count - done, (off_t)(offset + done));
+        if (taken < 0 && errno == EINTR) continue;
+        if (taken < 0) return -errno;
+        if (taken == 0) break;
+        done += (size_t)taken;
+    }
+    return (int64_t)done;
+}
+
+int pando_disk_write(int file, const pando_disk_piece *pieces, size_t count, uint64_t offset) {
+    struct iovec window[PIECES_AT_ONCE];
+    size_t next = 0;     // the first piece not written whole
+    size_t skipped = 0;  // bytes of it that are
+    for (;;) {
+        while (next < count && skipped == pieces[next].count) {
+            next++;
+            skipped = 0;
+        }
+        if (next == count) return 0;
+        size_t filled = 0;
+        for (size_t i = next; i < count && filled < PIECES_AT_ONCE; i++, filled++) {
+            size_t lead = i == next ? skipped : 0;
+            window[filled].iov_base = (char *)pieces[i].base + lead;
+            window[filled].iov_len = pieces[i].count - lead;
+        }
+        ssize_t taken = pwritev(file, window, (int)filled, (off_t)offset);
+        if (taken < 0 && errno == EINTR) continue;
+        if (taken < 0) return -errno;
+        if (taken == 0) return -EIO;  // bytes were asked for: the loop above skips empty pieces
+        offset += (uint64_t)taken;
+        size_t rest = (size_t)taken;
+        while (rest > 0) {
+            size_t left = pieces[next].count - skipped;
+            if (rest < left) {
+                skipped += rest;
+                break;
+            }
+            rest -= left;
+            next++;
+            skipped = 0;
+        }
+    }
+}
+
+int pando_disk_sync(int file) {
+    return fdatasync(file) != 0 ? -errno : 0;
+}
+
+int pando_disk_truncate(int file, uint64_t byte_count) {
+    return ftruncate(file, (off_t)byte_count) != 0 ? -errno : 0;
+}
+
+int pando_disk_rename(int directory, const char *from, const char *to) {
+    return renameat(directory, from, directory, to) != 0 ? -errno : 0;
+}
+
+int pando_disk_remove(int directory, const char *name) {
+    return unlinkat(directory, name, 0) != 0 ? -errno : 0;
+}
+
+int pando_disk_sync_directory(int directory) {
+    return fsync(directory) != 0 ? -errno : 0;
+}
+
+int pando_disk_lock(int directory, const char *name, int64_t *owner) {
+    *owner = 0;
+    int file = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return -errno;
+    char text[32] = {0};
+    if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+        if (pread(file, text, sizeof text - 1, 0) > 0) *owner = strtoll(text, NULL, 10);
+        close(file);
+        return -error;
+    }
+    int length = snprintf(text, sizeof text, "%lld\n", (long long)getpid());
+    if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)length, 0) != length) {
+        int error = errno != 0 ? errno : EIO;
+        close(file);
+        return -error;
+    }
+    return file;
+}
+
+int pando_disk_would_block(void) {
+    return EWOULDBLOCK;
+}
+
+const char *pando_disk_error_text(int error) {
+    const char *text = strerrordesc_np(error);
+    return text != NULL ? text : "unknown error";
+}
