@@ -1,0 +1,167 @@
+/// A system call on a file that failed: what was tried, on what, and what the kernel said.
+package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The call, as its manual page calls it: `fdatasync`.
+    package let operation: String
+    package let path: String
+    /// The kernel's number, or 0 when the file ended before the bytes it should hold.
+    package let errorNumber: Int32
+    package let errorText: String
+
+    package init(operation: String, path: String, errorNumber: Int32, errorText: String) {
+        self.operation = operation
+        self.path = path
+        self.errorNumber = errorNumber
+        self.errorText = errorText
+    }
+
+    package var description: String { "\(path): \(operation) failed: \(errorText) (errno \(errorNumber))" }
+}
+
+/// Why the journal cannot keep, or cannot trust, what it was given.
+package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// A system call failed. From `write` or `sync` it is final: see ``poisoned(by:)``.
+    case disk(DiskFailure)
+    /// An earlier write or sync failed. A failed `fsync` leaves the page cache in a state nobody can
+    /// describe, so nothing is accepted until the log was opened, and thereby read, again.
+    case poisoned(by: DiskFailure)
+    /// Another process serves this directory; its id, if it left one.
+    case lockedByAnotherProcess(directory: String, processID: Int64?)
+    /// What is on the disk contradicts what was promised; nothing was changed.
+    case corrupt(JournalProblem)
+    /// Nothing was appended.
+    case entryTooLarge(byteCount: Int, byteLimit: Int)
+
+    package var description: String {
+        switch self {
+        case .disk(let failure): failure.description
+        case .poisoned(let failure): "the journal takes nothing more after this failure: \(failure)"
+        case .lockedByAnotherProcess(let directory, let processID?):
+            "\(directory): in use by process \(processID); one data directory serves one process"
+        case .lockedByAnotherProcess(let directory, nil):
+            "\(directory): in use by another process; one data directory serves one process"
+        case .corrupt(let problem):
+            "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
+                + "prints what can be read; restore a backup, or move the file away to go on without it"
+        case .entryTooLarge(let byteCount, let byteLimit):
+            "an entry of \(byteCount) bytes: the journal takes \(byteLimit)"
+        }
+    }
+}
+
+/// Runs what only the disk can make fail.
+func onDisk<Result: ~Copyable>(_ body: () throws(DiskFailure) -> Result) throws(JournalError) -> Result {
+    do throws(DiskFailure) {
+        return try body()
+    } catch {
+        throw .disk(error)
+    }
+}
+
+/// Something wrong at one place of the log.
+package struct JournalProblem: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The file's name in the data directory.
+    package let file: String
+    package let byteOffset: Int
+    package let flaw: JournalFlaw
+
+    package init(file: String, byteOffset: Int, flaw: JournalFlaw) {
+        self.file = file
+        self.byteOffset = byteOffset
+        self.flaw = flaw
+    }
+
+    package var description: String { "\(file), byte \(byteOffset): \(flaw)" }
+}
+
+/// Why the bytes at some place are not a record.
+package enum BadRecord: Equatable, Sendable {
+    /// The file ends inside its header, or before the payload its header announces.
+    case cutShort
+    case payloadTooLarge(byteCount: Int)
+    case checksumMismatch
+}
+
+/// Everything that can be wrong with a log.
+package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
+    case unreadableName
+    case headerCutShort(byteCount: Int)
+    case notASegment
+    case unsupportedVersion(UInt32)
+    case headerChecksumMismatch
+    case impossibleFirstSequence(SequenceNumber)
+    /// The name and the header give different timelines or first sequences.
+    case nameContradictsHeader
+    case foreignDirectory(expected: DirectoryID, found: DirectoryID)
+    case foreignTimeline(expected: UInt32, found: UInt32)
+
+    /// A bad record where a good one was promised: `witness` is a later sequence whose mark, or whose
+    /// segment's existence, says so.
+    case damaged(BadRecord, sequence: SequenceNumber, witness: SequenceNumber)
+    /// A bad record where later bytes are too tangled to tell a torn tail from damage.
+    case undecidable(BadRecord, sequence: SequenceNumber)
+    /// Not promised by anybody: the next start cuts it off. Only inspection reports this.
+    case tornTail(byteCount: Int)
+    /// A segment that is not the last ends inside an entry.
+    case entryUnfinished(sequence: SequenceNumber)
+
+    case unknownKind(UInt16)
+    case unknownFlags(UInt16)
+    case sequenceGap(expected: SequenceNumber, found: SequenceNumber)
+    case sequenceRepeats(expected: SequenceNumber, found: SequenceNumber)
+    /// A mark that goes back, or claims the record itself or a later one.
+    case impossibleMark(SequenceNumber)
+    case entryBeginsInsideEntry
+    case recordOutsideEntry
+    case entryTooLarge(byteCount: Int)
+
+    /// The log ends before the point the host already has a checkpoint of.
+    case endsBeforeCheckpoint(last: SequenceNumber, checkpoint: SequenceNumber)
+    /// The host could not make sense of an intact entry.
+    case rejected(sequence: SequenceNumber, reason: String)
+
+    package var description: String {
+        switch self {
+        case .unreadableName: "the name of a segment, but not as we write it"
+        case .headerCutShort(let byteCount):
+            "a segment begins with \(JournalFormat.segmentHeaderByteCount) bytes of header, "
+                + "here are \(byteCount)"
+        case .notASegment: "no segment of a journal: the first 8 bytes are not PNDOJRN1"
+        case .unsupportedVersion(let version):
+            "version \(version) of the format; this program reads version \(JournalFormat.version)"
+        case .headerChecksumMismatch: "the segment's header is damaged: wrong checksum"
+        case .impossibleFirstSequence(let sequence): "a segment cannot begin with sequence \(sequence)"
+        case .nameContradictsHeader: "the file's name and its header contradict each other"
+        case .foreignDirectory(let expected, let found):
+            "belongs to data directory \(found), the segments before it to \(expected)"
+        case .foreignTimeline(let expected, let found):
+            "belongs to timeline \(found), the segments before it to \(expected)"
+        case .damaged(let bad, let sequence, let witness):
+            "record \(sequence) is damaged (\(bad)), but was on disk before record \(witness) was written"
+        case .undecidable(let bad, let sequence):
+            "record \(sequence) is bad (\(bad)), and what follows is too tangled to tell a torn tail from "
+                + "damage"
+        case .tornTail(let byteCount):
+            "\(byteCount) bytes of unfinished, never acknowledged writes; the next start cuts them off"
+        case .entryUnfinished(let sequence): "the segment ends inside the entry that begins with \(sequence)"
+        case .unknownKind(let kind): "a record of kind \(kind), which only a newer program can know"
+        case .unknownFlags(let flags): "a record with flags \(flags), which only a newer program can know"
+        case .sequenceGap(let expected, let found): "sequence \(found) where \(expected) was expected: a gap"
+        case .sequenceRepeats(let expected, let found):
+            "sequence \(found) where \(expected) was expected: a repeat"
+        case .impossibleMark(let mark): "an impossible durable mark: \(mark)"
+        case .entryBeginsInsideEntry: "an entry begins before the one before it was committed"
+        case .recordOutsideEntry: "a record continues an entry that was never begun"
+        case .entryTooLarge(let byteCount): "an entry of \(byteCount) bytes or more"
+        case .endsBeforeCheckpoint(let last, let checkpoint):
+            "the log ends at sequence \(last), before the checkpoint at \(checkpoint)"
+        case .rejected(let sequence, let reason):
+            "the entry that ends with \(sequence) makes no sense: \(reason)"
+        }
+    }
+}
+
+/// How the host says that an intact entry makes no sense to it.
+package struct EntryRejection: Error, Equatable, Sendable {
+    package let reason: String
+    package init(_ reason: String) { self.reason = reason }
+}

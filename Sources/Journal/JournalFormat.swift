@@ -1,0 +1,192 @@
+import CSystem
+import PandoBytes
+
+//  One log per data directory, in segments named  journal-TIMELINE-FIRSTSEQUENCE.log  (8 and 16 hex digits).
+//  Integers are little-endian throughout.
+//
+//  segment   ┌────────────┬─────────┬───────────┬──────────┬───────────────┬──────────┬────────┐
+//  header    │ "PNDOJRN1" │ version │ directory │ timeline │ firstSequence │ reserved │ crc32c │
+//            │     8      │    4    │    16     │    4     │       8       │  4 (0)   │   4    │   = 48 bytes
+//            └────────────┴─────────┴───────────┴──────────┴───────────────┴──────────┴────────┘
+//            └───────────────────── crc32c covers everything before itself ──────────┘
+//
+//  record    ┌────────┬────────┬──────┬───────┬───────────┬──────────┬───────────┬─────────┬──────────┬─────────┐
+//            │ crc32c │ length │ kind │ flags │ namespace │ sequence │ timestamp │ durable │ payload… │ padding │
+//            │   4    │   4    │  2   │   2   │     4     │    8     │  8 (ms)   │    8    │  length  │  to 8   │
+//            └────────┴────────┴──────┴───────┴───────────┴──────────┴───────────┴─────────┴──────────┴─────────┘
+//                     └── crc32c covers everything after itself, padding included; it continues from the
+//                         segment header's crc32c, so a record of another segment, directory or timeline
+//                         (or one that a client sent us as a value) is not a record here
+//
+//  `length` counts payload bytes. Records follow one another without holes, each at a multiple of 8, and
+//  their sequences count up by one, across segments too. An *entry* is one or more records, the first with
+//  `begin`, the last with `commit` (a lone record has both): it happened as a whole or not at all.
+//
+//  `durable` is the last sequence known to be on disk when the record was written; it never goes back, and it
+//  is always the last record of an entry. A segment exists only after every record before it was synced, and
+//  its header is synced under another name (… .log.new) before it gets its own: a segment is never without
+//  its header.
+//
+//  Reading stops at the first bad record: cut short by the end of the file, or with the wrong crc32c. If a
+//  later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
+//  reaches the bad record's entry, then what was promised is damaged: refuse. Else nothing from that entry on
+//  was ever promised: the tail is torn, and cut off where the entry begins. Good records before it stay,
+//  promised or not. A good record that contradicts its neighbours (sequence, flags, mark) is never the work
+//  of a power cut: refuse.
+
+/// Every number of the log's layout, version 1.
+package enum JournalFormat {
+    /// "PNDOJRN1" as a little-endian word.
+    static let magic: UInt64 = 0x314E_524A_4F44_4E50
+    package static let version: UInt32 = 1
+    package static let segmentHeaderByteCount = 48
+    package static let recordHeaderByteCount = 40
+    static let alignment = 8
+
+    /// The largest payload: a REST write may carry 256 MB (design: Limits), and its delta names paths
+    /// besides.
+    package static let payloadByteLimit = 272 << 20
+    /// The largest entry, headers and padding included. Recovery holds one whole entry in memory, so this
+    /// bounds it.
+    package static let entryByteLimit = 320 << 20
+
+    /// The highest sequence a segment may begin with: half the range, so that counting on can never overflow.
+    static let firstSequenceLimit: UInt64 = .max / 2
+
+    /// Header, payload and padding together.
+    static func recordByteCount(payloadByteCount: Int) -> Int {
+        recordHeaderByteCount + payloadByteCount + paddingByteCount(payloadByteCount: payloadByteCount)
+    }
+
+    static func paddingByteCount(payloadByteCount: Int) -> Int {
+        (alignment - payloadByteCount % alignment) % alignment
+    }
+}
+
+/// What a segment says about itself.
+package struct SegmentHeader: Equatable, Sendable {
+    package let directory: DirectoryID
+    package let timeline: UInt32
+    package let firstSequence: SequenceNumber
+
+    package init(directory: DirectoryID, timeline: UInt32, firstSequence: SequenceNumber) {
+        self.directory = directory
+        self.timeline = timeline
+        self.firstSequence = firstSequence
+    }
+
+    /// The 48 bytes.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(JournalFormat.segmentHeaderByteCount)
+        bytes.append(littleEndian: JournalFormat.magic)
+        bytes.append(littleEndian: JournalFormat.version)
+        bytes.append(littleEndian: directory.first)
+        bytes.append(littleEndian: directory.second)
+        bytes.append(littleEndian: timeline)
+        bytes.append(littleEndian: firstSequence.rawValue)
+        bytes.append(littleEndian: UInt32(0))
+        bytes.append(littleEndian: crc32c(bytes.rawSpan, continuing: 0))
+        return bytes
+    }
+
+    /// The header's own checksum, from which the checksum of each of its records continues.
+    package var seed: UInt32 {
+        crc32c(bytes.rawSpan.extracting(0..<44), continuing: 0)
+    }
+
+    /// Reads 48 bytes, or says what is wrong with them. Magic and version come first: the rest of another
+    /// version's header may lie elsewhere.
+    static func read(_ bytes: RawSpan) -> Result<SegmentHeader, JournalFlaw> {
+        guard bytes.byteCount == JournalFormat.segmentHeaderByteCount else {
+            return .failure(.headerCutShort(byteCount: bytes.byteCount))
+        }
+        guard bytes.littleEndian(at: 0, as: UInt64.self) == JournalFormat.magic else {
+            return .failure(.notASegment)
+        }
+        let version = bytes.littleEndian(at: 8, as: UInt32.self)
+        guard version == JournalFormat.version else { return .failure(.unsupportedVersion(version)) }
+        guard bytes.littleEndian(at: 44, as: UInt32.self) == crc32c(bytes.extracting(0..<44), continuing: 0),
+            bytes.littleEndian(at: 40, as: UInt32.self) == 0
+        else { return .failure(.headerChecksumMismatch) }
+        let header = SegmentHeader(
+            directory: DirectoryID(
+                bytes.littleEndian(at: 12, as: UInt64.self), bytes.littleEndian(at: 20, as: UInt64.self)),
+            timeline: bytes.littleEndian(at: 28, as: UInt32.self),
+            firstSequence: SequenceNumber(bytes.littleEndian(at: 32, as: UInt64.self))
+        )
+        guard (1...JournalFormat.firstSequenceLimit).contains(header.firstSequence.rawValue) else {
+            return .failure(.impossibleFirstSequence(header.firstSequence))
+        }
+        return .success(header)
+    }
+}
+
+/// A record without its payload, as it lies in the file: nothing here is checked yet.
+package struct RecordHeader: Equatable, Sendable {
+    package var checksum: UInt32 = 0
+    package var payloadByteCount: UInt32
+    /// A ``RecordKind``, or a number some newer version gave a meaning.
+    package var rawKind: UInt16
+    package var flags: RecordFlags
+    package var namespace: UInt32
+    package var sequence: SequenceNumber
+    package var timestamp: Int64
+    package var durable: SequenceNumber
+
+    /// Header, payload and padding together.
+    var recordByteCount: Int { JournalFormat.recordByteCount(payloadByteCount: Int(payloadByteCount)) }
+
+    package init(
+        payloadByteCount: UInt32, kind: RecordKind, flags: RecordFlags, namespace: UInt32,
+        sequence: SequenceNumber, timestamp: Int64, durable: SequenceNumber
+    ) {
+        self.payloadByteCount = payloadByteCount
+        self.rawKind = kind.rawValue
+        self.flags = flags
+        self.namespace = namespace
+        self.sequence = sequence
+        self.timestamp = timestamp
+        self.durable = durable
+    }
+
+    /// Reads 40 bytes. Traps outside.
+    init(_ bytes: RawSpan, at offset: Int) {
+        checksum = bytes.littleEndian(at: offset, as: UInt32.self)
+        payloadByteCount = bytes.littleEndian(at: offset + 4, as: UInt32.self)
+        rawKind = bytes.littleEndian(at: offset + 8, as: UInt16.self)
+        flags = RecordFlags(rawValue: bytes.littleEndian(at: offset + 10, as: UInt16.self))
+        namespace = bytes.littleEndian(at: offset + 12, as: UInt32.self)
+        sequence = SequenceNumber(bytes.littleEndian(at: offset + 16, as: UInt64.self))
+        timestamp = bytes.littleEndian(at: offset + 24, as: Int64.self)
+        durable = SequenceNumber(bytes.littleEndian(at: offset + 32, as: UInt64.self))
+    }
+
+    /// Appends the 40 bytes. The checksum and the mark are put in when the batch is written.
+    func append(to bytes: inout [UInt8]) {
+        bytes.append(littleEndian: checksum)
+        bytes.append(littleEndian: payloadByteCount)
+        bytes.append(littleEndian: rawKind)
+        bytes.append(littleEndian: flags.rawValue)
+        bytes.append(littleEndian: namespace)
+        bytes.append(littleEndian: sequence.rawValue)
+        bytes.append(littleEndian: timestamp)
+        bytes.append(littleEndian: durable.rawValue)
+    }
+}
+
+/// CRC-32C of `bytes`, continuing from another's result (0 to begin).
+func crc32c(_ bytes: RawSpan, continuing seed: UInt32) -> UInt32 {
+    // The buffer outlives the call, and the function reads `count` bytes and no more.
+    unsafe bytes.withUnsafeBytes { unsafe pando_crc32c(seed, $0.baseAddress, $0.count) }
+}
+
+extension RawSpan {
+    /// An integer at a byte offset, wherever it is aligned. Traps outside.
+    func littleEndian<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as: Integer.Type)
+        -> Integer
+    {
+        // Checked against the end by the span; every bit pattern is an integer.
+        Integer(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: Integer.self))
+    }
+}

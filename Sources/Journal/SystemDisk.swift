@@ -1,0 +1,126 @@
+import CSystem
+
+/// A directory of the machine we run on.
+package final class SystemDisk: Disk {
+    package let directory: String
+    private let descriptor: Int32
+
+    /// An open file, or a held lock.
+    package final class File: Sendable {
+        fileprivate let descriptor: Int32
+        fileprivate let path: String
+
+        fileprivate init(descriptor: Int32, path: String) {
+            self.descriptor = descriptor
+            self.path = path
+        }
+
+        deinit {
+            // Nothing to tell anybody: what must be durable was synced, and its error seen, before.
+            _ = pando_disk_close(descriptor)
+        }
+    }
+
+    /// Opens the directory. With `create`, makes it first (mode 0700; its parent must be there).
+    package init(directory: String, create: Bool) throws(DiskFailure) {
+        self.directory = directory
+        if create {
+            try check(unsafe pando_disk_make_directory(directory), "mkdir", directory)
+        }
+        descriptor = try check(unsafe pando_disk_open_directory(directory), "open", directory)
+    }
+
+    deinit {
+        _ = pando_disk_close(descriptor)
+    }
+
+    package func list() throws(DiskFailure) -> [String] {
+        var capacity = 4096
+        while true {
+            var names = [CChar](repeating: 0, count: capacity)
+            // The function fills no more than `capacity` bytes.
+            let needed = Int(
+                try check(unsafe pando_disk_list(descriptor, &names, capacity), "readdir", directory))
+            if needed <= capacity {
+                return names[..<needed].split(separator: 0).map {
+                    String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
+                }
+            }
+            capacity = needed + 4096  // Somebody may be adding names meanwhile.
+        }
+    }
+
+    package func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
+        let modeNumber =
+            switch mode {
+            case .read: PANDO_DISK_READ
+            case .readWrite: PANDO_DISK_READ_WRITE
+            case .create: PANDO_DISK_CREATE
+            }
+        let file = try check(
+            unsafe pando_disk_open(descriptor, name, Int32(modeNumber)), "open", path(of: name))
+        return File(descriptor: file, path: path(of: name))
+    }
+
+    package func byteCount(of file: File) throws(DiskFailure) -> Int {
+        Int(try check(pando_disk_size(file.descriptor), "fstat", file.path))
+    }
+
+    @unsafe package func read(
+        _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(DiskFailure) -> Int {
+        // The function fills no more than `count` bytes.
+        let count = unsafe pando_disk_read(file.descriptor, buffer.baseAddress, buffer.count, UInt64(offset))
+        return Int(try check(count, "pread", file.path))
+    }
+
+    package func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
+        // The pieces outlive the call, and so does what they point to.
+        let result = unsafe bytes.pieces.withUnsafeBufferPointer { pieces in
+            unsafe pando_disk_write(file.descriptor, pieces.baseAddress, pieces.count, UInt64(offset))
+        }
+        try check(result, "pwritev", file.path)
+    }
+
+    package func sync(_ file: File) throws(DiskFailure) {
+        try check(pando_disk_sync(file.descriptor), "fdatasync", file.path)
+    }
+
+    package func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
+        try check(pando_disk_truncate(file.descriptor, UInt64(byteCount)), "ftruncate", file.path)
+    }
+
+    package func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
+        try check(unsafe pando_disk_rename(descriptor, oldName, newName), "rename", path(of: oldName))
+    }
+
+    package func remove(_ name: String) throws(DiskFailure) {
+        try check(unsafe pando_disk_remove(descriptor, name), "unlink", path(of: name))
+    }
+
+    package func syncDirectory() throws(DiskFailure) {
+        try check(pando_disk_sync_directory(descriptor), "fsync", directory)
+    }
+
+    package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
+        var owner: Int64 = 0
+        let result = unsafe pando_disk_lock(descriptor, name, &owner)
+        if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
+        let file = try check(result, "flock", path(of: name))
+        return .acquired(File(descriptor: file, path: path(of: name)))
+    }
+
+    private func path(of name: String) -> String { directory + "/" + name }
+}
+
+/// Turns a `-errno` into an error.
+@discardableResult
+private func check<Number: SignedInteger & FixedWidthInteger>(
+    _ result: Number, _ operation: String, _ path: String
+) throws(DiskFailure) -> Number {
+    if result >= 0 { return result }
+    let number = Int32(truncatingIfNeeded: 0 - result)
+    // A constant of the C library, ended by NUL.
+    let text = unsafe String(cString: pando_disk_error_text(number))
+    throw DiskFailure(operation: operation, path: path, errorNumber: number, errorText: text)
+}

@@ -1,0 +1,245 @@
+import PandoBytes
+import PandoJournal
+import Testing
+
+/// Several segments in order, and what is read for people.
+@Suite struct SegmentTests {
+    static func segment(
+        _ first: UInt64, through last: UInt64, directory: DirectoryID = testID, timeline: UInt32 = 1
+    ) -> SegmentBuilder {
+        var builder = SegmentBuilder(directory: directory, timeline: timeline, firstSequence: first)
+        if last >= first {
+            for sequence in first...last {
+                builder.add(sequence, payload: [UInt8(truncatingIfNeeded: sequence)])
+            }
+        }
+        return builder
+    }
+
+    static func files(_ segments: SegmentBuilder...) -> [String: [UInt8]] {
+        Dictionary(uniqueKeysWithValues: segments.map { ($0.name, $0.bytes) })
+    }
+
+    static func payloads(_ entries: [Entry]) -> [UInt8] { entries.map { $0.records[0].payload[0] } }
+
+    @Test(
+        arguments: [
+            // checkpoint   replayed       because
+            (0, [1, 2, 3, 4, 5, 6], "everything"),
+            (2, [3, 4, 5, 6], "in the middle of a segment"),
+            (3, [4, 5, 6], "at the border"),
+            (6, [], "everything is in the checkpoint"),
+        ] as [(UInt64, [UInt8], String)])
+    func segmentsFollowOneAnother(checkpoint: UInt64, replayed: [UInt8], reason: String) throws {
+        let disk = SimulatedDisk(
+            files: Self.files(
+                Self.segment(1, through: 3), Self.segment(4, through: 5), Self.segment(6, through: 6)))
+        let (entries, summary) = try recover(disk, after: SequenceNumber(checkpoint))
+        #expect(Self.payloads(entries) == replayed, "\(reason)")
+        #expect(summary.segmentCount == 3)
+        #expect(summary.lastSequence == SequenceNumber(6))
+        disk.killProcess()
+
+        // Appending goes on in the last one.
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, entries: &none)
+        let sequence = try journal.append(.delta, namespace: 1, timestamp: 1, payload: [7].rawSpan)
+        try journal.write()
+        try journal.sync()
+        #expect(sequence == SequenceNumber(7))
+        disk.losePower(seed: 1)
+        #expect(Self.payloads(try recover(disk).entries) == [1, 2, 3, 4, 5, 6, 7])
+    }
+
+    @Test func theLastSegmentMayBeEmptyOrTorn() throws {
+        var torn = Self.segment(4, through: 5)
+        torn.bytes.removeLast()
+        #expect(
+            outcome(of: Self.files(Self.segment(1, through: 3), Self.segment(4, through: 3))).map(
+                Self.payloads) == .success([1, 2, 3]))
+        #expect(
+            outcome(of: Self.files(Self.segment(1, through: 3), torn)).map(Self.payloads)
+                == .success([1, 2, 3, 4]))
+    }
+
+    struct Case: CustomTestStringConvertible {
+        let reason: String
+        let file: UInt64
+        let offset: Int
+        let flaw: JournalFlaw
+        let segments: [SegmentBuilder]
+        var checkpoint: UInt64 = 0
+        var testDescription: String { reason }
+    }
+
+    static let cases: [Case] = {
+        let first = segment(1, through: 3)
+        var torn = first, damaged = first, open = first
+        torn.bytes.removeLast(8)
+        damaged.bytes[60] ^= 1
+        open.add(4, flags: 1)
+        return [
+            Case(
+                reason: "a segment is missing", file: 6, offset: 32,
+                flaw: .sequenceGap(expected: SequenceNumber(4), found: SequenceNumber(6)),
+                segments: [first, segment(6, through: 7)]),
+            Case(
+                reason: "two segments overlap", file: 3, offset: 32,
+                flaw: .sequenceRepeats(expected: SequenceNumber(4), found: SequenceNumber(3)),
+                segments: [first, segment(3, through: 7)]),
+            Case(
+                reason: "copied from elsewhere", file: 4, offset: 12,
+                flaw: .foreignDirectory(expected: testID, found: DirectoryID(9, 9)),
+                segments: [first, segment(4, through: 7, directory: DirectoryID(9, 9))]),
+            Case(
+                reason: "torn, but another segment follows", file: 1, offset: 48 + 96,
+                flaw: .damaged(.cutShort, sequence: SequenceNumber(3), witness: SequenceNumber(4)),
+                segments: [torn, segment(4, through: 3)]),
+            Case(
+                reason: "damaged, and another segment follows", file: 1, offset: 48,
+                flaw: .damaged(.checksumMismatch, sequence: SequenceNumber(1), witness: SequenceNumber(4)),
+                segments: [damaged, segment(4, through: 4)]),
+            Case(
+                reason: "an entry across segments", file: 1, offset: 48 + 144 + 48,
+                flaw: .entryUnfinished(sequence: SequenceNumber(4)), segments: [open, segment(5, through: 5)]),
+            Case(
+                reason: "the log begins after the checkpoint", file: 4, offset: 32,
+                flaw: .sequenceGap(expected: SequenceNumber(3), found: SequenceNumber(4)),
+                segments: [segment(4, through: 5)], checkpoint: 2),
+            Case(
+                reason: "the log ends before the checkpoint", file: 1, offset: 192,
+                flaw: .endsBeforeCheckpoint(last: SequenceNumber(3), checkpoint: SequenceNumber(9)),
+                segments: [first], checkpoint: 9),
+            Case(
+                reason: "sequences would overflow", file: .max, offset: 0,
+                flaw: .impossibleFirstSequence(SequenceNumber(.max)), segments: [segment(.max, through: 0)],
+                checkpoint: .max - 1),
+        ]
+    }()
+
+    @Test(arguments: cases)
+    func refuses(_ example: Case) {
+        let files = Dictionary(uniqueKeysWithValues: example.segments.map { ($0.name, $0.bytes) })
+        let name = SegmentName(timeline: 1, firstSequence: SequenceNumber(example.file)).text
+        let problem = JournalProblem(file: name, byteOffset: example.offset, flaw: example.flaw)
+        #expect(outcome(of: files, after: SequenceNumber(example.checkpoint)) == .failure(.corrupt(problem)))
+    }
+
+    @Test func refusesAnotherTimeline() {
+        let second = Self.segment(4, through: 5, timeline: 2)
+        let problem = JournalProblem(
+            file: second.name, byteOffset: 28, flaw: .foreignTimeline(expected: 1, found: 2))
+        #expect(outcome(of: Self.files(Self.segment(1, through: 3), second)) == .failure(.corrupt(problem)))
+    }
+
+    @Test func refusesHeadersAndNamesThatLie() {
+        let first = Self.segment(1, through: 3)
+        func refusal(_ name: String, _ offset: Int, _ flaw: JournalFlaw) -> Result<[Entry], JournalError> {
+            .failure(.corrupt(JournalProblem(file: name, byteOffset: offset, flaw: flaw)))
+        }
+        let renamed = SegmentName(timeline: 1, firstSequence: SequenceNumber(2)).text
+        #expect(outcome(of: [renamed: first.bytes]) == refusal(renamed, 28, .nameContradictsHeader))
+        #expect(outcome(of: ["journal-7.log": first.bytes]) == refusal("journal-7.log", 0, .unreadableName))
+        #expect(
+            outcome(of: Array("not a journal at all, but some other file of a length".utf8))
+                == refusal(firstSegment, 0, .notASegment))
+        var newer = first.bytes
+        newer[8] = 2
+        #expect(outcome(of: newer) == refusal(firstSegment, 0, .unsupportedVersion(2)))
+        #expect(outcome(of: []) == refusal(firstSegment, 0, .headerCutShort(byteCount: 0)))
+    }
+
+    /// A crash while the first segment was being made leaves a file under another name, whatever is in it.
+    @Test(arguments: [0, 1, 47, 48])
+    func anUnfinishedSegmentIsMadeAgain(byteCount: Int) throws {
+        let name = firstSegment + ".new"
+        let disk = SimulatedDisk(files: [name: Array(SegmentBuilder().bytes[..<byteCount]), "notes.txt": [1]])
+        let (entries, summary) = try recover(disk)
+        #expect(entries.isEmpty)
+        #expect(summary.isNew)
+        #expect(disk.fileNames == [firstSegment, "notes.txt"])
+        disk.losePower(seed: 3)
+        #expect(try recover(disk).summary.isNew == false)
+    }
+
+    @Test func inspectionListsEveryRecord() throws {
+        let disk = SimulatedDisk(files: [firstSegment: FormatTests.golden])
+        var records: [InspectedRecord] = []
+        var payloads: [[UInt8]] = []
+        let report = try inspect(disk) { record, payload in
+            records.append(record)
+            payloads.append(copy(of: payload))
+        }
+        #expect(report.problems.isEmpty)
+        #expect(report.entryCount == 2 && report.recordCount == 3 && report.segmentCount == 1)
+        #expect(records.map(\.byteOffset) == [48, 96, 144])
+        #expect(records.map(\.payloadRange) == [88..<93, 136..<144, 184..<184])
+        #expect(records.map(\.flags) == [[.begin, .commit], .begin, .commit])
+        #expect(records.map(\.durable.rawValue) == [0, 1, 1])
+        #expect(records.map(\.namespace) == [1, 0xABCD, 0xABCD])
+        #expect(records.map(\.kind) == [.delta, .delta, .onDisconnectCancelled])
+        #expect(records.map { Array(FormatTests.golden[$0.payloadRange]) } == payloads)
+    }
+
+    /// Every problem of every file at once, what is good between them, and nothing changed, lock or no lock.
+    @Test func inspectionGoesOnBehindProblems() throws {
+        var first = Self.segment(1, through: 5)
+        first.bytes[48 + 48 + 20] ^= 1  // record 2
+        first.bytes[48 + 3 * 48 + 45] ^= 1  // record 4
+        var third = Self.segment(9, through: 11)
+        third.bytes.removeLast(9)
+        var files = Self.files(first, Self.segment(6, through: 7), third)
+        files["journal-x.log"] = [1]
+        let disk = SimulatedDisk(files: files)
+        let holder = try disk.lock("LOCK")
+        var sequences: [UInt64] = []
+        let report = try inspect(disk) { record, _ in sequences.append(record.sequence.rawValue) }
+        withExtendedLifetime(holder) {}
+
+        let thirdName = third.name
+        #expect(sequences == [1, 3, 5, 6, 7, 9, 10])
+        #expect(
+            report.problems == [
+                JournalProblem(file: "journal-x.log", byteOffset: 0, flaw: .unreadableName),
+                JournalProblem(
+                    file: firstSegment, byteOffset: 96,
+                    flaw: .damaged(.checksumMismatch, sequence: SequenceNumber(2), witness: SequenceNumber(6))
+                ),
+                JournalProblem(
+                    file: firstSegment, byteOffset: 192,
+                    flaw: .damaged(.checksumMismatch, sequence: SequenceNumber(4), witness: SequenceNumber(6))
+                ),
+                JournalProblem(
+                    file: thirdName, byteOffset: 32,
+                    flaw: .sequenceGap(expected: SequenceNumber(8), found: SequenceNumber(9))),
+                JournalProblem(file: thirdName, byteOffset: 144, flaw: .tornTail(byteCount: 39)),
+            ])
+        #expect(disk.contents == files)
+    }
+
+    /// Any bytes at all: inspection ends, and reads nothing that recovery would not.
+    @Test(arguments: 0..<200 as Range<UInt64>)
+    func inspectionSurvivesAnything(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var builder = Self.segment(1, through: 20)
+        for _ in 0..<Int.random(in: 1...10, using: &random) {
+            let offset = Int.random(in: 48..<builder.bytes.count, using: &random)
+            builder.bytes[offset] = UInt8.random(in: 0...255, using: &random)
+        }
+        var sequences: [UInt64] = []
+        let report = try inspect(SimulatedDisk(files: [firstSegment: builder.bytes])) { record, payload in
+            sequences.append(record.sequence.rawValue)
+            #expect(copy(of: payload) == [UInt8(record.sequence.rawValue)])
+        }
+        #expect(sequences == sequences.sorted())
+        switch outcome(of: builder.bytes) {
+        case .success(let entries):
+            #expect(Self.payloads(entries).map(UInt64.init) == sequences)
+            #expect(report.problems.allSatisfy { if case .tornTail = $0.flaw { true } else { false } })
+        case .failure(.corrupt(let problem)):
+            #expect(report.problems.first == problem)
+        case .failure(let other):
+            Issue.record("\(other)")
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Glibc
+import PandoBytes
+import PandoJournal
+import Testing
+
+/// A directory under /tmp, removed with everything in it.
+final class TemporaryDirectory {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/pando-journal-XXXXXX".utf8CString)
+        guard unsafe mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: \(errno)") }
+        path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    deinit { Self.remove(path) }
+
+    private static func remove(_ path: String) {
+        if let disk = try? SystemDisk(directory: path, create: false), let names = try? disk.list() {
+            for name in names { remove(path + "/" + name) }
+            unsafe rmdir(path)
+        } else {
+            unsafe unlink(path)
+        }
+    }
+}
+
+struct TestFailure: Error {
+    let text: String
+    init(_ text: String) { self.text = text }
+}
+
+@Suite struct SystemDiskTests {
+    /// Random entries come back as they went, through the real file system, over several runs.
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func roundTrip(seed: UInt64) throws {
+        let temporary = try TemporaryDirectory()
+        let directory = temporary.path + "/data"
+        var written: [Entry] = []
+        for run in 0..<4 as Range<UInt64> {
+            let script = Script.random(seed: seed * 100 + run, batchCount: 20, syncEvery: 2)
+            let disk = try SystemDisk(directory: directory, create: true)
+            var entries: [Entry] = []
+            var journal = try openJournal(on: disk, entries: &entries)
+            #expect(entries == written)
+            for batch in script.batches {
+                for entry in batch.entries { try journal.append(entry: entry.journalRecords) }
+                try journal.write()
+                if batch.syncs { try journal.sync() }
+            }
+            written += script.entries
+        }
+        let disk = try SystemDisk(directory: directory, create: false)
+        let (entries, summary) = try recover(disk)
+        #expect(entries == written)
+        #expect(summary.tornByteCount == 0)
+        #expect(try disk.list().sorted() == ["LOCK", firstSegment])
+        let report = try inspect(disk) { _, _ in }
+        #expect(report.problems.isEmpty)
+        #expect(report.entryCount == written.count)
+    }
+
+    @Test func onlyTheOwnerMayLook() throws {
+        let temporary = try TemporaryDirectory()
+        let directory = temporary.path + "/data"
+        _ = try recover(try SystemDisk(directory: directory, create: true))
+        var status = stat()
+        for (path, mode) in [(directory, 0o700), (directory + "/" + firstSegment, 0o600)]
+            as [(String, mode_t)]
+        {
+            #expect(unsafe stat(path, &status) == 0)
+            #expect(status.st_mode & 0o777 & ~mode == 0, "\(path)")
+        }
+    }
+
+    @Test func oneProcessPerDirectory() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        do {
+            var none: [Entry] = []
+            var journal = try openJournal(on: disk, entries: &none)
+            let other = try SystemDisk(directory: temporary.path, create: true)
+            let refusal = JournalError.lockedByAnotherProcess(
+                directory: temporary.path, processID: Int64(getpid()))
+            #expect(throws: refusal) { try recover(other) }
+            #expect("\(refusal)".contains("\(temporary.path): in use by process \(getpid())"))
+            #expect(try inspect(other) { _, _ in }.problems.isEmpty, "looking takes no lock")
+            try journal.append(entry: Entry("still working").journalRecords)
+            try journal.write()
+            try journal.sync()
+        }
+        #expect(try recover(disk).entries == [Entry("still working")], "the lock went with the journal")
+    }
+
+    /// Another process holds the lock until it is killed: the kernel opens it.
+    @Test func aDeadProcessHoldsNoLock() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        _ = try recover(disk)
+        var pipeEnds: [Int32] = [0, 0]
+        #expect(unsafe pipe(&pipeEnds) == 0)
+        defer { close(pipeEnds[0]) }
+        // `echo` tells us that the lock is held; then `sleep`, still the same process, keeps it.
+        let script = "echo locked; exec sleep 600"
+        let arguments = ["flock", "-n", "-F", temporary.path + "/LOCK", "sh", "-c", script]
+        var child: pid_t = 0
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        unsafe posix_spawn_file_actions_adddup2(&actions, pipeEnds[1], 1)
+        var pointers: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) } + [nil]
+        let result = unsafe posix_spawnp(&child, "flock", &actions, nil, &pointers, environ)
+        for index in unsafe pointers.indices { unsafe free(pointers[index]) }
+        unsafe posix_spawn_file_actions_destroy(&actions)
+        close(pipeEnds[1])
+        try #require(result == 0, "flock(1) of util-linux")
+        var line = [UInt8](repeating: 0, count: 16)
+        let count = unsafe read(pipeEnds[0], &line, line.count)
+        #expect(String(decoding: line[..<max(0, count)], as: UTF8.self) == "locked\n")
+
+        var refused = false
+        do throws(JournalError) { _ = try recover(disk) } catch {
+            if case .lockedByAnotherProcess = error { refused = true }
+        }
+        #expect(refused)
+        kill(child, SIGKILL)
+        var status: Int32 = 0
+        unsafe waitpid(child, &status, 0)
+        #expect(throws: Never.self) { try recover(disk) }
+    }
+
+    @Test func failuresSayWhatWasTried() throws {
+        let temporary = try TemporaryDirectory()
+        let missing = temporary.path + "/no/where"
+        #expect(
+            throws: DiskFailure(
+                operation: "mkdir", path: missing, errorNumber: ENOENT, errorText: "No such file or directory"
+            )
+        ) {
+            _ = try SystemDisk(directory: missing, create: true)
+        }
+        #expect(
+            throws: DiskFailure(
+                operation: "open", path: missing, errorNumber: ENOENT, errorText: "No such file or directory")
+        ) {
+            _ = try SystemDisk(directory: missing, create: false)
+        }
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        #expect(
+            throws: DiskFailure(
+                operation: "open", path: temporary.path + "/x", errorNumber: ENOENT,
+                errorText: "No such file or directory")
+        ) {
+            _ = try disk.open("x", .read)
+        }
+    }
+
+    /// More pieces than one `pwritev` takes (1024), small and large mixed.
+    @Test func moreThanOneSystemCallOfPieces() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        do {
+            var none: [Entry] = []
+            var journal = try openJournal(on: disk, entries: &none)
+            for index in 0..<2500 {
+                try journal.append(
+                    .delta, namespace: 1, timestamp: 1,
+                    payload: SharedBytes(
+                        [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 1 + index % 50)))
+            }
+            try journal.write()
+            try journal.sync()
+        }
+        let entries = try recover(disk).entries
+        #expect(entries.count == 2500)
+        for (index, entry) in entries.enumerated() {
+            #expect(
+                entry.records[0].payload
+                    == [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 1 + index % 50))
+        }
+    }
+}
