@@ -48,8 +48,9 @@ extension Engine {
         if let hash = listen.hash, Text(node.hash) == hash { return [] }
         var push = Push(body: .overwrite(listen.path, node))
         if let compoundHash = listen.compoundHash, let ranges = node.rangeMerges(against: compoundHash) {
-            guard !ranges.isEmpty else { return [] }
-            push.body = .rangeMerge(listen.path, ranges)
+            // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is sent.
+            if !ranges.isEmpty { push.body = .rangeMerge(listen.path, ranges) }
+            if ranges.isEmpty, listen.hash == nil { return [] }
         }
         if let tag = listen.tag {
             push.taggedRecipients = [.init(session: session, tag: tag)]

@@ -15,7 +15,7 @@ package struct CompoundHash: Equatable, Sendable {
     }
 
     /// A claim that says nothing. Its counts do not fit, so that nobody takes it for an empty cache.
-    static let unusable = CompoundHash(paths: [], hashes: [])
+    package static let unusable = CompoundHash(paths: [], hashes: [])
 
     /// Ranges in one claim. Clients make ranges of √(100 × size) bytes (§9.6): so many would be a cache of 2.6 TB.
     static let rangeLimit = 1 << 16

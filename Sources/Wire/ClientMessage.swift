@@ -76,7 +76,7 @@ package struct Listen: Equatable, Sendable {
     package var tag: Int64?
     /// The simple hash of what the client has; `""` for nothing; nil from C++, which must always be sent data.
     package var hash: Text?
-    /// nil when absent or of no use: the simple hash stands beside it, and whole data is always right.
+    /// nil when absent. Perhaps of no use: the simple hash stands beside it, and whole data is always right.
     package var compoundHash: CompoundHash?
 
     package init(

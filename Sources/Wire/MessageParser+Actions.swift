@@ -104,7 +104,7 @@ extension MessageParser {
                 }
             case .t: tag = try parser.readInteger()
             case .h: hash = try parser.readText()
-            case .ch: compoundHash = try parser.readCompoundHash()
+            case .ch: compoundHash = try CompoundHash(reading: &parser.drafts.reader)
             default: try parser.skip()
             }
         }

@@ -39,7 +39,7 @@ enum Refusal: Error {
 
 /// The members that mean something somewhere.
 enum Member {
-    case t, d, r, a, b, p, q, h, ch, cv, hs, ps, cred, noauth, authvar
+    case t, d, r, a, b, p, q, h, ch, cv, cred, noauth, authvar
     case other
 
     /// A name of one letter.
@@ -61,8 +61,6 @@ enum Member {
         switch name {
         case "ch": self = .ch
         case "cv": self = .cv
-        case "hs": self = .hs
-        case "ps": self = .ps
         case "cred": self = .cred
         case "noauth": self = .noauth
         case "authvar": self = .authvar

@@ -71,7 +71,7 @@ def same_json(left, right):
     """Equality of JSON as clients see it: `1` is not `true` and `1` is not `1.0`, but a priority 1 is 1.0."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
-            left[key] == right[key] and isinstance(left[key], bool) == isinstance(right[key], bool)
+            same_priority(left[key], right[key])
             if key == ".priority"
             else same_json(left[key], right[key])
             for key in left
@@ -79,6 +79,15 @@ def same_json(left, right):
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_json, left, right))
     return type(left) is type(right) and left == right
+
+
+def same_priority(left, right):
+    """Priorities are doubles (8.5): 2^63-1 and 2^63 are one."""
+    if any(isinstance(value, bool) for value in (left, right)):
+        return False
+    if isinstance(left, str) or isinstance(right, str):
+        return left == right
+    return float(left) == float(right)
 
 
 # --- Paths and writes (8.4) -------------------------------------------------------------------------------------

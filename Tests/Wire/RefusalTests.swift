@@ -217,13 +217,17 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "the query as it was sent"
         ),
         (
-            "q", #"{"p":"/a","h":"","ch":7}"#, .listen(Listen(path: "/a", hash: "")),
+            "q", #"{"p":"/a","h":"","ch":7}"#, .listen(Listen(path: "/a", hash: "", compoundHash: .unusable)),
             "a compound hash of no use"
         ),
-        ("q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#, .listen(Listen(path: "/a")), "a hash too few"),
         (
-            "q", #"{"p":"/a","ch":{"ps":["b","a"],"hs":["","",""]}}"#, .listen(Listen(path: "/a")),
-            "ranges out of order"
+            "q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#, .listen(Listen(path: "/a", compoundHash: .unusable)),
+            "a hash too few"
+        ),
+        (
+            "q", #"{"p":"/a","ch":{"ps":["b","a"],"hs":["","",""]}}"#,
+            .listen(Listen(path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
+            "ranges out of order: the tree will see"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["/"],"hs":["x",""]}}"#,

@@ -24,11 +24,9 @@ def unknown_namespace(world):
 
 
 def no_namespace(world):
-    """A host without three labels and no `ns`: treated as unknown."""
-    connection = Connection(world.port, query="v=5", host=f"127.0.0.1:{world.port}", handshake=False)
-    message = connection.receive()
-    assert message["t"] == "c" and message["d"]["t"] == "s", message
-    connection.expect_closed()
+    """A host without three labels and no `ns`: the one database that always exists."""
+    connection = Connection(world.port, query="v=5", host=f"127.0.0.1:{world.port}")
+    assert connection.ask("p", {"p": "/a", "d": 1})["s"] == DENIED
 
 
 def shared_secret_denied(world):
@@ -85,6 +83,6 @@ CASES = [
         A< ok
     """),
     case("an unknown namespace gets a shutdown instead of a handshake", "1.3", unknown_namespace, mode="locked"),
-    case("no namespace at all is an unknown one", "1.3", no_namespace, mode="locked"),
+    case("no namespace at all is the default one", "design 2", no_namespace, mode="locked"),
     case("owner and unsigned tokens are refused", "design 2", shared_secret_denied, mode="locked"),
 ]

@@ -1,0 +1,70 @@
+import ArgumentParser
+import Foundation
+import Logging
+import PandoEngine
+import PandoJournal
+import PandoServer
+
+/// The data directory that an offline command works on.
+struct DataOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The server's data directory.", valueName: "dir"))
+    var data: String
+
+    /// Takes the directory under its lock, so that no server runs on it.
+    func open(_ state: inout RecoveredState) throws -> Journal<SystemDisk> {
+        do throws(StartError) {
+            return try DataDirectory.open(data, into: &state, logger: quietLogger)
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+    }
+
+    /// Reads the directory as it is, whether a server runs on it or not.
+    func read() throws -> RecoveredState {
+        guard FileManager.default.fileExists(atPath: data) else {
+            printError("--data: \(data): no such directory")
+            throw Exit.badConfiguration
+        }
+        var state = RecoveredState(access: .locked)
+        do throws(StartError) {
+            try DataDirectory.read(data, into: &state)
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+        return state
+    }
+
+    private var quietLogger: Logger {
+        var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .warning
+        return logger
+    }
+}
+
+/// The namespace that an offline command works on.
+struct NamespaceOptions: ParsableArguments {
+    @Option(help: "The database in the directory.")
+    var namespace = "default"
+
+    /// Finds the namespace, or says that there is none.
+    func find(in state: RecoveredState) throws -> (id: UInt32, engine: Engine) {
+        guard let found = state.database(named: namespace.lowercased()) else {
+            printError(
+                "--namespace: there is no \"\(namespace)\"; there are \(state.namespaceNames.joined(separator: ", "))")
+            throw Exit.badConfiguration
+        }
+        return found
+    }
+}
+
+/// Runs what a journal may refuse; a failed disk ends the command with 74.
+func withDisk<Result>(_ body: () throws(JournalError) -> Result) throws -> Result {
+    do throws(JournalError) {
+        return try body()
+    } catch {
+        printError(error.description)
+        throw Exit.diskFailure
+    }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import Foundation
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoServer
+
+/// `pando log DIR`: the journal as lines that people and scripts can read.
+struct Log: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Prints the journal of a data directory, one line a record.",
+        discussion: "sequence  time  namespace  kind  what changed"
+    )
+
+    @Argument(help: "The directory.")
+    var directory: String
+
+    @Option(help: ArgumentHelp("Cut each value after so many bytes; 0 for never.", valueName: "bytes"))
+    var width = 120
+
+    func run() throws {
+        let output = FileHandle.standardOutput
+        let report: InspectionReport
+        do throws(StartError) {
+            report = try DataDirectory.inspectRecords(directory) { record, payload in
+                var line: [UInt8] = []
+                line.append(utf8: "\(record.sequence)\t\(Self.time(record.timestamp))\t\(record.namespace)\t")
+                line.append(utf8: "\(record.kind)\t")
+                line.append(utf8: describe(record, payload))
+                line.append(UInt8(ascii: "\n"))
+                output.write(Data(line))
+            }
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+        for problem in report.problems { printError(problem.description) }
+        if report.problems.contains(where: \.isDamage) { throw Exit.badData }
+    }
+
+    private static func time(_ milliseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(
+            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+    }
+
+    private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> String {
+        switch record.kind {
+        case .delta:
+            guard let changes = try? LogRecord.changes(reading: payload) else { return "unreadable" }
+            return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+        case .namespaceMade: return withCursor(over: payload) { $0.string(0..<$0.count) }
+        default: return "\(payload.byteCount) bytes"
+        }
+    }
+
+    private func cut(_ text: String) -> String {
+        guard width > 0, text.utf8.count > width else { return text }
+        return "\(text.prefix(width))… (\(text.utf8.count) bytes)"
+    }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import Foundation
+import PandoJournal
+import PandoServer
+
+/// `pando namespace`: which databases a directory holds. Creating and deleting needs the server stopped.
+struct NamespaceCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "namespace",
+        abstract: "Creates, lists and deletes databases.",
+        subcommands: [NamespaceCreate.self, NamespaceList.self, NamespaceDelete.self]
+    )
+}
+
+struct NamespaceCreate: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "create", abstract: "Creates an empty database.")
+
+    @OptionGroup var dataOptions: DataOptions
+
+    @Argument(help: "Letters, digits, - and _; at most 63.")
+    var name: String
+
+    func run() throws {
+        var state = RecoveredState(access: .locked)
+        var journal = try dataOptions.open(&state)
+        guard let record = state.creationRecord(ofNamespace: name, at: now()) else {
+            throw ValidationError("\(name): no name for a database: letters, digits, - and _; at most 63")
+        }
+        guard state.database(named: name.lowercased()) == nil else {
+            printError("\(name): exists already")
+            throw Exit.badConfiguration
+        }
+        try commit(record, to: &journal)
+        print("created \(name.lowercased())")
+    }
+}
+
+struct NamespaceList: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Prints the databases' names.")
+
+    @OptionGroup var dataOptions: DataOptions
+
+    func run() throws {
+        for name in try dataOptions.read().namespaceNames { print(name) }
+    }
+}
+
+struct NamespaceDelete: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Deletes a database and everything in it.")
+
+    @OptionGroup var dataOptions: DataOptions
+
+    @Flag(help: "Do not ask.")
+    var force = false
+
+    @Argument(help: "The database.")
+    var name: String
+
+    func run() throws {
+        var state = RecoveredState(access: .locked)
+        var journal = try dataOptions.open(&state)
+        let name = name.lowercased()
+        guard let database = state.database(named: name) else {
+            printError("\(name): there is no such database")
+            throw Exit.badConfiguration
+        }
+        guard name != "default" else {
+            printError("default: always exists")
+            throw Exit.badConfiguration
+        }
+        guard force || database.engine.root.isEmpty else {
+            printError("\(name): holds data; --force deletes it")
+            throw Exit.badConfiguration
+        }
+        let record = JournalRecord(.namespaceDeleted, namespace: database.id, timestamp: now(), payload: [])
+        try commit(record, to: &journal)
+        print("deleted \(name)")
+    }
+}
+
+private func now() -> Int64 {
+    Int64(Date().timeIntervalSince1970 * 1000)
+}
+
+private func commit(_ record: JournalRecord, to journal: inout Journal<SystemDisk>) throws {
+    try withDisk { () throws(JournalError) in
+        try journal.append(entry: [record])
+        try journal.write()
+        try journal.sync()
+    }
+}

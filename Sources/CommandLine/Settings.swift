@@ -1,0 +1,119 @@
+import PandoBytes
+import PandoServer
+import PandoTree
+
+/// One option of `pando serve`, whichever way it was given: `--in-flight-limit`, `PANDO_IN_FLIGHT_LIMIT`, or
+/// `"in-flight-limit"` in the configuration file.
+struct Setting: Sendable {
+    /// As it is spelled after `--` and in the file.
+    let name: String
+    /// Takes the text of the value; false when it is none.
+    let apply: @Sendable (inout Configuration, String) -> Bool
+
+    var environmentName: String {
+        "PANDO_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
+    }
+
+    init(_ name: String, text apply: @escaping @Sendable (inout Configuration, String) -> Bool) {
+        self.name = name
+        self.apply = apply
+    }
+
+    init(_ name: String, flag set: @escaping @Sendable (inout Configuration, Bool) -> Void) {
+        self.init(name, text: { configuration, text in
+            guard let value = Bool(text) else { return false }
+            set(&configuration, value)
+            return true
+        })
+    }
+
+    init(_ name: String, number set: @escaping @Sendable (inout Configuration, Int) -> Void) {
+        self.init(name, text: { configuration, text in
+            guard let value = Int(text), (0...(1 << 40)).contains(value) else { return false }
+            set(&configuration, value)
+            return true
+        })
+    }
+
+    /// Every option, one row each.
+    static let all: [Setting] = [
+        Setting("host", text: { configuration, text in
+            configuration.host = text
+            return !text.isEmpty
+        }),
+        Setting("port", text: { configuration, text in
+            guard let port = UInt16(text) else { return false }
+            configuration.port = port
+            return true
+        }),
+        Setting("data", text: { configuration, text in
+            configuration.dataDirectory = text
+            return true
+        }),
+        Setting("memory", flag: { $0.isMemoryOnly = $1 }),
+        Setting("dev", flag: { $0.isDevelopment = $1 }),
+        Setting("durability", text: { configuration, text in
+            guard let durability = Durability(rawValue: text) else { return false }
+            configuration.durability = durability
+            return true
+        }),
+        Setting("loops", number: { $0.loopCount = $1 }),
+        Setting("outbound-limit", number: { $0.outboundByteLimit = $1 }),
+        Setting("in-flight-limit", number: { $0.inFlightByteLimit = $1 }),
+        Setting("idle-timeout", number: { $0.idleTimeout = .seconds($1) }),
+        Setting("chunk-limit", number: { $0.chunkCountLimit = $1 }),
+    ]
+}
+
+/// Where values come from, strongest first: flag, environment, file.
+struct SettingsLayers {
+    var flags: [String: String] = [:]
+    var environment: [String: String] = [:]
+    /// Members of the configuration file, as text.
+    var file: [String: String] = [:]
+
+    /// - Parameter problems: Everything wrong with the values, each in the words in which it was given.
+    func configuration(_ problems: inout [String]) -> Configuration {
+        var configuration = Configuration()
+        // `--memory` on the command line speaks against a directory from elsewhere, and the other way round.
+        for setting in Setting.all {
+            let sources = [
+                ("--\(setting.name)", flags[setting.name]),
+                (setting.environmentName, environment[setting.environmentName]),
+                ("\"\(setting.name)\" in the configuration file", file[setting.name]),
+            ]
+            guard let (source, text) = sources.first(where: { $0.1 != nil }), let text else { continue }
+            if setting.name == "data", flags["data"] == nil, flags["memory"] == "true" { continue }
+            if setting.name == "memory", flags["memory"] == nil, flags["data"] != nil { continue }
+            if !setting.apply(&configuration, text) { problems.append("\(source): \"\(text)\" is no value for it") }
+        }
+        problems += configuration.problems
+        return configuration
+    }
+
+    /// Reads a configuration file's text: one JSON object of options.
+    mutating func readFile(_ json: [UInt8], _ problems: inout [String]) {
+        let node: Node
+        do {
+            node = try Node(json: json.rawSpan)
+        } catch {
+            problems.append("configuration file: \(error)")
+            return
+        }
+        if !json.isEmpty, node.isLeaf { problems.append("configuration file: an object is expected") }
+        let names = Set(Setting.all.map(\.name))
+        node.children.forEach { key, value in
+            guard names.contains(key.string) else {
+                problems.append("configuration file: \"\(key.string)\" is no option")
+                return true
+            }
+            switch value {
+            case .string(let text): file[key.string] = text.string
+            case .boolean(let flag): file[key.string] = String(flag)
+            case .integer(let number): file[key.string] = String(number)
+            default: problems.append("configuration file: \"\(key.string)\" must be text, a number or a boolean")
+            }
+            return true
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import PandoEngine
+
+/// One namespace: its name, its number in the journal, and its state machine.
+struct Database {
+    let id: UInt32
+    let name: String
+    var engine: Engine
+}
+
+/// Names of namespaces (wire-protocol §1.3).
+enum NamespaceName {
+    /// Bytes of a name; a label of a host name has at most 63 (RFC 1035 §2.3.4), Firebase's database ids fit in.
+    static let byteLimit = 63
+    /// The one that exists without being made.
+    static let standard = "default"
+
+    /// The name in its one spelling: lower case; nil when it cannot be one.
+    static func canonical(_ text: String) -> String? {
+        let name = text.lowercased()
+        guard !name.isEmpty, name.utf8.count <= byteLimit else { return nil }
+        let isLegal = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        return isLegal ? name : nil
+    }
+
+    /// The first label of a host of three labels or more, without its port; nil for `localhost:9000` and addresses.
+    static func fromHost(_ host: String) -> String? {
+        guard !host.hasPrefix("[") else { return nil }
+        let name = host.prefix { $0 != ":" }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count >= 3, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
+        // An IPv4 address is no name.
+        guard !labels.allSatisfy({ $0.allSatisfy(\.isNumber) }) else { return nil }
+        return String(labels[0])
+    }
+}

@@ -1,0 +1,40 @@
+import PandoEngine
+import PandoRules
+import PandoTree
+import PandoWire
+
+extension DatabaseHost {
+    /// Turns a wire action into an operation of the engine (wire-protocol §4).
+    func handle(_ request: Request, byteCount: Int, from session: SessionID, as credential: Credential) {
+        guard let operation = Operation(request.action) else { return }
+        if case .onDisconnect = operation {
+            sessions[session]?.queuedByteCount += byteCount
+            guard sessions[session]?.queuedByteCount ?? 0 <= Self.queuedByteLimit else {
+                return encoder.answer(.tooBig(request.number), to: session)
+            }
+        }
+        run(operation, session, credential, number: request.number)
+    }
+}
+
+extension Operation {
+    /// Nil for actions that the session answers itself.
+    init?(_ action: Action) {
+        switch action {
+        case .listen(let listen):
+            self = .listen(
+                PandoEngine.Listen(
+                    path: listen.path, query: listen.query, tag: listen.tag, hash: listen.hash,
+                    compoundHash: listen.compoundHash))
+        case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
+        case .get(let path, let query): self = .get(path, query)
+        case .put(let target, let draft, let hash, let wantsCurrentValue):
+            self = .put(Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+        case .merge(let base, let entries): self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
+        case .onDisconnectPut(let target, let draft): self = .onDisconnect([Write(target, draft)])
+        case .onDisconnectMerge(_, let entries): self = .onDisconnect(entries.map { Write($0.target, $0.draft) })
+        case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: return nil
+        }
+    }
+}

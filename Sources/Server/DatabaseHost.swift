@@ -1,0 +1,234 @@
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoRules
+import PandoTree
+import PandoWire
+
+/// The database thread: owns every database, runs their engines, and lets nothing out before it is durable.
+///
+///     loops ──▶ mailbox ──▶ decide, commit ──▶ entries ──▶ journal thread
+///                                   │                            │ durable(ticket)
+///                                   ▼                            ▼
+///                               outputs ──── held until their ticket ────▶ loops
+///
+/// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one hand-over to
+/// the journal, one to each loop.
+///
+/// Confined to the database thread.
+final class DatabaseHost {
+    /// Outputs of one batch, and what they wait for.
+    private struct Held {
+        var ticket: UInt64
+        var batches: [OutputBatch]
+        /// Bytes of requests that are answered by it.
+        var byteCount: Int
+    }
+
+    struct HostedSession {
+        var namespace: UInt32
+        var publicID: Text
+        /// Bytes of the onDisconnect requests it has made.
+        var queuedByteCount = 0
+    }
+
+    /// Bytes of onDisconnect requests one session may make, so that what it leaves fits one entry of the journal.
+    static let queuedByteLimit = 16 << 20
+
+    private let configuration: Configuration
+    private let congestion: Congestion
+    /// Where outputs go, one for each loop.
+    private let loops: [Mailbox<OutputBatch>]
+    /// Nil when everything is kept in memory: then all is as durable as it gets at once.
+    private let journal: JournalThread?
+
+    var databases: [UInt32: Database]
+    var namespaces: [String: UInt32] = [:]
+    private var nextNamespace: UInt32
+    var sessions: [SessionID: HostedSession] = [:]
+    var publicSessions: [Text: SessionID] = [:]
+    private var clock: WallClock
+
+    /// The last entry handed to the journal, and the last known to be durable.
+    private var ticket: UInt64 = 0
+    private var durableTicket: UInt64 = 0
+    private var entries: [JournalEntry] = []
+    var encoder: OutputEncoder
+    private var answeredByteCount = 0
+    /// Oldest first; tickets ascend.
+    private var held: [Held] = []
+    private var onDrained: (@Sendable () -> Void)?
+
+    init(
+        _ configuration: Configuration, recovered: RecoveredState, journal: JournalThread?, congestion: Congestion,
+        loops: [Mailbox<OutputBatch>]
+    ) {
+        self.configuration = configuration
+        self.congestion = congestion
+        self.loops = loops
+        self.journal = journal
+        databases = recovered.databases
+        nextNamespace = recovered.nextNamespace
+        clock = WallClock(notBefore: recovered.lastTime)
+        encoder = OutputEncoder(loopCount: loops.count)
+        for database in databases.values { namespaces[database.name] = database.id }
+    }
+
+    /// Takes one burst of messages.
+    func receive(_ batch: inout [DatabaseMessage]) {
+        for message in batch { take(message) }
+        seal()
+    }
+
+    private func take(_ message: DatabaseMessage) {
+        switch message {
+        case .request(let session, let request, let credential, let byteCount):
+            answeredByteCount += byteCount
+            handle(request, byteCount: byteCount, from: session, as: credential)
+        case .answer(let session, let answer, let byteCount):
+            answeredByteCount += byteCount
+            encoder.answer(answer, to: session)
+        case .open(let session, let request): open(session, request)
+        case .closed(let session): end(session)
+        case .durable(let ticket): durableTicket = max(durableTicket, ticket)
+        case .drain(let body):
+            for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+                encoder.close(session, .goingAway)
+                end(session)
+            }
+            onDrained = body
+        }
+    }
+
+    // MARK: Running commands
+
+    /// Runs a command, writes it down, and encodes what it causes.
+    func run(_ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?) {
+        guard let namespace = sessions[session]?.namespace else { return }
+        run(operation, session, credential, number: number, in: namespace)
+    }
+
+    private func run(
+        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?, in namespace: UInt32
+    ) {
+        let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
+        guard let delta = databases[namespace]?.engine.decide(command) else { return }
+        let hadQueue = databases[namespace]?.engine.hasQueue(session) ?? false
+        if journal != nil {
+            write(delta.records(hadQueue: hadQueue), in: namespace, at: command.time)
+        }
+        guard let effects = databases[namespace]?.engine.commit(delta) else { return }
+        encoder.encode(effects, to: session, number: number)
+    }
+
+    /// Hands records to the journal as one entry.
+    private func write(_ records: [LogRecord], in namespace: UInt32, at time: Int64) {
+        guard !records.isEmpty else { return }
+        write(
+            records.map {
+                JournalRecord($0.kind.journalKind, namespace: namespace, timestamp: time, payload: $0.payload)
+            })
+    }
+
+    private func write(_ records: [JournalRecord]) {
+        guard journal != nil else { return }
+        ticket += 1
+        entries.append(JournalEntry(ticket: ticket, records: records))
+    }
+
+    // MARK: Sessions
+
+    private func open(_ session: SessionID, _ request: OpenRequest) {
+        guard let namespace = namespace(named: request.namespace) else {
+            encoder.shutdown(session, reason: Self.unknownNamespaceText)
+            encoder.close(session, .finished)
+            return
+        }
+        if let previous = request.previousSession, let old = publicSessions[previous],
+            sessions[old]?.namespace == namespace, old != session {
+            // The client has come back before its old connection was seen to be dead (§12.5).
+            encoder.close(old, .replaced)
+            end(old)
+        }
+        let publicID = Self.makePublicID()
+        sessions[session] = HostedSession(namespace: namespace, publicID: publicID)
+        publicSessions[publicID] = session
+        encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
+    }
+
+    /// What the original says (§1.3).
+    private static let unknownNamespaceText = Text(
+        "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
+            + "correctly.")
+
+    /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
+    private func end(_ session: SessionID) {
+        guard let hosted = sessions.removeValue(forKey: session) else { return }
+        publicSessions[hosted.publicID] = nil
+        run(.endSession, session, .anonymous, number: nil, in: hosted.namespace)
+    }
+
+    /// 128 random bits: nobody guesses another's session (§12.5).
+    private static func makePublicID() -> Text {
+        var generator = SystemRandomNumberGenerator()
+        return Text((0..<2).map { _ in
+            let digits = String(generator.next() as UInt64, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined())
+    }
+
+    // MARK: Namespaces
+
+    /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
+    private func namespace(named name: String?) -> UInt32? {
+        // Without a name a client means the one database there is.
+        guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
+        if let id = namespaces[name] { return id }
+        guard configuration.isDevelopment else { return nil }
+        let id = nextNamespace
+        nextNamespace += 1
+        databases[id] = Database(id: id, name: name, engine: Engine(access: .open))
+        namespaces[name] = id
+        write([
+            JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8))
+        ])
+        return id
+    }
+
+    // MARK: The durable barrier
+
+    /// Ends a batch: its entries go to the journal, its outputs wait for the last of them.
+    private func seal() {
+        if let journal, !entries.isEmpty {
+            journal.post(entries)
+            entries.removeAll(keepingCapacity: true)
+        }
+        if journal == nil { durableTicket = ticket }
+        let batches = encoder.takeBatches()
+        if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
+            held.append(Held(ticket: ticket, batches: batches, byteCount: answeredByteCount))
+            answeredByteCount = 0
+        }
+        release()
+        if let onDrained, durableTicket == ticket, held.isEmpty {
+            self.onDrained = nil
+            onDrained()
+        }
+    }
+
+    /// Lets out what has become durable, in order.
+    private func release() {
+        var count = 0
+        var resumes = false
+        while count < held.count, held[count].ticket <= durableTicket {
+            if congestion.remove(held[count].byteCount) { resumes = true }
+            for (loop, batch) in held[count].batches.enumerated() where !batch.isEmpty { loops[loop].post(batch) }
+            count += 1
+        }
+        held.removeFirst(count)
+        if resumes {
+            for loop in loops { loop.post(OutputBatch(items: [.resumeReading])) }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import PandoBytes
+import PandoEngine
+import PandoReactor
+import PandoWire
+
+/// One I/O thread: its event loop, its connections, and the doors to the other threads.
+///
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs.
+final class IOLoop: @unchecked Sendable {
+    let loop: EventLoop
+    let configuration: Configuration
+    let verifier: TokenVerifier
+    private let index: UInt8
+    private let database: Mailbox<DatabaseMessage>
+    private let encoder: EncodingThread
+    private let congestion: Congestion
+
+    /// Realtime sessions by slot; free slots are nil.
+    private var sessions: ContiguousArray<RealtimeSession?> = []
+    private var freeSlots: [UInt32] = []
+    private var generation: UInt32 = 0
+    /// Messages for the database thread that the current read event has brought.
+    private var outgoing: [DatabaseMessage] = []
+    /// Sessions that are not read because the database or the disk is behind.
+    private var paused: [RealtimeSession] = []
+    private var isCongested = false
+    private var onEmpty: (() -> Void)?
+    let encoded: Mailbox<EncodedMessage>
+
+    init(
+        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: Mailbox<DatabaseMessage>,
+        outputs: Mailbox<OutputBatch>, encoder: EncodingThread, congestion: Congestion
+    ) {
+        self.loop = loop
+        self.index = index
+        self.configuration = configuration
+        self.database = database
+        self.encoder = encoder
+        self.congestion = congestion
+        verifier = TokenVerifier(acceptsDevelopmentTokens: configuration.isDevelopment)
+        encoded = Mailbox(ringing: loop.bell)
+        loop.attach(outputs) { [self] batches in
+            for batch in batches { deliver(batch) }
+        }
+        loop.attach(encoded) { [self] messages in
+            for message in messages { session(message.session)?.finishDeferred(message.bytes) }
+        }
+        scheduleSweep()
+    }
+
+    // MARK: Connections
+
+    /// Begins to speak HTTP on a new connection.
+    func adopt(_ socket: ConnectedSocket) {
+        // Out of memory for one more epoll entry: the socket is closed, the client tries again.
+        _ = try? Channel.adopt(socket, on: loop) { channel in HTTPConnection(channel, on: self) }
+    }
+
+    /// Makes a session for a connection that has become a WebSocket, and tells the database.
+    func open(_ channel: Channel, _ request: OpenRequest) -> RealtimeSession {
+        let slot: UInt32
+        if let free = freeSlots.popLast() { slot = free } else {
+            slot = UInt32(sessions.count)
+            sessions.append(nil)
+        }
+        generation &+= 1
+        let id = SessionID(loop: index, slot: slot, generation: generation)
+        let session = RealtimeSession(id, on: channel, of: self)
+        sessions[Int(slot)] = session
+        outgoing.append(.open(id, request))
+        return session
+    }
+
+    /// The connection is gone.
+    func remove(_ session: RealtimeSession) {
+        let slot = session.id.slot
+        sessions[Int(slot)] = nil
+        freeSlots.append(slot)
+        post(.closed(session.id), byteCount: 0, for: nil)
+        flushOutgoing()
+        tellIfEmpty()
+    }
+
+    private func session(_ id: SessionID) -> RealtimeSession? {
+        guard id.loop == index, Int(id.slot) < sessions.count,
+            let session = sessions[Int(id.slot)], session.id == id
+        else { return nil }
+        return session
+    }
+
+    // MARK: To the database thread
+
+    /// Queues a message; ``flushOutgoing()`` sends what one read event brought as one burst.
+    func post(_ message: DatabaseMessage, byteCount: Int, for session: RealtimeSession?) {
+        outgoing.append(message)
+        if byteCount > 0, congestion.add(byteCount) { isCongested = true }
+        if isCongested, let session, session.pauseReading() { paused.append(session) }
+    }
+
+    func flushOutgoing() {
+        guard !outgoing.isEmpty else { return }
+        database.post(contentsOf: outgoing)
+        outgoing.removeAll(keepingCapacity: true)
+    }
+
+    /// Has a large message encoded on the helper thread; it comes back through ``encoded``.
+    func encode(_ message: DeferredMessage, for session: SessionID) {
+        encoder.post(EncodingJob(session: session, message: message, answer: encoded))
+    }
+
+    // MARK: From the database thread
+
+    private func deliver(_ batch: OutputBatch) {
+        let arena = batch.arena.rawSpan
+        for item in batch.items {
+            switch item {
+            case .frames(let id, let range): session(id)?.send(arena.extracting(range))
+            case .shared(let bytes, let recipients):
+                for id in recipients { session(id)?.send(bytes) }
+            case .deferred(let id, let message): session(id)?.send(message)
+            case .close(let id, let reason): session(id)?.close(reason)
+            case .resumeReading: resumeReading()
+            }
+        }
+    }
+
+    private func resumeReading() {
+        isCongested = false
+        var sessions: [RealtimeSession] = []
+        swap(&sessions, &paused)
+        for session in sessions { session.resumeReading() }
+    }
+
+    // MARK: The end
+
+    /// Calls `body` once the last session is gone; at once when there is none.
+    func whenEmpty(_ body: @escaping () -> Void) {
+        onEmpty = body
+        tellIfEmpty()
+    }
+
+    private func tellIfEmpty() {
+        guard let onEmpty, freeSlots.count == sessions.count else { return }
+        self.onEmpty = nil
+        onEmpty()
+    }
+
+    // MARK: Silence
+
+    /// Looks a few times per idle timeout at who has gone silent.
+    private func scheduleSweep() {
+        loop.schedule(after: configuration.idleTimeout / 5) { [self] in
+            for session in sessions { session?.checkIdle(at: loop.now) }
+            scheduleSweep()
+        }
+    }
+}
+
+extension SessionID {
+    //  ┌────────────┬──────┬──────┐
+    //  │ generation │ loop │ slot │
+    //  │     32     │   8  │  24  │   a slot is used again, a generation is not (within 2^32 connections)
+    //  └────────────┴──────┴──────┘
+
+    init(loop: UInt8, slot: UInt32, generation: UInt32) {
+        // More connections than descriptors a process can have.
+        precondition(slot < 1 << 24)
+        self.init(UInt64(generation) << 32 | UInt64(loop) << 24 | UInt64(slot))
+    }
+
+    var loop: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 24) }
+    var slot: UInt32 { UInt32(truncatingIfNeeded: rawValue) & 0xFF_FFFF }
+}

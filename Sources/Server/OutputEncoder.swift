@@ -1,0 +1,214 @@
+import PandoBytes
+import PandoEngine
+import PandoTree
+import PandoWebSocket
+import PandoWire
+
+/// Turns effects into frames for the loops: each distinct push is printed once, each small answer lands in the
+/// loop's arena (wire-protocol §3, §5). Confined to the database thread.
+struct OutputEncoder {
+    private var batches: [OutputBatch]
+    /// The message being printed; kept to be reused.
+    private var message: [UInt8] = []
+
+    /// The scratch buffer does not keep more than this between messages.
+    private static let keptByteCount = 1 << 20
+
+    init(loopCount: Int) {
+        batches = Array(repeating: OutputBatch(), count: loopCount)
+    }
+
+    /// What has gathered, one batch for each loop.
+    mutating func takeBatches() -> [OutputBatch] {
+        let taken = batches
+        for index in batches.indices { batches[index] = OutputBatch() }
+        return taken
+    }
+
+    // MARK: Effects
+
+    /// Encodes pushes, then the reply (§6.3).
+    mutating func encode(_ effects: Effects, to session: SessionID, number: Int64?) {
+        for push in effects.pushes { encode(push) }
+        if let reply = effects.reply, let number { encode(reply, number, to: session) }
+    }
+
+    private mutating func encode(_ push: Push) {
+        let untagged = push.recipients
+        let recipientCount = untagged.reduce(push.taggedRecipients.count) { $0 + $1.count }
+        // One listener's large value, its first snapshot above all, is printed elsewhere.
+        if recipientCount == 1, push.body.isLarge {
+            if let session = untagged.first?.first {
+                append(.deferred(session, DeferredMessage(content: .push(push.body, tag: nil))), to: session)
+            } else if let recipient = push.taggedRecipients.first {
+                let message = DeferredMessage(content: .push(push.body, tag: recipient.tag))
+                append(.deferred(recipient.session, message), to: recipient.session)
+            }
+            return
+        }
+        message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
+        message.append(pushHead: push.body)
+        let headCount = message.count
+        if !untagged.isEmpty {
+            message.append(pushTail: nil)
+            send(to: untagged)
+        }
+        // Clients number their tags from one, so listeners of one query often share theirs.
+        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
+        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
+        for (tag, sessions) in byTag {
+            message.removeSubrange(headCount...)
+            message.append(pushTail: tag)
+            send(to: [sessions])
+        }
+    }
+
+    private mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
+        if case .data(let node) = reply, node.hasMoreLeaves(than: DeferredMessage.leafCount) {
+            append(.deferred(session, DeferredMessage(content: .response(number, node))), to: session)
+            return
+        }
+        respond(to: session) { message in
+            switch reply {
+            case .ok: message.append(response: number, .ok)
+            case .listening: message.append(response: number, .ok, .object)
+            case .data(let node): message.append(response: number, .ok, .node(node))
+            case .permissionDenied:
+                message.append(response: number, .permissionDenied, .text("Permission denied"))
+            case .dataStale(nil): message.append(response: number, .dataStale, .text(Self.staleText))
+            case .dataStale(let current?):
+                message.append(
+                    response: number, .dataStale,
+                    .current(reason: Self.staleText, node: current.node, hash: Text(current.hash)))
+            case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
+            }
+        }
+    }
+
+    private static let staleText: Text = "Transaction hash does not match"
+
+    // MARK: What the sessions answer themselves
+
+    mutating func answer(_ answer: Answer, to session: SessionID) {
+        respond(to: session) { message in
+            switch answer {
+            case .ok(let number): message.append(response: number, .ok)
+            case .authenticated(let number, let variable, let expires):
+                message.append(
+                    response: number, .ok,
+                    .authenticated(json: variable.map { Array($0.string.utf8) }, expires: expires))
+            case .unauthenticated(let number): message.append(response: number, .ok, .text("unauthenticated"))
+            case .authenticationFailed(let number, let isExpired, let reason):
+                message.append(
+                    response: number, isExpired ? .expiredToken : .invalidToken, .text(Text("\(reason)")))
+            case .unknownAction(let number): message.append(response: number, .error, .text("Unknown action"))
+            case .tooBig(let number):
+                message.append(
+                    response: number, .tooBig, .text("Data to write exceeds the maximum size that can be pending"))
+            case .invalid(let number, let problem):
+                message.append(
+                    response: number, problem == .stringTooLong ? .tooBig : .invalidData,
+                    .text(Text(problem.message)))
+            }
+        }
+    }
+
+    mutating func handshake(_ session: SessionID, milliseconds: Int64, host: Text, publicID: Text) {
+        respond(to: session) { $0.append(handshake: milliseconds, host: host, sessionID: publicID) }
+    }
+
+    mutating func shutdown(_ session: SessionID, reason: Text) {
+        respond(to: session) { $0.append(shutdown: reason) }
+    }
+
+    mutating func close(_ session: SessionID, _ reason: OutputBatch.CloseReason) {
+        append(.close(session, reason), to: session)
+    }
+
+    // MARK: Frames
+
+    private mutating func append(_ item: OutputBatch.Item, to session: SessionID) {
+        batches[Int(session.loop)].items.append(item)
+    }
+
+    /// Prints one message for one session.
+    private mutating func respond(to session: SessionID, _ print: (inout [UInt8]) -> Void) {
+        message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
+        print(&message)
+        sendToOne(session)
+    }
+
+    private mutating func sendToOne(_ session: SessionID) {
+        let loop = Int(session.loop)
+        // The message leaves `self` while its bytes are lent.
+        var message: [UInt8] = []
+        swap(&message, &self.message)
+        defer { swap(&message, &self.message) }
+        let start = batches[loop].arena.count
+        // An answer too large to be framed is a read, and those are deferred.
+        guard batches[loop].arena.append(framesOf: message.rawSpan) else { return }
+        batches[loop].items.append(.frames(session, start..<batches[loop].arena.count))
+    }
+
+    private mutating func send(to groups: [ContiguousArray<SessionID>]) {
+        if groups.count == 1, groups[0].count == 1 { return sendToOne(groups[0][0]) }
+        var frames: [UInt8] = []
+        frames.reserveCapacity(message.count + 10)
+        guard frames.append(framesOf: message.rawSpan) else { return }
+        let shared = SharedBytes(frames)
+        for group in groups {
+            for loop in batches.indices { batches[loop].items.append(.shared(shared, group)) }
+        }
+    }
+}
+
+extension Push.Body {
+    /// True when printing it would hold up the database thread.
+    fileprivate var isLarge: Bool {
+        switch self {
+        case .overwrite(_, let node): node.hasMoreLeaves(than: DeferredMessage.leafCount)
+        case .merge(_, let entries): entries.contains { $0.node.hasMoreLeaves(than: DeferredMessage.leafCount) }
+        case .rangeMerge: true
+        }
+    }
+}
+
+/// The frames of a deferred message; nil when it is larger than clients can take. Any thread.
+func frames(of deferred: DeferredMessage) -> SharedBytes? {
+    var message: [UInt8] = []
+    switch deferred.content {
+    case .push(let body, let tag):
+        message.append(pushHead: body)
+        message.append(pushTail: tag)
+    case .response(let number, let node): message.append(response: number, .ok, .node(node))
+    }
+    var frames: [UInt8] = []
+    frames.reserveCapacity(message.count + message.count / 1000 + 32)
+    return frames.append(framesOf: message.rawSpan) ? SharedBytes(frames) : nil
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(pushHead body: Push.Body) {
+        switch body {
+        case .overwrite(let path, let node): append(push: node, at: path)
+        case .merge(let base, let entries):
+            append(mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
+        case .rangeMerge(let path, let ranges): append(rangeMergePush: ranges, at: path)
+        }
+    }
+
+    /// Appends a message as text frames, with a count frame before them when it takes more than one (§2.1).
+    /// - Returns: false, and nothing is appended, when it takes more frames than clients can count.
+    fileprivate mutating func append(framesOf message: RawSpan) -> Bool {
+        switch Segmenter.split(message) {
+        case .whole: append(frame: .text, payload: message)
+        case .chunks(let ranges):
+            var count: [UInt8] = []
+            count.append(decimal: UInt64(ranges.count))
+            append(frame: .text, payload: count.rawSpan)
+            for range in ranges { append(frame: .text, payload: message.extracting(range)) }
+        case .tooBig: return false
+        }
+        return true
+    }
+}

@@ -1,0 +1,28 @@
+/// Why a server could not start, with the exit code that scripts are told (design: the command line).
+package enum StartError: Error, CustomStringConvertible {
+    /// The configuration asks for what there is not: an address that does not resolve, a port that is taken.
+    case address(String)
+    /// Another process serves the data directory.
+    case locked(String)
+    /// The data directory holds what cannot be read.
+    case badData(String)
+    /// The disk does not do its work.
+    case disk(String)
+    /// The machine has no descriptors or memory left.
+    case machine(String)
+
+    package var description: String {
+        switch self {
+        case .address(let text), .locked(let text), .badData(let text), .disk(let text), .machine(let text): text
+        }
+    }
+
+    package var exitCode: Int32 {
+        switch self {
+        case .address, .locked: 78
+        case .badData: 65
+        case .disk: 74
+        case .machine: 70
+        }
+    }
+}
