@@ -9,6 +9,7 @@ enum ServerProcess {
     static func serve(_ configuration: Configuration) throws {
         // Before any other thread: they inherit it.
         Signals.block()
+        raiseDescriptorLimit()
         let logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
         let server: Server
         do throws(StartError) {
@@ -17,9 +18,14 @@ enum ServerProcess {
             printError(error.description)
             throw ExitCode(error.exitCode)
         }
-        try server.run {
-            // Scripts wait for the line: it must not stay in a buffer.
-            FileHandle.standardOutput.write(Data("listening on \(server.url)\n".utf8))
+        do throws(SocketError) {
+            try server.run {
+                // Scripts wait for the line: it must not stay in a buffer.
+                FileHandle.standardOutput.write(Data("listening on \(server.url)\n".utf8))
+            }
+        } catch {
+            printError("\(error)")
+            throw Exit.ourFault
         }
     }
 }

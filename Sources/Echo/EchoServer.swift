@@ -30,6 +30,7 @@ struct EchoServer: ParsableCommand {
 
     func run() throws {
         Signals.block()
+        raiseDescriptorLimit()
         guard let address = try SocketAddress.resolve(host: host, port: port).first else {
             throw ValidationError("--host: \(host) has no address")
         }

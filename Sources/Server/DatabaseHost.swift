@@ -58,6 +58,7 @@ final class DatabaseHost {
     private var answeredByteCount = 0
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
+    private var isDraining = false
     private var onDrained: (@Sendable () -> Void)?
 
     init(
@@ -97,6 +98,7 @@ final class DatabaseHost {
                 encoder.close(session, .goingAway)
                 end(session)
             }
+            isDraining = true
             onDrained = body
         }
     }
@@ -140,6 +142,7 @@ final class DatabaseHost {
     // MARK: Sessions
 
     private func open(_ session: SessionID, _ request: OpenRequest) {
+        guard !isDraining else { return encoder.close(session, .goingAway) }
         guard let namespace = namespace(named: request.namespace) else {
             encoder.shutdown(session, reason: Self.unknownNamespaceText)
             encoder.close(session, .finished)

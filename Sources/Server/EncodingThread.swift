@@ -11,8 +11,9 @@ struct EncodingJob: Sendable {
 
 struct EncodedMessage: Sendable {
     var session: SessionID
-    /// Ready framed; nil when the message is larger than clients can take.
-    var bytes: SharedBytes?
+    /// Ready framed, in pieces that are sent one after the other as the client reads them; nil when the message is
+    /// larger than clients can take.
+    var pieces: [SharedBytes]?
 }
 
 /// Prints large nodes, from snapshots, while the database and the loops go on (design: threads and ownership).
@@ -33,7 +34,7 @@ final class EncodingThread: Sendable {
                 jobs.drain(into: &batch)
                 for job in batch {
                     guard let job else { return }
-                    job.answer.post(EncodedMessage(session: job.session, bytes: frames(of: job.message)))
+                    job.answer.post(EncodedMessage(session: job.session, pieces: frames(of: job.message)))
                 }
                 batch.removeAll()
             }

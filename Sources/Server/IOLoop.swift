@@ -43,7 +43,7 @@ final class IOLoop: @unchecked Sendable {
             for batch in batches { deliver(batch) }
         }
         loop.attach(encoded) { [self] messages in
-            for message in messages { session(message.session)?.finishDeferred(message.bytes) }
+            for message in messages { session(message.session)?.finishEncoding(message.pieces) }
         }
         scheduleSweep()
     }

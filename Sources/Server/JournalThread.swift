@@ -107,7 +107,8 @@ final class JournalThread: Sendable {
                 try syncIfDue(hasWritten: last != nil, isLast: !goesOn)
             } catch {
                 logger.critical("the journal failed, no write can be promised any more: \(error)")
-                exit(74)
+                // At once: nothing more may leave the process, and nothing is left to be tidied.
+                _exit(74)
             }
             if let last { durable.post(.durable(last)) }
             return goesOn

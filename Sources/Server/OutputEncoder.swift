@@ -173,8 +173,8 @@ extension Push.Body {
     }
 }
 
-/// The frames of a deferred message; nil when it is larger than clients can take. Any thread.
-func frames(of deferred: DeferredMessage) -> SharedBytes? {
+/// The frames of a deferred message, cut into pieces; nil when it is larger than clients can take. Any thread.
+func frames(of deferred: DeferredMessage) -> [SharedBytes]? {
     var message: [UInt8] = []
     switch deferred.content {
     case .push(let body, let tag):
@@ -184,7 +184,11 @@ func frames(of deferred: DeferredMessage) -> SharedBytes? {
     }
     var frames: [UInt8] = []
     frames.reserveCapacity(message.count + message.count / 1000 + 32)
-    return frames.append(framesOf: message.rawSpan) ? SharedBytes(frames) : nil
+    guard frames.append(framesOf: message.rawSpan) else { return nil }
+    return stride(from: 0, to: frames.count, by: DeferredMessage.pieceByteCount).map { start in
+        let end = min(start + DeferredMessage.pieceByteCount, frames.count)
+        return SharedBytes(frames.rawSpan.extracting(start..<end))
+    }
 }
 
 extension [UInt8] {

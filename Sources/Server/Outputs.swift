@@ -45,6 +45,10 @@ struct DeferredMessage: Sendable {
     /// Nodes from this many leaves on are large. A thousand leaves take some 50 µs to print: what a burst of small
     /// commands takes, and well under a disk sync.
     static let leafCount = 1000
+
+    /// Bytes handed to a socket at once: far below what a client may leave unread (``Configuration/outboundByteLimit``),
+    /// so that a message larger than that gets through to a client that reads.
+    static let pieceByteCount = 512 << 10
 }
 
 extension Node {

@@ -12,7 +12,8 @@ import PandoWire
 /// authentication is finished before the next message is looked at), and while a large answer is being encoded,
 /// later outputs do.
 final class RealtimeSession: ChannelDelegate {
-    /// Bytes of messages that may wait for a verification: clients send their listens right behind `auth`.
+    /// Bytes of messages that may wait for a verification before the socket is no longer read: clients send their
+    /// listens right behind `auth`.
     private static let waitingByteLimit = 1 << 20
 
     let id: SessionID
@@ -25,8 +26,11 @@ final class RealtimeSession: ChannelDelegate {
     /// Messages behind a verification that is under way; nil when none is.
     private var waiting: [WaitingMessage]?
     private var waitingByteCount = 0
-    /// Outputs behind a large one that is being encoded; nil when none is.
+    /// Outputs behind a large one that is being encoded or sent; nil when none is.
     private var delayed: [Delayed]?
+    private var delayedByteCount = 0
+    /// What is left of the large one, last piece first.
+    private var unsent: [SharedBytes] = []
     private var lastHeard: MonotonicTime
     private var isPinged = false
 
@@ -40,6 +44,14 @@ final class RealtimeSession: ChannelDelegate {
         case shared(SharedBytes)
         case deferred(DeferredMessage)
         case close(OutputBatch.CloseReason)
+
+        var byteCount: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .shared(let bytes): bytes.count
+            case .deferred, .close: 0
+            }
+        }
     }
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
@@ -118,8 +130,8 @@ final class RealtimeSession: ChannelDelegate {
     private func take(_ request: Request, byteCount: Int) {
         guard waiting == nil else {
             waitingByteCount += byteCount
-            guard waitingByteCount <= Self.waitingByteLimit else { return fail(.policyViolation) }
             waiting?.append(WaitingMessage(request: request, byteCount: byteCount))
+            if waitingByteCount > Self.waitingByteLimit { channel.pauseReading() }
             return
         }
         let number = request.number
@@ -156,6 +168,7 @@ final class RealtimeSession: ChannelDelegate {
         }
         let messages = waiting ?? []
         waiting = nil
+        if waitingByteCount > Self.waitingByteLimit { channel.resumeReading() }
         waitingByteCount = 0
         // Another `auth` among them closes the queue again, and the rest waits behind it.
         for message in messages { take(message.request, byteCount: message.byteCount) }
@@ -166,44 +179,62 @@ final class RealtimeSession: ChannelDelegate {
 
     func send(_ bytes: RawSpan) {
         guard closing.isOpen else { return }
-        if delayed != nil {
-            var copy: [UInt8] = []
-            copy.append(bytes)
-            delayed?.append(.bytes(copy))
-        } else {
-            channel.write(bytes)
-        }
+        guard delayed != nil else { return channel.write(bytes) }
+        var copy: [UInt8] = []
+        copy.append(bytes)
+        delay(.bytes(copy), byteCount: copy.count)
     }
 
     func send(_ bytes: SharedBytes) {
         guard closing.isOpen else { return }
-        if delayed != nil { delayed?.append(.shared(bytes)) } else { channel.write(bytes) }
+        if delayed != nil { delay(.shared(bytes), byteCount: bytes.count) } else { channel.write(bytes) }
     }
 
     /// Has a large message encoded; what follows waits.
     func send(_ message: DeferredMessage) {
         guard closing.isOpen else { return }
-        guard delayed == nil else {
-            delayed?.append(.deferred(message))
-            return
-        }
+        guard delayed == nil else { return delay(.deferred(message), byteCount: 0) }
         delayed = []
         owner.encode(message, for: id)
     }
 
-    /// The large message is encoded: sends it, and what waited behind it.
-    func finishDeferred(_ bytes: SharedBytes?) {
+    /// Keeps an output back. A client that lets too much gather is treated as one that does not read.
+    private func delay(_ output: Delayed, byteCount: Int) {
+        delayedByteCount += byteCount
+        if delayedByteCount > channel.outboundByteLimit { return channel.reset() }
+        delayed?.append(output)
+    }
+
+    /// The large message is encoded: sends it piece by piece, then what waited behind it.
+    func finishEncoding(_ pieces: [SharedBytes]?) {
+        guard let pieces else {
+            refuseOversized()
+            return
+        }
+        unsent = pieces.reversed()
+        sendNextPiece()
+    }
+
+    func channelDidDrain(_ channel: Channel) {
+        sendNextPiece()
+    }
+
+    private func sendNextPiece() {
+        guard delayed != nil, closing.isOpen else { return }
+        if let piece = unsent.popLast() { channel.write(piece) }
+        // The client tells by reading that it is ready for more.
+        if !unsent.isEmpty { return }
         let rest = delayed ?? []
         delayed = nil
-        if let bytes { send(bytes) } else { refuseOversized() }
-        for (index, item) in rest.enumerated() {
-            switch item {
+        delayedByteCount = 0
+        for (index, output) in rest.enumerated() {
+            switch output {
             case .bytes(let bytes): send(bytes.rawSpan)
             case .shared(let bytes): send(bytes)
             case .close(let reason): close(reason)
             case .deferred(let message):
                 send(message)
-                delayed = Array(rest[(index + 1)...])
+                for output in rest[(index + 1)...] { delay(output, byteCount: output.byteCount) }
                 return
             }
         }
@@ -216,6 +247,7 @@ final class RealtimeSession: ChannelDelegate {
             errorNotice: "The specified payload is too large, please request a location with less data.")
         var frames: [UInt8] = []
         frames.append(frame: .text, payload: message.rawSpan)
+        delayed = nil
         channel.write(frames.rawSpan)
         act(closing.close(.messageTooBig))
     }
@@ -250,10 +282,7 @@ final class RealtimeSession: ChannelDelegate {
     // MARK: The end
 
     func close(_ reason: OutputBatch.CloseReason) {
-        if delayed != nil {
-            delayed?.append(.close(reason))
-            return
-        }
+        if delayed != nil, reason == .finished { return delay(.close(reason), byteCount: 0) }
         switch reason {
         case .finished, .replaced: act(closing.close(.normal))
         case .goingAway: act(closing.close(.goingAway))

@@ -101,7 +101,7 @@ package final class Server: @unchecked Sendable {
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
     /// - Parameter onListening: Called once connections are accepted.
-    package func run(onListening: () -> Void) throws {
+    package func run(onListening: () -> Void) throws(SocketError) {
         signals = try Signals(on: main) { [unowned self] signal in handle(signal) }
         threads.append(try start(databaseEventLoop, "pando-database"))
         for (index, loop) in ioEventLoops.enumerated() {

@@ -10,4 +10,7 @@
 /// CRC-32C (Castagnoli), as SSE 4.2 computes it; continues from `seed` (0 to begin).
 uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count);
 
+/// Raises the soft limit of descriptors to the hard one. 0 or -errno.
+int pando_raise_descriptor_limit(void);
+
 #endif
