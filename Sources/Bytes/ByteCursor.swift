@@ -49,7 +49,7 @@ package struct ByteCursor {
     @inlinable package var word: UInt64? {
         guard remaining >= 8 else { return nil }
         // In bounds: eight bytes remain.
-        return unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self)
+        return UInt64(littleEndian: unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self))
     }
 
     /// Gives the bytes of an absolute range to `body`. Traps outside.

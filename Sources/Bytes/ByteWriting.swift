@@ -120,8 +120,10 @@ extension ByteCursor {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while true {
-            guard !isAtEnd, shift < 64 else { throw TruncatedBytes() }
+            guard !isAtEnd else { throw TruncatedBytes() }
             let byte = current
+            // The tenth byte has room for the 64th bit and no other.
+            guard shift < 63 || byte <= 1 else { throw TruncatedBytes() }
             advance()
             value |= UInt64(byte & 0x7F) << shift
             if byte < 0x80 { return value }

@@ -24,6 +24,18 @@ package struct SHA1 {
         }
     }
 
+    /// Appends the Base64 of the digest: 28 ASCII characters. The hash is spent afterwards.
+    package mutating func finish(appendingBase64To output: inout [UInt8]) {
+        var digest = InlineArray<20, UInt8>(repeating: 0)
+        var bytes = digest.mutableSpan
+        unsafe bytes.withUnsafeMutableBufferPointer { buffer in
+            // 20 bytes: the array's own count.
+            if let start = buffer.baseAddress { unsafe pando_sha1_finish(&context, start) }
+        }
+        // `UInt8` has no padding: every byte of the span is initialised.
+        output.append(base64: unsafe digest.span.bytes)
+    }
+
     /// The Base64 of the digest of `bytes`: 28 ASCII characters.
     package static func base64(of bytes: RawSpan) -> String {
         var hash = SHA1()

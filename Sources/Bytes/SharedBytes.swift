@@ -1,7 +1,7 @@
 /// Bytes that were written once and are read by many: one fan-out encodes a message once and queues the same
 /// `SharedBytes` on every socket.
 ///
-/// The bytes live behind the object's header in one allocation and never move, so a pointer to them may wait in
+/// The bytes never move, so a pointer to them may wait in
 /// an `iovec` for as long as somebody holds the object. That is what `[UInt8]` does not promise.
 ///
 /// `@unchecked Sendable`: nobody can change the bytes after `init` returns.

@@ -7,8 +7,9 @@
 /// A copy is a reference: whoever keeps one (a checkpoint, a large read) keeps a snapshot, and the writer copies the
 /// pages it touches, one per level. Without a snapshot everything changes in place.
 ///
-/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, every limb's `first` is at most its
-/// page's first key and greater than all keys before it, and `count` is the sum of the page's entries.
+/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, and a limb's `count` is the sum of its
+/// page's entries. A limb's `first` is greater than all keys before it and at most the first one in its page; the
+/// `first` of a page's own first limb may be greater, and nobody looks at it: what is before the second goes there.
 package struct Children: Sendable {
     package struct Entry: Sendable {
         package let key: Key
@@ -217,7 +218,7 @@ extension Children.Page {
         guard limbs[left].page.slotCount + limbs[left + 1].page.slotCount <= Children.pageCapacity * 3 / 4
         else { return }
         let right = limbs.remove(at: left + 1)
-        limbs[left].page.join(right.page)
+        limbs[left].page.join(right.page, startingAt: right.first)
         limbs[left].count &+= right.count
     }
 
@@ -229,7 +230,9 @@ extension Children.Page {
     }
 
     /// Both pages are of one level: siblings always are.
-    private mutating func join(_ other: Children.Page) {
+    /// - Parameter first: What separates the two. The other page's own first limb may claim to begin later than keys
+    ///   that went into it as its page's lowest: harmless at the head of a page, where nobody looks, but not here.
+    private mutating func join(_ other: Children.Page, startingAt first: Key) {
         switch other {
         case .entries(let more):
             guard var entries = takeEntries() else { preconditionFailure("siblings of different levels") }
@@ -237,7 +240,9 @@ extension Children.Page {
             self = .entries(entries)
         case .limbs(let more):
             var limbs = takeLimbs()
+            let seam = limbs.count
             limbs.append(contentsOf: more)
+            limbs[seam].first = first
             self = .limbs(limbs)
         }
     }
@@ -358,22 +363,13 @@ extension Children: Equatable {
     package static func == (left: Children, right: Children) -> Bool {
         if left.sharesStorage(with: right) { return true }
         guard left.count == right.count else { return false }
-        if case .entries(let a) = left.root, case .entries(let b) = right.root {
-            return zip(a, b).allSatisfy { $0.key == $1.key && $0.node == $1.node }
-        }
-        // Pages may be cut elsewhere.
-        return left.forEach { key, node in right[key] == node }
+        // Where pages are cut elsewhere, child by child.
+        return left.root.matches(right.root) ?? left.forEach { key, node in right[key] == node }
     }
 
     /// True when both are the same page in memory: equal without looking.
     package func sharesStorage(with other: Children) -> Bool {
-        switch (root, other.root) {
-        case (.entries(let a), .entries(let b)):
-            unsafe a.withUnsafeBufferPointer { x in unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count } }
-        case (.limbs(let a), .limbs(let b)):
-            unsafe a.withUnsafeBufferPointer { x in unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count } }
-        default: false
-        }
+        root.isSame(as: other.root)
     }
 
     /// Everything the type promises, for tests. O(n).
@@ -390,6 +386,55 @@ extension Children: Equatable {
 }
 
 extension Children.Page {
+    /// True when both are the same array in memory.
+    fileprivate func isSame(as other: Children.Page) -> Bool {
+        switch (self, other) {
+        case (.entries(let a), .entries(let b)):
+            unsafe a.withUnsafeBufferPointer { x in
+                unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count }
+            }
+        case (.limbs(let a), .limbs(let b)):
+            unsafe a.withUnsafeBufferPointer { x in
+                unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count }
+            }
+        default: false
+        }
+    }
+
+    /// Whether both hold the same children; nil when their pages are cut at different places.
+    fileprivate func matches(_ other: Children.Page) -> Bool? {
+        if isSame(as: other) { return true }
+        switch (self, other) {
+        case (.entries(let a), .entries(let b)):
+            guard a.count == b.count else { return nil }
+            return zip(a, b).allSatisfy { $0.key == $1.key && $0.node == $1.node }
+        case (.limbs(let a), .limbs(let b)):
+            guard a.count == b.count, zip(a, b).allSatisfy({ $0.count == $1.count }) else { return nil }
+            for (x, y) in zip(a, b) {
+                guard let matches = x.page.matches(y.page) else { return nil }
+                if !matches { return false }
+            }
+            return true
+        default: return nil
+        }
+    }
+}
+
+extension Children.Page {
+    private var lowestKey: Key? {
+        switch self {
+        case .entries(let entries): entries.first?.key
+        case .limbs(let limbs): limbs.first?.page.lowestKey
+        }
+    }
+
+    private var highestKey: Key? {
+        switch self {
+        case .entries(let entries): entries.last?.key
+        case .limbs(let limbs): limbs.last?.page.highestKey
+        }
+    }
+
     fileprivate func checkInvariants(isRoot: Bool) -> (count: Int, depths: Set<Int>) {
         switch self {
         case .entries(let entries):
@@ -401,10 +446,13 @@ extension Children.Page {
             precondition(!limbs.isEmpty && limbs.count <= Children.pageCapacity)
             var depths: Set<Int> = []
             var total = 0
-            for limb in limbs {
+            for (index, limb) in limbs.enumerated() {
                 let below = limb.page.checkInvariants(isRoot: false)
                 precondition(below.count == limb.count, "a limb's count is off")
-                precondition(limb.first <= limb.page.firstKey, "a limb's first key is after its page")
+                if index > 0, let lowest = limb.page.lowestKey, let before = limbs[index - 1].page.highestKey {
+                    precondition(limb.first <= lowest, "a limb's first key is after its page")
+                    precondition(before < limb.first, "a limb's first key is before the end of the page before")
+                }
                 depths.formUnion(below.depths.map { $0 + 1 })
                 total += below.count
             }

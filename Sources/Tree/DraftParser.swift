@@ -6,9 +6,11 @@ import PandoBytes
 /// did not arrive in order, and become its page. Data that cannot be stored is noted in `reader.invalidData`.
 package struct DraftParser {
     package var reader: JSONReader
-    /// Entries of all objects that are still open, oldest first.
+    /// The arrays and objects that are still open, outermost first.
+    private var frames: [Frame] = []
+    /// Their children so far, in the same order.
     private var entries: ContiguousArray<Children.Entry> = []
-    /// The keys from the draft's root to the value at hand.
+    /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and the next.
     private var keys: [Key] = []
     private var placeholders: [Draft.Placeholder] = []
     private var depth = 0
@@ -19,20 +21,89 @@ package struct DraftParser {
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
+        frames.removeAll(keepingCapacity: true)
+        entries.removeAll(keepingCapacity: true)
+        keys.removeAll(keepingCapacity: true)
         placeholders.removeAll()
         depth = 0
-        let node = try readNode(nesting: 0)
+        let node = try readNode()
         return Draft(node, placeholders: placeholders, depth: depth)
     }
 
-    private mutating func readNode(nesting: Int) throws(MalformedJSON) -> Node {
-        guard nesting < Limits.jsonDepth else { throw .tooDeep(byteOffset: reader.cursor.offset) }
-        switch reader.peek() {
-        case UInt8(ascii: "{"): return try readObject(nesting: nesting)
-        case UInt8(ascii: "["): return try readArray(nesting: nesting)
-        default: return try readLeaf()
+    /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender to say.
+    private mutating func readNode() throws(MalformedJSON) -> Node {
+        while true {
+            guard var node = try readLeafOrOpen() else { continue }
+            // A value is complete, and with it whatever closes here.
+            while true {
+                guard let frame = frames.last else { return node }
+                add(node)
+                if try readNextName(in: frame) { break }
+                node = close()
+            }
         }
     }
+
+    /// Reads a leaf, an empty array or object, or one without children. Nil when one has been opened instead, and its
+    /// first child comes next.
+    private mutating func readLeafOrOpen() throws(MalformedJSON) -> Node? {
+        let first = reader.peek()
+        guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try readLeaf() }
+        guard frames.count < Limits.jsonDepth else { throw .tooDeep(byteOffset: reader.cursor.offset) }
+        reader.cursor.advance()
+        let isArray = first == UInt8(ascii: "[")
+        frames.append(Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
+        if isArray {
+            if reader.take(UInt8(ascii: "]")) { return close() }
+            keys.append(Key(index: 0))
+            return nil
+        }
+        if reader.take(UInt8(ascii: "}")) { return close() }
+        return try readName() ? nil : close()
+    }
+
+    /// Puts the value of the last key under its parent.
+    private mutating func add(_ node: Node) {
+        let top = frames.count - 1
+        let key = keys.removeLast()
+        if frames[top].isArray {
+            frames[top].index += 1
+            // Only an object can hold two values of one name, of which null may be the last.
+            if node.isEmpty { return }
+        } else if frames[top].isAscending, entries.count > frames[top].firstEntry {
+            frames[top].isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
+        }
+        entries.append(Children.Entry(key: key, node: node))
+    }
+
+    /// Moves to the next child. False when the array or object has ended instead.
+    private mutating func readNextName(in frame: Frame) throws(MalformedJSON) -> Bool {
+        guard reader.take(UInt8(ascii: ",")) else {
+            try reader.expect(UInt8(ascii: frame.isArray ? "]" : "}"))
+            return false
+        }
+        guard frame.isArray else { return try readName() }
+        keys.append(Key(index: frames[frames.count - 1].index))
+        return true
+    }
+
+    /// Reads names until that of a child, and its colon. False when the object has ended instead.
+    private mutating func readName() throws(MalformedJSON) -> Bool {
+        repeat {
+            let name = try reader.readString()
+            try reader.expect(UInt8(ascii: ":"))
+            guard name.utf8Count > 0, name.utf8[0] == UInt8(ascii: ".") else {
+                if !Key.isLegal(name.utf8) { reader.note(.key(String(name.string.prefix(64)))) }
+                keys.append(Key(unchecked: name))
+                return true
+            }
+            try readSpecial(name)
+        } while reader.take(UInt8(ascii: ","))
+        try reader.expect(UInt8(ascii: "}"))
+        return false
+    }
+
+    // MARK: Leaves
 
     private mutating func readLeaf() throws(MalformedJSON) -> Node {
         depth = max(depth, keys.count)
@@ -57,54 +128,45 @@ package struct DraftParser {
 
     // MARK: Objects
 
-    /// What an object said with its `.` members.
+    private struct Frame {
+        let isArray: Bool
+        let firstEntry: Int
+        let firstPlaceholder: Int
+        /// The element at hand, of an array.
+        var index = 0
+        /// True while an object's names came in key order.
+        var isAscending = true
+        var special = Special()
+
+        init(isArray: Bool, firstEntry: Int, firstPlaceholder: Int) {
+            self.isArray = isArray
+            self.firstEntry = firstEntry
+            self.firstPlaceholder = firstPlaceholder
+        }
+    }
+
+    /// What an object said with its `.` members; of two with one name the last.
     private struct Special {
-        var priority: Priority?
-        var value: Node?
+        /// `.priority`.
+        var priority = Scalar.leaf(.empty)
+        /// `.value`.
+        var value = Scalar.leaf(.empty)
         /// `.sv`: the object itself is a placeholder.
         var serverValue: ServerValue?
-        /// `.priority` is a placeholder.
-        var priorityServerValue: ServerValue?
     }
 
-    private mutating func readObject(nesting: Int) throws(MalformedJSON) -> Node {
-        let firstEntry = entries.count
-        let firstPlaceholder = placeholders.count
-        var special = Special()
-        var isAscending = true
-        try reader.expect(UInt8(ascii: "{"))
-        if !reader.take(UInt8(ascii: "}")) {
-            repeat {
-                let name = try reader.readString()
-                try reader.expect(UInt8(ascii: ":"))
-                if name.utf8Count > 0, name.utf8[0] == UInt8(ascii: ".") {
-                    try readSpecial(name, into: &special, nesting: nesting)
-                    continue
-                }
-                if !Key.isLegal(name.utf8) { reader.note(.key(String(name.string.prefix(64)))) }
-                let key = Key(unchecked: name)
-                if isAscending, entries.count > firstEntry {
-                    isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
-                }
-                try readChild(key, nesting: nesting)
-            } while reader.take(UInt8(ascii: ","))
-            try reader.expect(UInt8(ascii: "}"))
-        }
-        let children = closeChildren(firstEntry, isAscending, hasPlaceholders: placeholders.count > firstPlaceholder)
-        return finish(special, children, firstPlaceholder)
-    }
-
-    /// Reads the value of one child onto the stack of entries; `.empty` too, until the object is closed.
-    private mutating func readChild(_ key: Key, nesting: Int) throws(MalformedJSON) {
-        keys.append(key)
-        let node = try readNode(nesting: nesting + 1)
-        keys.removeLast()
-        entries.append(Children.Entry(key: key, node: node))
+    /// The innermost array or object as a node.
+    private mutating func close() -> Node {
+        let frame = frames.removeLast()
+        let children = closeChildren(
+            frame.firstEntry, frame.isAscending, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
+        return frame.isArray ? .children(children) : finish(frame, children)
     }
 
     /// Cuts an object's entries off the stack: sorted, pruned, and of members with one name the last, as every JSON
     /// parser of our clients has it.
     private mutating func closeChildren(_ first: Int, _ isAscending: Bool, hasPlaceholders: Bool) -> Children {
+        if first == entries.count { return Children() }
         defer { entries.removeSubrange(first...) }
         if isAscending {
             let own = entries[first...]
@@ -129,54 +191,57 @@ package struct DraftParser {
         return Children(ascending: own)
     }
 
-    private mutating func finish(_ special: Special, _ children: Children, _ firstPlaceholder: Int) -> Node {
+    private mutating func finish(_ frame: Frame, _ children: Children) -> Node {
         var node = Node.children(children)
-        if special.value != nil || special.serverValue != nil {
-            // `.value` wins over children (§8.2), so their placeholders go with them.
-            placeholders.removeSubrange(firstPlaceholder...)
-        }
-        if let value = special.value { node = value }
-        if let serverValue = special.serverValue {
-            node = .integer(0)
+        // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go with them.
+        let value: Scalar =
+            if case .leaf(.empty) = frame.special.value, let serverValue = frame.special.serverValue {
+                .serverValue(serverValue)
+            } else {
+                frame.special.value
+            }
+        switch value {
+        case .leaf(.empty), .structure: break
+        case .leaf(let leaf):
+            placeholders.removeSubrange(frame.firstPlaceholder...)
+            node = leaf
+        case .serverValue(let serverValue):
+            placeholders.removeSubrange(frame.firstPlaceholder...)
             placeholders.append(.init(target: Target(Path(keys)), value: serverValue))
+            depth = max(depth, keys.count)
+            node = .integer(0)
         }
         guard !node.isEmpty else { return .empty }
-        if let serverValue = special.priorityServerValue {
+        switch frame.special.priority {
+        case .leaf(let leaf): return node.with(priority: Priority(leaf))
+        case .structure: return node
+        case .serverValue(let serverValue):
             placeholders.append(.init(target: Target(Path(keys), isPriority: true), value: serverValue))
             return node.with(priority: .number(0))
         }
-        return node.with(priority: special.priority)
     }
 
     // MARK: Members that begin with a dot
 
-    private mutating func readSpecial(
-        _ name: Text, into special: inout Special, nesting: Int
-    ) throws(MalformedJSON) {
+    private mutating func readSpecial(_ name: Text) throws(MalformedJSON) {
+        let top = frames.count - 1
         switch name {
         case ".priority":
-            switch try readScalar(nesting: nesting) {
-            case .leaf(.empty):
-                special.priority = nil
-                special.priorityServerValue = nil
-            case .leaf(let leaf):
-                special.priority = Priority(leaf)
-                if special.priority == nil { reader.note(.priority) }
-            case .serverValue(let value): special.priorityServerValue = value
-            case .structure: reader.note(.priority)
+            let priority = try readScalar()
+            switch priority {
+            case .leaf(.empty), .leaf(.integer), .leaf(.double), .leaf(.string), .serverValue: break
+            case .leaf, .structure: reader.note(.priority)
             }
+            frames[top].special.priority = priority
         case ".value":
-            switch try readScalar(nesting: nesting) {
-            case .leaf(.empty): special.value = nil
-            case .leaf(let leaf): special.value = leaf
-            case .serverValue(let value): special.serverValue = value
-            case .structure: reader.note(.value)
-            }
+            let value = try readScalar()
+            if case .structure = value { reader.note(.value) }
+            frames[top].special.value = value
         case ".sv":
-            special.serverValue = try Self.readServerValue(&reader)
+            frames[top].special.serverValue = try Self.readServerValue(&reader, depth: frames.count)
         default:
             reader.note(.key(String(name.string.prefix(64))))
-            _ = try reader.skipValue(depth: nesting + 1)
+            _ = try reader.skipValue(depth: frames.count)
         }
     }
 
@@ -185,10 +250,11 @@ package struct DraftParser {
     }
 
     /// Reads what may stand behind `.priority` or `.value`: a leaf, null, or `{".sv": …}`.
-    private mutating func readScalar(nesting: Int) throws(MalformedJSON) -> Scalar {
+    private mutating func readScalar() throws(MalformedJSON) -> Scalar {
         let first = reader.peek()
+        let depth = frames.count
         if first == UInt8(ascii: "[") {
-            _ = try reader.skipValue(depth: nesting + 1)
+            _ = try reader.skipValue(depth: depth)
             return .structure
         }
         guard first == UInt8(ascii: "{") else { return .leaf(try readLeaf()) }
@@ -197,17 +263,19 @@ package struct DraftParser {
         try reader.readObject { (reader, name) throws(MalformedJSON) in
             guard name == ".sv" else {
                 others += 1
-                _ = try reader.skipValue(depth: nesting + 1)
+                _ = try reader.skipValue(depth: depth + 1)
                 return
             }
-            found = try Self.readServerValue(&reader)
+            found = try Self.readServerValue(&reader, depth: depth + 1)
         }
         guard let found, others == 0 else { return .structure }
         return .serverValue(found)
     }
 
     /// Reads what stands behind `.sv` (§10).
-    private static func readServerValue(_ reader: inout JSONReader) throws(MalformedJSON) -> ServerValue? {
+    private static func readServerValue(
+        _ reader: inout JSONReader, depth: Int
+    ) throws(MalformedJSON) -> ServerValue? {
         switch reader.peek() {
         case UInt8(ascii: "\""):
             if try reader.readString() == "timestamp" { return .timestamp }
@@ -220,32 +288,15 @@ package struct DraftParser {
                     increment = try reader.readNumber()
                 } else {
                     others += 1
-                    _ = try reader.skipValue()
+                    _ = try reader.skipValue(depth: depth + 1)
                 }
             }
             if let increment, others == 0 { return .increment(increment) }
         default:
-            _ = try reader.skipValue()
+            _ = try reader.skipValue(depth: depth)
         }
         reader.note(.serverValue)
         return nil
-    }
-
-    // MARK: Arrays
-
-    /// An array is an object with the keys `0`, `1`, …; null elements are absent (§8.2).
-    private mutating func readArray(nesting: Int) throws(MalformedJSON) -> Node {
-        let firstEntry = entries.count
-        try reader.expect(UInt8(ascii: "["))
-        if !reader.take(UInt8(ascii: "]")) {
-            var index = 0
-            repeat {
-                try readChild(Key(index: index), nesting: nesting)
-                index += 1
-            } while reader.take(UInt8(ascii: ","))
-            try reader.expect(UInt8(ascii: "]"))
-        }
-        return .children(closeChildren(firstEntry, true, hasPlaceholders: false))
     }
 }
 

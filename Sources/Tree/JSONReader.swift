@@ -22,7 +22,7 @@ package struct JSONReader {
     package var cursor: ByteCursor
     package var invalidData: InvalidData?
     /// The unescaped text of the string at hand; kept to be reused.
-    private var scratch: [UInt8] = []
+    var scratch: [UInt8] = []
 
     package init(_ cursor: ByteCursor) {
         self.cursor = cursor
@@ -94,236 +94,57 @@ package struct JSONReader {
     }
 
     /// Checks one value of any kind and gives the range of bytes it stands in.
+    /// - Parameter depth: How many arrays and objects are open around it.
     package mutating func skipValue(depth: Int = 0) throws(MalformedJSON) -> Range<Int> {
-        let first = peek()
+        _ = peek()
         let start = cursor.offset
-        guard depth < Limits.jsonDepth else { throw .tooDeep(byteOffset: start) }
+        /// The arrays and objects that are open inside it, outermost first. A loop, not recursion: how deep the
+        /// stack goes is not for the sender to say.
+        var closers: [UInt8] = []
+        repeat {
+            if try skipToValueEnd(&closers, depth: depth) { continue }
+            // A value has ended, and with it whatever closes here.
+            while let closer = closers.last {
+                if take(UInt8(ascii: ",")) {
+                    if closer == UInt8(ascii: "}") { try skipName() }
+                    break
+                }
+                try expect(closer)
+                closers.removeLast()
+            }
+        } while !closers.isEmpty
+        return start..<cursor.offset
+    }
+
+    /// Skips a leaf, an empty array or object, or the beginning of one with members: then true.
+    private mutating func skipToValueEnd(_ closers: inout [UInt8], depth: Int) throws(MalformedJSON) -> Bool {
+        let first = peek()
+        if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
+            guard depth + closers.count < Limits.jsonDepth else { throw .tooDeep(byteOffset: cursor.offset) }
+        }
         switch first {
         case UInt8(ascii: "{"):
-            try readObject { (reader, _) throws(MalformedJSON) in _ = try reader.skipValue(depth: depth + 1) }
+            cursor.advance()
+            if take(UInt8(ascii: "}")) { return false }
+            closers.append(UInt8(ascii: "}"))
+            try skipName()
+            return true
         case UInt8(ascii: "["):
             cursor.advance()
-            if take(UInt8(ascii: "]")) { break }
-            repeat { _ = try skipValue(depth: depth + 1) } while take(UInt8(ascii: ","))
-            try expect(UInt8(ascii: "]"))
+            if take(UInt8(ascii: "]")) { return false }
+            closers.append(UInt8(ascii: "]"))
+            return true
         case UInt8(ascii: "\""): _ = try readString()
         case UInt8(ascii: "t"): try expect(literal: "true")
         case UInt8(ascii: "f"): try expect(literal: "false")
         case UInt8(ascii: "n"): try expect(literal: "null")
         default: _ = try readNumber()
         }
-        return start..<cursor.offset
-    }
-}
-
-// MARK: - Strings
-
-extension JSONReader {
-    /// Reads a string with its quotes. Invalid UTF-8 is malformed; a lone surrogate escape is invalid data, and
-    /// stands as U+FFFD.
-    package mutating func readString() throws(MalformedJSON) -> Text {
-        try expect(UInt8(ascii: "\""))
-        let start = cursor.offset
-        let isASCII = try skipPlainCharacters()
-        guard cursor.current == UInt8(ascii: "\"") else { return try readEscapedString(from: start) }
-        let range = start..<cursor.offset
-        cursor.advance()
-        return try text(range, isASCII: isASCII)
+        return false
     }
 
-    /// Moves to the next quote or backslash. True when all on the way was ASCII.
-    private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
-        var high: UInt64 = 0
-        while true {
-            while let word = cursor.word, !Self.needsCare(word) {
-                high |= word & 0x8080_8080_8080_8080
-                cursor.advance(8)
-            }
-            let byte = cursor.current
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return high == 0
-            case 0..<0x20: throw unexpected()
-            default:
-                high |= UInt64(byte & 0x80)
-                cursor.advance()
-            }
-        }
+    private mutating func skipName() throws(MalformedJSON) {
+        _ = try readString()
+        try expect(UInt8(ascii: ":"))
     }
-
-    /// True when one of eight bytes is a quote, a backslash or a control character.
-    private static func needsCare(_ word: UInt64) -> Bool {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let high: UInt64 = 0x8080_8080_8080_8080
-        func hasZero(_ value: UInt64) -> UInt64 { (value &- ones) & ~value & high }
-        let quote = hasZero(word ^ (ones &* 0x22))
-        let backslash = hasZero(word ^ (ones &* 0x5C))
-        let control = (word &- (ones &* 0x20)) & ~word & high
-        return (quote | backslash | control) != 0
-    }
-
-    private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {
-        if isASCII { return Text(cursor.string(range)) }
-        guard let string = unsafe cursor.withBytes(range, { unsafe String(validating: $0, as: UTF8.self) })
-        else { throw .unexpected(byteOffset: range.lowerBound) }
-        return Text(string)
-    }
-
-    private mutating func readEscapedString(from start: Int) throws(MalformedJSON) -> Text {
-        scratch.removeAll(keepingCapacity: true)
-        var runStart = start
-        while true {
-            let runEnd = cursor.offset
-            unsafe cursor.withBytes(runStart..<runEnd) { unsafe scratch.append(contentsOf: $0) }
-            let byte = cursor.current
-            cursor.advance()
-            if byte == UInt8(ascii: "\"") { break }
-            try readEscape()
-            runStart = cursor.offset
-            _ = try skipPlainCharacters()
-        }
-        guard let string = String(validating: scratch, as: UTF8.self) else {
-            throw .unexpected(byteOffset: start)
-        }
-        return Text(string)
-    }
-
-    private mutating func readEscape() throws(MalformedJSON) {
-        let byte = cursor.current
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): scratch.append(byte)
-        case UInt8(ascii: "b"): scratch.append(0x08)
-        case UInt8(ascii: "f"): scratch.append(0x0C)
-        case UInt8(ascii: "n"): scratch.append(0x0A)
-        case UInt8(ascii: "r"): scratch.append(0x0D)
-        case UInt8(ascii: "t"): scratch.append(0x09)
-        case UInt8(ascii: "u"):
-            cursor.advance()
-            try readUnicodeEscape()
-            return
-        default: throw unexpected()
-        }
-        cursor.advance()
-    }
-
-    private mutating func readUnicodeEscape() throws(MalformedJSON) {
-        var unit = try readHex4()
-        if unit >= 0xD800, unit < 0xDC00,
-            cursor.current == UInt8(ascii: "\\"), cursor.peek(1) == UInt8(ascii: "u") {
-            let mark = cursor
-            cursor.advance(2)
-            let low = try readHex4()
-            if low >= 0xDC00, low < 0xE000 {
-                unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
-            } else {
-                cursor = mark
-            }
-        }
-        guard let scalar = Unicode.Scalar(unit) else {
-            note(.loneSurrogate)
-            scratch.append(contentsOf: [0xEF, 0xBF, 0xBD])
-            return
-        }
-        scratch.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
-    }
-
-    private mutating func readHex4() throws(MalformedJSON) -> UInt32 {
-        var value: UInt32 = 0
-        for _ in 0..<4 {
-            let digit: UInt8
-            switch cursor.current {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = cursor.current - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = cursor.current - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = cursor.current - UInt8(ascii: "A") + 10
-            default: throw unexpected()
-            }
-            value = value << 4 | UInt32(digit)
-            cursor.advance()
-        }
-        return value
-    }
-}
-
-// MARK: - Numbers
-
-extension JSONReader {
-    /// Reads a number into its one representation (wire-protocol §8.5): `.integer` or `.double`.
-    /// A literal beyond the range of a double is invalid data, and stands as 0.
-    package mutating func readNumber() throws(MalformedJSON) -> Node {
-        let start = cursor.offset
-        let isNegative = cursor.current == UInt8(ascii: "-")
-        if isNegative { cursor.advance() }
-        // Up to 19 digits fit; more of them are read by `Double`.
-        var mantissa: UInt64 = 0
-        var digitCount = 0
-        var exponent = 0
-        if cursor.current == UInt8(ascii: "0") {
-            cursor.advance()
-        } else {
-            guard readDigits(&mantissa, &digitCount) > 0 else { throw unexpected() }
-        }
-        var isInteger = true
-        if cursor.current == UInt8(ascii: ".") {
-            isInteger = false
-            cursor.advance()
-            let places = readDigits(&mantissa, &digitCount)
-            guard places > 0 else { throw unexpected() }
-            exponent = -places
-        }
-        if cursor.current | 0x20 == UInt8(ascii: "e") {
-            isInteger = false
-            cursor.advance()
-            exponent = exponent &+ (try readExponent())
-        }
-        if digitCount <= 19 {
-            if isInteger {
-                if !isNegative, let value = Int64(exactly: mantissa) { return .integer(value) }
-                if isNegative, mantissa <= Int64.min.magnitude { return .integer(Int64(truncatingIfNeeded: 0 &- mantissa)) }
-            } else if mantissa < 1 << 53, exponent.magnitude <= 22 {
-                // Both factors are exact doubles, so the one rounding is the right one (Clinger 1990).
-                let power = Self.powersOfTen[Int(exponent.magnitude)]
-                let value = exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
-                return .number(isNegative ? -value : value)
-            }
-        }
-        let value = Double(cursor.string(start..<cursor.offset)) ?? .infinity
-        guard value.isFinite else {
-            note(.numberOutOfRange)
-            return .integer(0)
-        }
-        return .number(value)
-    }
-
-    /// Reads digits into `mantissa` (which wraps past 19 of them) and says how many there were. Leading zeros of
-    /// the whole number do not count towards `digitCount`.
-    private mutating func readDigits(_ mantissa: inout UInt64, _ digitCount: inout Int) -> Int {
-        let start = cursor.offset
-        while true {
-            let digit = cursor.current &- 0x30
-            guard digit <= 9 else { return cursor.offset &- start }
-            mantissa = mantissa &* 10 &+ UInt64(digit)
-            if mantissa != 0 || digitCount > 0 { digitCount &+= 1 }
-            cursor.advance()
-        }
-    }
-
-    private mutating func readExponent() throws(MalformedJSON) -> Int {
-        let isNegative = cursor.current == UInt8(ascii: "-")
-        if isNegative || cursor.current == UInt8(ascii: "+") { cursor.advance() }
-        var value = 0
-        let start = cursor.offset
-        while true {
-            let digit = cursor.current &- 0x30
-            guard digit <= 9 else { break }
-            // Any exponent of more than five digits is as good as infinite; `Double` decides.
-            value = min(value &* 10 &+ Int(digit), 100_000)
-            cursor.advance()
-        }
-        guard cursor.offset > start else { throw unexpected() }
-        return isNegative ? -value : value
-    }
-
-    private static let powersOfTen: InlineArray<23, Double> = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-        1e19, 1e20, 1e21, 1e22,
-    ]
 }

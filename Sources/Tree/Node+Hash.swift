@@ -15,34 +15,30 @@ extension Node {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Rep texts grow at the end of `output`, each from where its hash will stand: one buffer for the whole tree. An
+    /// object's is handed to SHA-1 in pieces, so that millions of children need no second copy of themselves.
     private func appendHash(to output: inout [UInt8]) {
+        if isEmpty { return }
         var sha1 = SHA1()
-        // Rep text is handed to SHA-1 in pieces, so that an object of millions needs no second copy of itself.
-        var piece: [UInt8] = []
-        switch self {
-        case .empty: return
-        case .prioritized(let box):
-            piece.append("priority:")
-            piece.append(rep: box.priority.node)
-            piece.append(UInt8(ascii: ":"))
-        default: break
+        let start = output.count
+        if let priority {
+            output.append("priority:")
+            output.append(rep: priority.node)
+            output.append(UInt8(ascii: ":"))
         }
         if case .object(let children) = withoutPriority {
             children.forEachInHashOrder { key, child in
-                piece.append(UInt8(ascii: ":"))
-                piece.append(utf8: key.string)
-                piece.append(UInt8(ascii: ":"))
-                child.appendHash(to: &piece)
-                if piece.count > 4096 {
-                    sha1.update(piece.rawSpan)
-                    piece.removeAll(keepingCapacity: true)
-                }
+                output.append(UInt8(ascii: ":"))
+                output.append(utf8: key.string)
+                output.append(UInt8(ascii: ":"))
+                child.appendHash(to: &output)
+                if output.count - start > 4096 { output.flush(from: start, to: &sha1) }
             }
         } else {
-            piece.append(rep: withoutPriority)
+            output.append(rep: withoutPriority)
         }
-        sha1.update(piece.rawSpan)
-        output.append(base64: sha1.finish().rawSpan)
+        output.flush(from: start, to: &sha1)
+        sha1.finish(appendingBase64To: &output)
     }
 }
 
@@ -65,6 +61,12 @@ extension Children {
 }
 
 extension [UInt8] {
+    fileprivate mutating func flush(from start: Int, to sha1: inout SHA1) {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        sha1.update(unsafe span.extracting(start...).bytes)
+        removeSubrange(start...)
+    }
+
     /// Appends `type:value` of a leaf without priority, strings unquoted.
     fileprivate mutating func append(rep leaf: Node) {
         switch leaf {

@@ -115,10 +115,10 @@ extension Query {
         return order != 0 ? order : BoundKey.compare(.key(key), bound.key)
     }
 
-    /// Nothing, false, true, numbers, strings, objects (§7.3).
+    /// Nothing, false, true, numbers, strings, objects (§7.3). Numbers as doubles (§8.5): were integers beyond 2^53 told
+    /// apart, but not from the double both round to, this were no order.
     package static func compareIndexValues(_ left: Node, _ right: Node) -> Int {
         switch (left, right) {
-        case (.integer(let a), .integer(let b)): return a < b ? -1 : a > b ? 1 : 0
         case (.string(let a), .string(let b)): return compareUTF16(a.utf8, b.utf8)
         case (.boolean(let a), .boolean(let b)): return a == b ? 0 : a ? 1 : -1
         default:

@@ -126,14 +126,26 @@ extension Query {
                 guard case .string(let text) = value else {
                     throw .query("a bound of an order by key must be a string")
                 }
-                return Bound(value: .empty, key: BoundKey(wire: text), isInclusive: isInclusive)
+                return Bound(value: .empty, wire: text, isInclusive: isInclusive)
             }
             if let key {
-                return Bound(value: value, key: BoundKey(wire: key), isInclusive: isInclusive)
+                return Bound(value: value, wire: key, isInclusive: isInclusive)
             }
             // Without a key the bound stands before all children of that value, or after all of them (§7.4).
             let isBefore = isStart == isInclusive
             return Bound(value: value, key: isBefore ? .lowest : .highest, isInclusive: true)
+        }
+    }
+}
+
+extension Bound {
+    /// No child sits on an infinity, so that such a bound is the same whether it is inclusive or not.
+    fileprivate init(value: Node, wire text: Text, isInclusive: Bool) {
+        let key = BoundKey(wire: text)
+        if case .key = key {
+            self.init(value: value, key: key, isInclusive: isInclusive)
+        } else {
+            self.init(value: value, key: key, isInclusive: true)
         }
     }
 }

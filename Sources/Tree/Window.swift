@@ -89,18 +89,23 @@ package struct Window: Sendable {
     }
 
     private mutating func fillInIndexOrder(_ children: Children) {
-        var all: [Entry] = []
+        let limit = query.limit
+        // Room for as many again, so that sorting is paid for by what came since.
+        let bufferCount = limit.map { 2 * $0.count + 64 } ?? .max
         children.forEach { key, node in
             let value = query.indexValue(of: node)
-            if query.contains(value: value, key: key) { all.append(Entry(value: value, key: key, node: node)) }
+            guard query.contains(value: value, key: key) else { return true }
+            entries.append(Entry(value: value, key: key, node: node))
+            if let limit, entries.count == bufferCount { sortAndTrim(to: limit) }
             return true
         }
-        all.sort(by: precedes)
-        entries = all
-        if let limit = query.limit, entries.count > limit.count {
-            hidesChildren = true
-            trim(to: limit)
-        }
+        sortAndTrim(to: limit)
+    }
+
+    private mutating func sortAndTrim(to limit: Query.Limit?) {
+        let query = query
+        entries.sort { query.compare(($0.value, $0.key), ($1.value, $1.key)) < 0 }
+        if let limit { _ = trim(to: limit) }
     }
 }
 
@@ -138,42 +143,55 @@ extension Window {
     ///   - node: The queried node after the write.
     /// - Complexity: O(changes × (log window + memmove)); as `init` when a limit must look for children to move up.
     package mutating func update(_ changes: [ChildChange], in node: Node) -> Change {
-        let before = entries
+        // Hidden children lie beyond the frontier; a child that lands there may have any of them before it.
         let frontier = hidesChildren ? farEnd : nil
-        var isTouched = false
+        var result = Change()
+        /// What changed children were in the window before.
+        var removed: [Entry] = []
         for change in changes {
-            let oldValue = query.indexValue(of: change.old)
-            if !change.old.isEmpty {
-                let (index, isPresent) = position(of: oldValue, change.key)
-                if isPresent {
-                    entries.remove(at: index)
-                    isTouched = true
-                }
+            let old = remove(change.key, change.old)
+            if let old { removed.append(old) }
+            guard let entry = entry(change.key, change.new), frontier.map({ !isBeyond(entry, $0) }) ?? true else {
+                if old != nil { result.left.append(change.key) }
+                continue
             }
-            guard !change.new.isEmpty else { continue }
-            let value = query.indexValue(of: change.new)
-            guard query.contains(value: value, key: change.key) else { continue }
-            let entry = Entry(value: value, key: change.key, node: change.new)
-            // Hidden children lie beyond the frontier; one that lands there may have any of them before it.
-            if let frontier, isBeyond(entry, frontier) { continue }
-            entries.insert(entry, at: position(of: value, change.key).index)
-            isTouched = true
-        }
-        guard isTouched else { return Change() }
-        if let limit = query.limit {
-            if entries.count > limit.count {
-                hidesChildren = true
-                trim(to: limit)
-            } else if entries.count < limit.count, hidesChildren {
-                fill(from: node.children)
+            entries.insert(entry, at: position(of: entry.value, entry.key).index)
+            if let old {
+                if old.node != entry.node { result.changed.append(entry) }
+            } else {
+                result.entered.append(entry)
             }
         }
-        return difference(from: before)
+        guard let limit = query.limit else { return result }
+        if entries.count > limit.count {
+            result.evict(trim(to: limit))
+        } else if entries.count < limit.count, hidesChildren {
+            var before = nodesByKey
+            for entry in result.entered { before[entry.key] = nil }
+            for entry in removed { before[entry.key] = entry.node }
+            fill(from: node.children)
+            return difference(from: before)
+        }
+        return result
+    }
+
+    /// Takes a child out of the window, if it is there.
+    private mutating func remove(_ key: Key, _ node: Node) -> Entry? {
+        guard !node.isEmpty, case let (index, isPresent) = position(of: query.indexValue(of: node), key), isPresent
+        else { return nil }
+        return entries.remove(at: index)
+    }
+
+    /// A child as an entry, if it is in the query's range.
+    private func entry(_ key: Key, _ node: Node) -> Entry? {
+        guard !node.isEmpty else { return nil }
+        let value = query.indexValue(of: node)
+        return query.contains(value: value, key: key) ? Entry(value: value, key: key, node: node) : nil
     }
 
     /// Takes another node altogether.
     package mutating func replace(with node: Node) -> Change {
-        let before = entries
+        let before = nodesByKey
         fill(from: node.children)
         return difference(from: before)
     }
@@ -187,17 +205,23 @@ extension Window {
         query.limit?.anchor == .last ? precedes(entry, frontier) : precedes(frontier, entry)
     }
 
-    private mutating func trim(to limit: Query.Limit) {
-        switch limit.anchor {
-        case .first: entries.removeSubrange(limit.count...)
-        case .last: entries.removeSubrange(..<(entries.count - limit.count))
-        }
+    /// Cuts off what is over the limit, and gives it.
+    private mutating func trim(to limit: Query.Limit) -> [Entry] {
+        guard entries.count > limit.count else { return [] }
+        hidesChildren = true
+        let excess = limit.anchor == .first ? limit.count..<entries.count : 0..<(entries.count - limit.count)
+        let evicted = Array(entries[excess])
+        entries.removeSubrange(excess)
+        return evicted
     }
 
-    private func difference(from before: [Entry]) -> Change {
+    private var nodesByKey: [Key: Node] {
+        Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.node) })
+    }
+
+    private func difference(from before: [Key: Node]) -> Change {
         var change = Change()
-        var unseen: [Key: Node] = [:]
-        for entry in before { unseen[entry.key] = entry.node }
+        var unseen = before
         for entry in entries {
             guard let node = unseen.removeValue(forKey: entry.key) else {
                 change.entered.append(entry)
@@ -205,7 +229,19 @@ extension Window {
             }
             if node != entry.node { change.changed.append(entry) }
         }
-        for entry in before where unseen[entry.key] != nil { change.left.append(entry.key) }
+        // Not in the order of a hash table, which would be another one in each process.
+        change.left = unseen.keys.sorted()
         return change
+    }
+}
+
+extension Window.Change {
+    /// Takes out again what a limit had no room for.
+    fileprivate mutating func evict(_ evicted: [Window.Entry]) {
+        let keys = Set(evicted.map(\.key))
+        let came = Set(entered.lazy.map(\.key).filter(keys.contains))
+        entered.removeAll { keys.contains($0.key) }
+        changed.removeAll { keys.contains($0.key) }
+        left += evicted.lazy.map(\.key).filter { !came.contains($0) }
     }
 }

@@ -1,0 +1,84 @@
+import PandoBytes
+
+extension JSONReader {
+    /// Reads a number into its one representation (wire-protocol §8.5): `.integer` or `.double`.
+    /// A literal beyond the range of a double is invalid data, and stands as 0.
+    package mutating func readNumber() throws(MalformedJSON) -> Node {
+        let start = cursor.offset
+        let isNegative = cursor.current == UInt8(ascii: "-")
+        if isNegative { cursor.advance() }
+        // Up to 19 digits fit; more of them are read by `Double`.
+        var mantissa: UInt64 = 0
+        var digitCount = 0
+        var exponent = 0
+        if cursor.current == UInt8(ascii: "0") {
+            cursor.advance()
+        } else {
+            guard readDigits(&mantissa, &digitCount) > 0 else { throw unexpected() }
+        }
+        var isInteger = true
+        if cursor.current == UInt8(ascii: ".") {
+            isInteger = false
+            cursor.advance()
+            let places = readDigits(&mantissa, &digitCount)
+            guard places > 0 else { throw unexpected() }
+            exponent = -places
+        }
+        if cursor.current | 0x20 == UInt8(ascii: "e") {
+            isInteger = false
+            cursor.advance()
+            exponent = exponent &+ (try readExponent())
+        }
+        if digitCount <= 19 {
+            if isInteger {
+                if !isNegative, let value = Int64(exactly: mantissa) { return .integer(value) }
+                if isNegative, mantissa <= Int64.min.magnitude { return .integer(Int64(truncatingIfNeeded: 0 &- mantissa)) }
+            } else if mantissa < 1 << 53, exponent.magnitude <= 22 {
+                // Both factors are exact doubles, so the one rounding is the right one (Clinger 1990).
+                let power = Self.powersOfTen[Int(exponent.magnitude)]
+                let value = exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
+                return .number(isNegative ? -value : value)
+            }
+        }
+        let value = Double(cursor.string(start..<cursor.offset)) ?? .infinity
+        guard value.isFinite else {
+            note(.numberOutOfRange)
+            return .integer(0)
+        }
+        return .number(value)
+    }
+
+    /// Reads digits into `mantissa` (which wraps past 19 of them) and says how many there were. Leading zeros of
+    /// the whole number do not count towards `digitCount`.
+    private mutating func readDigits(_ mantissa: inout UInt64, _ digitCount: inout Int) -> Int {
+        let start = cursor.offset
+        while true {
+            let digit = cursor.current &- 0x30
+            guard digit <= 9 else { return cursor.offset &- start }
+            mantissa = mantissa &* 10 &+ UInt64(digit)
+            if mantissa != 0 || digitCount > 0 { digitCount &+= 1 }
+            cursor.advance()
+        }
+    }
+
+    private mutating func readExponent() throws(MalformedJSON) -> Int {
+        let isNegative = cursor.current == UInt8(ascii: "-")
+        if isNegative || cursor.current == UInt8(ascii: "+") { cursor.advance() }
+        var value = 0
+        let start = cursor.offset
+        while true {
+            let digit = cursor.current &- 0x30
+            guard digit <= 9 else { break }
+            // Any exponent of more than five digits is as good as infinite; `Double` decides.
+            value = min(value &* 10 &+ Int(digit), 100_000)
+            cursor.advance()
+        }
+        guard cursor.offset > start else { throw unexpected() }
+        return isNegative ? -value : value
+    }
+
+    private static let powersOfTen: InlineArray<23, Double> = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+        1e19, 1e20, 1e21, 1e22,
+    ]
+}

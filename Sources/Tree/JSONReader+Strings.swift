@@ -1,0 +1,135 @@
+import PandoBytes
+
+extension JSONReader {
+    /// Reads a string with its quotes. Invalid UTF-8 is malformed; a lone surrogate escape is invalid data, and
+    /// stands as U+FFFD.
+    package mutating func readString() throws(MalformedJSON) -> Text {
+        try expect(UInt8(ascii: "\""))
+        let start = cursor.offset
+        let isASCII = try skipPlainCharacters()
+        guard cursor.current == UInt8(ascii: "\"") else { return try readEscapedString(from: start) }
+        let range = start..<cursor.offset
+        cursor.advance()
+        return try text(range, isASCII: isASCII)
+    }
+
+    /// Moves to the next quote or backslash. True when all on the way was ASCII.
+    private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
+        var high: UInt64 = 0
+        while let word = cursor.word {
+            let care = Self.bytesThatNeedCare(word)
+            guard care != 0 else {
+                high |= word
+                cursor.advance(8)
+                continue
+            }
+            let plainBits = UInt64(care.trailingZeroBitCount & ~7)
+            high |= word & (1 << plainBits &- 1)
+            cursor.advance(Int(plainBits / 8))
+            guard cursor.current >= 0x20 else { throw unexpected() }
+            return high & 0x8080_8080_8080_8080 == 0
+        }
+        // Fewer than eight bytes are left.
+        while true {
+            let byte = cursor.current
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return high & 0x8080_8080_8080_8080 == 0
+            case 0..<0x20: throw unexpected()
+            default:
+                high |= UInt64(byte)
+                cursor.advance()
+            }
+        }
+    }
+
+    /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit that is set
+    /// is in the first one. (Higher ones may be borrows.)
+    private static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let high: UInt64 = 0x8080_8080_8080_8080
+        func zeros(_ value: UInt64) -> UInt64 { (value &- ones) & ~value & high }
+        let control = (word &- (ones &* 0x20)) & ~word & high
+        return zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5C)) | control
+    }
+
+    private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {
+        if isASCII { return Text(cursor.string(range)) }
+        guard let string = unsafe cursor.withBytes(range, { unsafe String(validating: $0, as: UTF8.self) })
+        else { throw .unexpected(byteOffset: range.lowerBound) }
+        return Text(string)
+    }
+
+    private mutating func readEscapedString(from start: Int) throws(MalformedJSON) -> Text {
+        scratch.removeAll(keepingCapacity: true)
+        var runStart = start
+        while true {
+            let runEnd = cursor.offset
+            unsafe cursor.withBytes(runStart..<runEnd) { unsafe scratch.append(contentsOf: $0) }
+            let byte = cursor.current
+            cursor.advance()
+            if byte == UInt8(ascii: "\"") { break }
+            try readEscape()
+            runStart = cursor.offset
+            _ = try skipPlainCharacters()
+        }
+        guard let string = String(validating: scratch, as: UTF8.self) else {
+            throw .unexpected(byteOffset: start)
+        }
+        return Text(string)
+    }
+
+    private mutating func readEscape() throws(MalformedJSON) {
+        let byte = cursor.current
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): scratch.append(byte)
+        case UInt8(ascii: "b"): scratch.append(0x08)
+        case UInt8(ascii: "f"): scratch.append(0x0C)
+        case UInt8(ascii: "n"): scratch.append(0x0A)
+        case UInt8(ascii: "r"): scratch.append(0x0D)
+        case UInt8(ascii: "t"): scratch.append(0x09)
+        case UInt8(ascii: "u"):
+            cursor.advance()
+            try readUnicodeEscape()
+            return
+        default: throw unexpected()
+        }
+        cursor.advance()
+    }
+
+    private mutating func readUnicodeEscape() throws(MalformedJSON) {
+        var unit = try readHex4()
+        if unit >= 0xD800, unit < 0xDC00,
+            cursor.current == UInt8(ascii: "\\"), cursor.peek(1) == UInt8(ascii: "u") {
+            let mark = cursor
+            cursor.advance(2)
+            let low = try readHex4()
+            if low >= 0xDC00, low < 0xE000 {
+                unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
+            } else {
+                cursor = mark
+            }
+        }
+        guard let scalar = Unicode.Scalar(unit) else {
+            note(.loneSurrogate)
+            scratch.append(contentsOf: [0xEF, 0xBF, 0xBD])
+            return
+        }
+        scratch.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+    }
+
+    private mutating func readHex4() throws(MalformedJSON) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<4 {
+            let digit: UInt8
+            switch cursor.current {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = cursor.current - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = cursor.current - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = cursor.current - UInt8(ascii: "A") + 10
+            default: throw unexpected()
+            }
+            value = value << 4 | UInt32(digit)
+            cursor.advance()
+        }
+        return value
+    }
+}
