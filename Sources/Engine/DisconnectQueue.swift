@@ -1,112 +1,211 @@
-import PandoBytes
 import PandoRules
 import PandoTree
 
-/// What a session wants written when it ends (wire-protocol §12.1).
+/// What a session wants written when it ends (wire-protocol §12.1): the sparse tree that the SDKs keep as well.
 ///
-/// Always true: no queued path lies at or below another, so the order of the writes does not matter.
+///     rooms ─┬─ r1 ─── typing      (nil, as anonymous)
+///            └─ r2                 ({…}, as ann)         what is queued below r2 has become part of this
+///
+/// Always true: a branch with something queued has no branches below it, and every branch but the root has one or the
+/// other. So the order of the writes does not matter.
 struct DisconnectQueue: Sendable {
-    struct Pending: Sendable {
-        var write: Write
-        /// As whom it runs: the credential of the moment it was queued (§12.2).
+    /// What is queued at one path.
+    private struct Pending: Sendable {
+        var value: QueuedValue
+        /// As whom it runs: the credential of the moment it was last changed (§12.2).
         var credential: Credential
+    }
 
-        var path: Path { write.target.fullPath }
+    private struct Branch: Sendable {
+        var pending: Pending?
+        /// The final key of a path may be `.priority`.
+        var children: [Key: Branch] = [:]
+
+        var count: Int { children.values.reduce(pending == nil ? 0 : 1) { $0 + $1.count } }
     }
 
     /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's memory.
     static let capacity = 10_000
 
-    private(set) var pending: [Pending] = []
+    private var root = Branch()
+    /// Paths with something queued.
+    private(set) var count = 0
 
-    var isEmpty: Bool { pending.isEmpty }
-    var count: Int { pending.count }
+    var isEmpty: Bool { count == 0 }
+
+    /// Everything queued, by path in ascending order.
+    var pending: [(write: Write, credential: Credential)] {
+        var all: [(write: Write, credential: Credential)] = []
+        all.reserveCapacity(count)
+        func gather(_ branch: Branch, _ path: Path) {
+            if let pending = branch.pending {
+                all.append((Write(Target(full: path), pending.value.draft), pending.credential))
+            }
+            // The order of a hash table would differ from machine to machine.
+            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+        }
+        gather(root, .root)
+        return all
+    }
 
     /// The writes that their credentials still may do.
     func writes(allowed: (Path, Credential) -> Bool) -> [Write] {
         pending.filter { allowed($0.write.target.path, $0.credential) }.map(\.write)
     }
 
-    mutating func add(_ writes: [Write], as credential: Credential) {
-        for write in writes { add(write, credential) }
-    }
+    // MARK: Adding
 
-    /// Replaces what is queued at the path and below; under a queued put it becomes part of that put's value.
-    private mutating func add(_ write: Write, _ credential: Credential) {
-        let path = write.target.fullPath
-        pending.removeAll { path.contains($0.path) }
-        if let index = pending.firstIndex(where: { $0.path.contains(path) }) {
-            pending[index].write.draft.overwrite(pending[index].path.relative(path), with: write.draft)
-            pending[index].credential = credential
-        } else {
-            pending.append(Pending(write: write, credential: credential))
+    /// - Complexity: O(depth) a write, and O(what it replaces).
+    mutating func add(_ writes: [Write], as credential: Credential) {
+        for write in writes {
+            let pending = Pending(value: QueuedValue(write.draft), credential: credential)
+            count += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
 
-    /// Removes what is queued at the path and below. A put queued above loses that part: what is left of it becomes
-    /// writes of its own.
+    /// Replaces what is queued at the path and below; under something queued it becomes part of that.
+    /// - Returns: By how much the count changes.
+    private static func add(_ new: Pending, at keys: ArraySlice<Key>, to branch: inout Branch) -> Int {
+        guard let key = keys.first else {
+            let before = branch.count
+            branch = Branch(pending: new)
+            return 1 - before
+        }
+        if branch.pending != nil {
+            branch.pending?.value.overwrite(at: keys, with: new.value)
+            branch.pending?.credential = new.credential
+            return 0
+        }
+        return add(new, at: keys.dropFirst(), to: &branch.children[key, default: Branch()])
+    }
+
+    // MARK: Cancelling
+
+    /// Removes what is queued at the path and below. A put queued above loses that part: its children become writes of
+    /// their own, and the put itself, which would have cleared everything else, is gone.
     mutating func cancel(at path: Path) {
-        pending.removeAll { path.contains($0.path) }
-        guard let index = pending.firstIndex(where: { $0.path.contains(path) }) else { return }
-        // A queued leaf has no part that could be cut from it.
-        guard let rest = pending[index].write.splitting(at: path) else { return }
-        let credential = pending[index].credential
-        pending.replaceSubrange(index...index, with: rest.map { Pending(write: $0, credential: credential) })
+        var difference = 0
+        _ = Self.cancel(at: path.keys[...], in: &root, &difference)
+        count += difference
+    }
+
+    /// - Returns: True when nothing is left in the branch.
+    private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Int) -> Bool {
+        guard let key = keys.first else {
+            difference -= branch.count
+            branch = Branch()
+            return true
+        }
+        if let pending = branch.pending {
+            // A leaf has no part that could be cut from it.
+            guard !pending.value.node.isLeaf else { return false }
+            let children = pending.value.children
+            difference += children.count - 1
+            branch.pending = nil
+            for (key, value) in children {
+                branch.children[key] = Branch(pending: Pending(value: value, credential: pending.credential))
+            }
+        }
+        // Out of the table while it changes, so that it has one owner.
+        if var child = branch.children.removeValue(forKey: key) {
+            if !cancel(at: keys.dropFirst(), in: &child, &difference) { branch.children[key] = child }
+        }
+        return branch.children.isEmpty
     }
 }
 
-extension Draft {
-    /// Puts another draft in place of the part at `path`.
-    fileprivate mutating func overwrite(_ path: Path, with other: Draft) {
-        // Gone are the server values inside the part, and one in whose place an object now stands.
-        placeholders.removeAll { placeholder in
-            let place = placeholder.target.fullPath
-            return path.contains(place) || (!placeholder.target.isPriority && place.contains(path))
+/// A value to be written later: a draft that parts can be put into and cut from without a look at the rest.
+struct QueuedValue: Sendable {
+    /// The server values of a draft, laid out like its node.
+    private struct Slots: Sendable {
+        /// The node here is a server value; then it is a leaf.
+        var value: ServerValue?
+        var priority: ServerValue?
+        var children: [Key: Slots] = [:]
+
+        var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
+    }
+
+    /// As ``Draft/node``.
+    private(set) var node: Node
+    private var slots = Slots()
+    private var depth: Int
+
+    init(_ draft: Draft) {
+        node = draft.node
+        depth = draft.depth
+        for placeholder in draft.placeholders {
+            Self.place(placeholder.value, placeholder.target.isPriority, placeholder.target.path.keys[...], &slots)
         }
-        guard !path.namesPriority else {
-            node.apply(Change(path: path, node: other.node))
-            for placeholder in other.placeholders {
-                placeholders.append(.init(target: Target(path.parent, isPriority: true), value: placeholder.value))
+    }
+
+    private init(_ node: Node, _ slots: Slots, depth: Int) {
+        self.node = node
+        self.slots = slots
+        self.depth = depth
+    }
+
+    private static func place(
+        _ value: ServerValue, _ isPriority: Bool, _ keys: ArraySlice<Key>, _ slots: inout Slots
+    ) {
+        if let key = keys.first {
+            place(value, isPriority, keys.dropFirst(), &slots.children[key, default: Slots()])
+        } else if isPriority {
+            slots.priority = value
+        } else {
+            slots.value = value
+        }
+    }
+
+    /// The value as a draft; placeholders by path in ascending order.
+    var draft: Draft {
+        var placeholders: [Draft.Placeholder] = []
+        func gather(_ slots: Slots, _ path: Path) {
+            // The value first: it replaces the node, and keeps the priority.
+            if let value = slots.value { placeholders.append(.init(target: Target(path), value: value)) }
+            if let value = slots.priority {
+                placeholders.append(.init(target: Target(path, isPriority: true), value: value))
             }
+            for (key, child) in slots.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+        }
+        gather(slots, .root)
+        return Draft(node, placeholders: placeholders, depth: depth)
+    }
+
+    /// The children with what is theirs of the server values, in key order. The value's own priority belongs to none.
+    var children: [(key: Key, value: QueuedValue)] {
+        node.children.entries.map { entry in
+            (entry.key, QueuedValue(entry.node, slots.children[entry.key] ?? Slots(), depth: max(0, depth - 1)))
+        }
+    }
+
+    /// Does to the value what a put of `other` does to a tree (§8.4). A final key `.priority` means the priority.
+    mutating func overwrite(at keys: ArraySlice<Key>, with other: QueuedValue) {
+        let isPriority = keys.last == Path.priorityKey
+        node.apply(Change(path: Path(Array(keys)), node: other.node))
+        if !isPriority { depth = max(depth, keys.count + other.depth) }
+        Self.overwrite(&slots, isPriority ? keys.dropLast() : keys, isPriority, with: other.slots, node)
+    }
+
+    /// - Parameter node: What the value holds at these slots, after the write.
+    private static func overwrite(
+        _ slots: inout Slots, _ keys: ArraySlice<Key>, _ isPriority: Bool, with new: Slots, _ node: Node
+    ) {
+        // What vanished takes its server values with it.
+        guard !node.isEmpty else {
+            slots = Slots()
             return
         }
-        node.set(other.node, at: path)
-        for placeholder in other.placeholders {
-            let target = Target(
-                path.appending(placeholder.target.path.keys), isPriority: placeholder.target.isPriority)
-            placeholders.append(.init(target: target, value: placeholder.value))
+        // A leaf that an object has replaced is no server value any more; its priority it keeps.
+        if case .object = node.withoutPriority { slots.value = nil }
+        if let key = keys.first {
+            var child = slots.children.removeValue(forKey: key) ?? Slots()
+            overwrite(&child, keys.dropFirst(), isPriority, with: new, node[key])
+            if !child.isEmpty { slots.children[key] = child }
+        } else if isPriority {
+            slots.priority = new.value
+        } else {
+            slots = new
         }
-        depth = max(depth, path.count + other.depth)
-    }
-
-    /// The part at one child.
-    fileprivate func child(_ key: Key) -> Draft {
-        let prefix = Path([key])
-        let inside = placeholders.filter { prefix.contains($0.target.path) }.map { placeholder in
-            Placeholder(
-                target: Target(prefix.relative(placeholder.target.path), isPriority: placeholder.target.isPriority),
-                value: placeholder.value)
-        }
-        return Draft(node[key], placeholders: inside, depth: max(0, depth - 1))
-    }
-}
-
-extension Write {
-    /// The write without the part at `cut`, as writes of the siblings along the way; nil when there is no such part.
-    fileprivate func splitting(at cut: Path) -> [Write]? {
-        guard !target.isPriority else { return nil }
-        var rest: [Write] = []
-        var path = target.path
-        var part = draft
-        for key in target.path.relative(cut).keys {
-            guard case .object(let children) = part.node.withoutPriority else { return nil }
-            children.forEach { sibling, _ in
-                if sibling != key { rest.append(Write(Target(path.appending(sibling)), part.child(sibling))) }
-                return true
-            }
-            part = part.child(key)
-            path = path.appending(key)
-        }
-        return rest
     }
 }

@@ -31,7 +31,7 @@ package struct Push: Sendable {
         package var node: Node
     }
 
-    package struct TaggedRecipient: Sendable, Equatable {
+    package struct TaggedRecipient: Hashable, Sendable {
         package var session: SessionID
         package var tag: Int64
     }

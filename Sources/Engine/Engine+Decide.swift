@@ -8,6 +8,9 @@ extension Engine {
         switch command.operation {
         case .listen(let listen):
             guard access.allowsRead(at: listen.path, by: command.credential) else { return denial(command) }
+            guard (listen.query == nil) == (listen.tag == nil) else {
+                return refusal(command, "A query and a tag belong together")
+            }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
@@ -21,10 +24,11 @@ extension Engine {
         case .onDisconnect(let writes):
             guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) })
             else { return denial(command) }
+            guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
             guard canQueue(writes, for: command.session) else {
-                return delta(command, .nothing, .failed("Too many onDisconnect operations are pending"))
+                return refusal(command, "Too many onDisconnect operations are pending")
             }
-            return delta(command, .queue(writes, command.credential), .ok)
+            return delta(command, writes.isEmpty ? .nothing : .queue(writes, command.credential), .ok)
         case .cancelOnDisconnect(let path):
             guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
             return delta(command, .unqueue(path), .ok)
@@ -41,6 +45,13 @@ extension Engine {
     private func denial(_ command: Command) -> Delta {
         delta(command, .nothing, .permissionDenied)
     }
+
+    private func refusal(_ command: Command, _ reason: StaticString) -> Delta {
+        delta(command, .nothing, .failed(reason))
+    }
+
+    private static let invalidPriority: StaticString = "A priority must be null, a number or a string"
+    private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
     /// The data of a location, through a query when it filters (§4.4, §7.4).
     private func read(_ path: Path, _ query: Query) -> Node {
@@ -67,48 +78,61 @@ extension Engine {
                     command, .nothing, .dataStale(current: mayTell ? .init(node: current, hash: hash) : nil))
             }
         }
-        if write.target.isPriority, root[path].isEmpty {
-            return delta(command, .nothing, .failed("A priority can't be set on a location without data"))
-        }
-        // A priority put is told as the whole node: safer for clients than a path that ends in `.priority` (§5.1).
+        guard write.isPriorityValid else { return refusal(command, Self.invalidPriority) }
         let change = resolve(write, at: command.time)
-        let whole =
-            write.target.isPriority
-            ? Change(path: path, node: root[path].with(priority: Priority(change.node))) : change
-        guard whole.node != root[path] else { return delta(command, .nothing, .ok) }
-        return delta(command, .write(base: path, [whole]), .ok)
+        let current = root[path]
+        if write.target.isPriority {
+            guard !current.isEmpty else { return refusal(command, Self.missingNode) }
+            guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
+        } else {
+            guard change.node != current else { return delta(command, .nothing, .ok) }
+        }
+        return delta(command, .write(base: path, [change]), .ok)
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
         guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) }),
             !writes.isEmpty || access.allowsWrite(at: base, by: command.credential)
         else { return denial(command) }
-        let changes = changes(of: writes, at: command.time)
+        guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
+        let (changes, isComplete) = changes(of: writes, at: command.time)
+        guard isComplete else { return refusal(command, Self.missingNode) }
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
-    /// Resolves writes against the tree as it is, all at one instant, and drops those that change nothing.
-    /// Priorities come last, so that one may be set on a node that the same write makes.
-    private func changes(of writes: [Write], at time: Int64) -> [Change] {
-        var nodes: [Change] = []
-        var priorities: [Change] = []
+    /// Resolves writes that lie beside one another against the tree as it is, all at one instant, and drops those
+    /// that change nothing.
+    ///
+    /// In the order in which they are to be done: first what brings data, so that no ancestor is without children for
+    /// a moment and vanishes with its priority; then removals; then priorities, so that one may be set on a node that
+    /// the same write makes.
+    /// - Returns: `isComplete`: false when a priority is for a node that the write leaves without data (§8.4); it is
+    ///   not among the changes. To take a priority away from such a node is no change, and no mistake.
+    private func changes(of writes: [Write], at time: Int64) -> (changes: [Change], isComplete: Bool) {
+        var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
         for write in writes {
             let change = resolve(write, at: time)
             if write.target.isPriority {
                 priorities.append(change)
             } else if change.node != root[change.path] {
-                nodes.append(change)
+                if change.node.isEmpty { removals.append(change) } else { changes.append(change) }
             }
         }
-        if priorities.isEmpty { return nodes }
+        if !removals.isEmpty { changes += removals }
+        guard !priorities.isEmpty else { return (changes, true) }
         // A priority counts where a node will be; what the nodes above it bring is what it is compared with.
         var after = root
-        for change in nodes { after.apply(change) }
-        priorities.removeAll { change in
+        for change in changes { after.apply(change) }
+        var isComplete = true
+        for change in priorities {
             let node = after[change.path.parent]
-            return node.isEmpty || node.priority == Priority(change.node)
+            if node.isEmpty {
+                isComplete = isComplete && change.node.isEmpty
+            } else if node.priority != Priority(change.node) {
+                changes.append(change)
+            }
         }
-        return nodes + priorities
+        return (changes, isComplete)
     }
 
     /// Puts server values in place (§10).
@@ -118,10 +142,17 @@ extension Engine {
     }
 
     /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An operation that
-    /// its credential may no longer do is dropped.
+    /// its credential may no longer do is dropped, and so is a priority for a node that is not there.
     private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
-        guard let queue = sessions[session]?.queue else { return [] }
-        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time)
+        guard let queue = sessions[session]?.queue, !queue.isEmpty else { return [] }
+        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time).changes
+    }
+}
+
+extension Write {
+    /// False when the write is for a priority and its value cannot be one (§8.2).
+    fileprivate var isPriorityValid: Bool {
+        !target.isPriority || draft.node.isEmpty || Priority(draft.node) != nil
     }
 }
 

@@ -22,11 +22,7 @@ extension Engine {
         var state = sessions.removeValue(forKey: session) ?? SessionState()
         if state.defaultListens[listen.path] == nil {
             let isCovered = state.hasDefaultListen(covering: listen.path, strictly: true)
-            // What this listen now speaks for; O(listens of the session).
-            for (path, wasCovered) in state.defaultListens where !wasCovered && listen.path.contains(path) {
-                state.defaultListens[path] = true
-                listeners.setCovered(true, session, at: path)
-            }
+            cover(below: listen.path, &state, session)
             state.defaultListens[listen.path] = isCovered
             listeners.addDefault(session, at: listen.path, isCovered: isCovered)
         }
@@ -38,14 +34,12 @@ extension Engine {
         _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
     ) -> [Push] {
         let window = listeners.addFiltered(key, session, over: root[key.path])
-        if sessions[session]?.filteredListens.contains(key) != true {
-            sessions[session, default: SessionState()].filteredListens.append(key)
-        }
+        sessions[session, default: SessionState()].filteredListens.insert(key)
         return initialPush(window.node, listen, session)
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {
-        if let hash = listen.hash, Text(node.hash) == hash { return [] }
+        if let hash = listen.hash, holds(node, hash) { return [] }
         var push = Push(body: .overwrite(listen.path, node))
         if let compoundHash = listen.compoundHash, let ranges = node.rangeMerges(against: compoundHash) {
             // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is sent.
@@ -60,15 +54,18 @@ extension Engine {
         return [push]
     }
 
+    /// True when a client with that hash has the node already. An empty hash is that of nothing and only of that, so
+    /// a first listen costs no hash of the data.
+    private func holds(_ node: Node, _ hash: Text) -> Bool {
+        hash.utf8Count == 0 ? node.isEmpty : !node.isEmpty && Text(node.hash) == hash
+    }
+
     /// Ends a listen; one that does not exist is no error.
     mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
         guard var state = sessions.removeValue(forKey: session) else { return }
         if let query, let tag {
             let key = FilteredListenKey(path: path, query: query, tag: tag)
-            if let index = state.filteredListens.firstIndex(of: key) {
-                state.filteredListens.remove(at: index)
-                listeners.removeFiltered(key, session)
-            }
+            if state.filteredListens.remove(key) { listeners.removeFiltered(key, session) }
         } else if let isCovered = state.defaultListens.removeValue(forKey: path) {
             listeners.removeDefault(session, at: path, isCovered: isCovered)
             uncover(below: path, &state, session)
@@ -76,8 +73,22 @@ extension Engine {
         if !state.isIdle { sessions[session] = state }
     }
 
+    // Both walk a session's listens only when somebody listens below the path: a session that listens to a hundred
+    // thousand places beside one another pays for none of the others. The order of the walk does not matter: each
+    // listen is at a point of its own.
+
+    /// Lets a listen at `path` speak for the session's listens below it.
+    private mutating func cover(below path: Path, _ state: inout SessionState, _ session: SessionID) {
+        guard !state.defaultListens.isEmpty, listeners.hasListens(below: path) else { return }
+        for (other, isCovered) in state.defaultListens where !isCovered && path.contains(other) {
+            state.defaultListens[other] = true
+            listeners.setCovered(true, session, at: other)
+        }
+    }
+
     /// Lets the listens that one at `path` spoke for speak for themselves, unless another one covers them.
     private mutating func uncover(below path: Path, _ state: inout SessionState, _ session: SessionID) {
+        guard !state.defaultListens.isEmpty, listeners.hasListens(below: path) else { return }
         for (other, isCovered) in state.defaultListens where isCovered && path.contains(other) {
             guard !state.hasDefaultListen(covering: other, strictly: true) else { continue }
             state.defaultListens[other] = false
@@ -90,6 +101,6 @@ extension Engine {
         for (path, isCovered) in state.defaultListens {
             listeners.removeDefault(session, at: path, isCovered: isCovered)
         }
-        for key in state.filteredListens { listeners.removeFiltered(key, session) }
+        for key in state.filteredListens.members { listeners.removeFiltered(key, session) }
     }
 }

@@ -36,7 +36,7 @@ package struct Engine: Sendable {
 
     /// Sessions with queued onDisconnect writes, in ascending order: after a crash, all of them have ended.
     package var sessionsWithQueue: [SessionID] {
-        sessions.filter { !$0.value.queue.isEmpty }.keys.sorted { $0.rawValue < $1.rawValue }
+        sessions.filter { !$0.value.queue.isEmpty }.map(\.key).sorted { $0.rawValue < $1.rawValue }
     }
 
     /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
@@ -49,9 +49,9 @@ package struct Engine: Sendable {
         case .unlisten(let path, let query, let tag):
             end(path, query, tag, for: delta.session)
         case .queue(let writes, let credential):
-            sessions[delta.session, default: SessionState()].queue.add(writes, as: credential)
+            queue(writes, as: credential, for: delta.session)
         case .unqueue(let path):
-            sessions[delta.session]?.queue.cancel(at: path)
+            cancelQueued(at: path, of: delta.session)
         case .endSession(let changes):
             // Listens first: the dead are told nothing.
             endAllListens(of: delta.session)
@@ -61,16 +61,66 @@ package struct Engine: Sendable {
         return effects
     }
 
+    /// Does the changes, and says who hears what.
     private mutating func write(_ changes: [Change], base: Path) -> [Push] {
-        let watch = listeners.watch(changes, in: root)
+        guard !listeners.isEmpty else {
+            for change in changes { root.apply(change) }
+            return []
+        }
+        if let told = root.locationsToTell(of: changes) { return write(changes, telling: told, base: base) }
+        for change in changes { listeners.watch(change.path, in: root) }
+        if changes.count == 1 {
+            let old = root.apply(changes[0])
+            return listeners.pushes(for: changes[0], old: old, in: root)
+        }
         var olds: [Node] = []
         olds.reserveCapacity(changes.count)
         for change in changes { olds.append(root.apply(change)) }
-        return listeners.pushes(for: changes, olds: olds, base: base, watch: watch, root: root)
+        return listeners.pushes(for: changes, olds: olds, base: base, in: root)
+    }
+
+    /// As ``write(_:base:)``, when what is told is not what is done.
+    private mutating func write(_ changes: [Change], telling paths: [Path], base: Path) -> [Push] {
+        let olds = paths.map { root[$0] }
+        for path in paths { listeners.watch(path, in: root) }
+        for change in changes { root.apply(change) }
+        let told = paths.map { Change(path: $0, node: root[$0]) }
+        if told.count == 1 { return listeners.pushes(for: told[0], old: olds[0], in: root) }
+        return listeners.pushes(for: told, olds: olds, base: base, in: root)
     }
 
     /// Takes a tree as it was written down. Listeners are not told: there are none yet.
     mutating func restore(_ change: Change) {
         root.apply(change)
+    }
+
+    // MARK: Queues
+
+    mutating func queue(_ writes: [Write], as credential: Credential, for session: SessionID) {
+        guard !writes.isEmpty else { return }
+        sessions[session, default: SessionState()].queue.add(writes, as: credential)
+    }
+
+    mutating func cancelQueued(at path: Path, of session: SessionID) {
+        sessions[session]?.queue.cancel(at: path)
+        if sessions[session]?.isIdle == true { sessions[session] = nil }
+    }
+
+    /// Forgets all that a session queued, without running it.
+    mutating func clearQueue(of session: SessionID) {
+        sessions[session]?.queue = DisconnectQueue()
+        if sessions[session]?.isIdle == true { sessions[session] = nil }
+    }
+
+    /// What is kept for listens and sessions, for tests: points of the listener trie, the root included, and sessions
+    /// with anything to remember. Traps when something was left behind that nobody needs. O(listens).
+    package func checkInvariants() -> (points: Int, sessions: Int) {
+        precondition(sessions.values.allSatisfy { !$0.isIdle }, "an idle session was left behind")
+        for state in sessions.values {
+            for (path, isCovered) in state.defaultListens {
+                precondition(state.hasDefaultListen(covering: path, strictly: true) == isCovered, "\(path)")
+            }
+        }
+        return (listeners.checkInvariants(), sessions.count)
     }
 }

@@ -8,7 +8,8 @@ import PandoTree
 /// A write walks from the root to its path (everybody there hears of it) and then into the listens below (whose
 /// value may have changed). Cost follows the listens that are told, not those that exist.
 ///
-/// A class tree inside a struct: the table belongs to one engine, which belongs to one thread.
+/// A class tree inside a struct: the table belongs to one engine, which belongs to one thread. A copy of the engine
+/// would share the points with it, so whoever keeps a snapshot keeps ``Engine/root``, not the engine.
 /// `@unchecked Sendable`: whoever owns the engine owns the points; they are never handed out.
 struct ListenerTable: @unchecked Sendable {
     final class Point {
@@ -18,7 +19,18 @@ struct ListenerTable: @unchecked Sendable {
         var defaults = SessionSet()
         /// Default listens here that are covered. Counted so that the point stays while they do.
         var coveredCount = 0
+        /// One per distinct query.
         var filtered: [Filtered] = []
+        /// Where each query stands in ``filtered``; kept beyond ``indexedCount`` of them.
+        private var positions: [Query: Int] = [:]
+        private static let indexedCount = 8
+
+        // What a write in progress notes here; empty between writes.
+
+        /// Children that the write is about to change, as they are before it.
+        var watched: [(key: Key, old: Node)] = []
+        /// This point's place among the reports of the write.
+        var reportIndex: Int?
 
         init(path: Path) {
             self.path = path
@@ -29,13 +41,37 @@ struct ListenerTable: @unchecked Sendable {
         }
 
         var hears: Bool { !defaults.isEmpty || !filtered.isEmpty }
+
+        func position(of query: Query) -> Int? {
+            positions.isEmpty ? filtered.firstIndex { $0.query == query } : positions[query]
+        }
+
+        func append(_ new: Filtered) {
+            filtered.append(new)
+            if !positions.isEmpty {
+                positions[new.query] = filtered.count - 1
+            } else if filtered.count > Self.indexedCount {
+                for (index, filtered) in filtered.enumerated() { positions[filtered.query] = index }
+            }
+        }
+
+        /// The last one moves into the gap.
+        func removeFiltered(at index: Int) {
+            positions[filtered[index].query] = nil
+            let last = filtered.removeLast()
+            if index < filtered.count {
+                filtered[index] = last
+                if !positions.isEmpty { positions[last.query] = index }
+            }
+            if filtered.isEmpty { positions = [:] }
+        }
     }
 
     /// One distinct query at one location, however many sessions ask it.
     final class Filtered {
         let query: Query
         var window: Window
-        var recipients: [Push.TaggedRecipient] = []
+        var recipients = MemberSet<[Push.TaggedRecipient]>()
 
         init(query: Query, over node: Node) {
             self.query = query
@@ -48,6 +84,8 @@ struct ListenerTable: @unchecked Sendable {
     private(set) var filteredCount = 0
 
     init() {}
+
+    var isEmpty: Bool { root.isEmpty }
 
     // MARK: Adding and removing
 
@@ -78,30 +116,37 @@ struct ListenerTable: @unchecked Sendable {
     mutating func addFiltered(_ key: FilteredListenKey, _ session: SessionID, over node: Node) -> Window {
         let point = makePoint(at: key.path)
         let filtered: Filtered
-        if let found = point.filtered.first(where: { $0.query == key.query }) {
-            filtered = found
+        if let index = point.position(of: key.query) {
+            filtered = point.filtered[index]
         } else {
             filtered = Filtered(query: key.query, over: node)
-            point.filtered.append(filtered)
+            point.append(filtered)
             filteredCount += 1
         }
-        let recipient = Push.TaggedRecipient(session: session, tag: key.tag)
-        if !filtered.recipients.contains(recipient) { filtered.recipients.append(recipient) }
+        filtered.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
         return filtered.window
     }
 
     mutating func removeFiltered(_ key: FilteredListenKey, _ session: SessionID) {
         var gone = 0
         withPoint(at: key.path) { point in
-            guard let index = point.filtered.firstIndex(where: { $0.query == key.query }) else { return }
-            let recipient = Push.TaggedRecipient(session: session, tag: key.tag)
-            point.filtered[index].recipients.removeAll { $0 == recipient }
-            if point.filtered[index].recipients.isEmpty {
-                point.filtered.remove(at: index)
-                gone = 1
-            }
+            guard let index = point.position(of: key.query) else { return }
+            point.filtered[index].recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
+            guard point.filtered[index].recipients.isEmpty else { return }
+            point.removeFiltered(at: index)
+            gone = 1
         }
         filteredCount -= gone
+    }
+
+    /// True when somebody listens strictly below the path. O(depth).
+    func hasListens(below path: Path) -> Bool {
+        var point = root
+        for key in path.keys {
+            guard let next = point.children[key] else { return false }
+            point = next
+        }
+        return !point.children.isEmpty
     }
 
     private func makePoint(at path: Path) -> Point {
@@ -130,43 +175,26 @@ struct ListenerTable: @unchecked Sendable {
             way[way.count - 1].children[path[way.count - 1]] = nil
         }
     }
-}
 
-/// Sessions in a fixed order, with O(1) insertion and removal.
-///
-/// The members are one array that a push shares without a copy.
-struct SessionSet: Sendable {
-    private(set) var members: ContiguousArray<SessionID> = []
-    /// Where each member stands; kept from ``indexedCount`` members on, since a short array is searched faster.
-    private var positions: [SessionID: Int] = [:]
-    private static let indexedCount = 16
+    // MARK: Invariants
 
-    var isEmpty: Bool { members.isEmpty }
-
-    mutating func insert(_ session: SessionID) {
-        guard position(of: session) == nil else { return }
-        members.append(session)
-        if members.count > Self.indexedCount {
-            if positions.isEmpty {
-                for (index, member) in members.enumerated() { positions[member] = index }
-            } else {
-                positions[session] = members.count - 1
+    /// Points in the trie, the root included; for tests. Traps when a point is left that nobody needs, or when a write
+    /// left its notes behind. O(points).
+    func checkInvariants() -> Int {
+        var filteredTotal = 0
+        func check(_ point: Point) -> Int {
+            precondition(point === root || !point.isEmpty, "a point was left behind at \(point.path)")
+            precondition(point.watched.isEmpty && point.reportIndex == nil, "notes were left behind at \(point.path)")
+            precondition(point.coveredCount >= 0)
+            for (index, filtered) in point.filtered.enumerated() {
+                precondition(point.position(of: filtered.query) == index, "a query lost its place at \(point.path)")
+                precondition(!filtered.recipients.isEmpty, "a window was left behind at \(point.path)")
             }
+            filteredTotal += point.filtered.count
+            return point.children.values.reduce(1) { $0 + check($1) }
         }
-    }
-
-    mutating func remove(_ session: SessionID) {
-        guard let index = position(of: session) else { return }
-        let last = members.removeLast()
-        positions[session] = nil
-        if index < members.count {
-            members[index] = last
-            if !positions.isEmpty { positions[last] = index }
-        }
-        if members.count <= Self.indexedCount { positions = [:] }
-    }
-
-    private func position(of session: SessionID) -> Int? {
-        positions.isEmpty ? members.firstIndex(of: session) : positions[session]
+        let count = check(root)
+        precondition(filteredTotal == filteredCount, "filtered listens are miscounted")
+        return count
     }
 }

@@ -127,6 +127,15 @@ extension LogRecord {
 }
 
 extension Engine {
+    /// All that sessions have queued, for a checkpoint: replayed into an engine without queues, it makes the same ones.
+    package var queueRecords: [LogRecord] {
+        sessionsWithQueue.flatMap { session in
+            (sessions[session]?.queue.pending ?? []).map { pending in
+                .registered(session, [pending.write], pending.credential)
+            }
+        }
+    }
+
     /// Does again what a record says. For recovery, before anybody listens.
     package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
@@ -136,12 +145,12 @@ extension Engine {
             let (session, writes, credential) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
-            sessions[session, default: SessionState()].queue.add(writes, as: credential)
+            queue(writes, as: credential, for: session)
         case .onDisconnectCancelled:
             let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readCancellation()
             }
-            if let path { sessions[session]?.queue.cancel(at: path) } else { sessions[session] = nil }
+            if let path { cancelQueued(at: path, of: session) } else { clearQueue(of: session) }
         }
     }
 }
@@ -164,12 +173,11 @@ extension ByteCursor {
         for _ in 0..<(try readCount()) {
             let target = Target(full: try readPath())
             let node = try readJSON()
-            let depth = try readCount()
+            let depth = try readDepth()
             var placeholders: [Draft.Placeholder] = []
             for _ in 0..<(try readCount()) {
                 let place = Target(full: try readPath())
-                let value: ServerValue = try readByte() == 0 ? .timestamp : .increment(try readJSON())
-                placeholders.append(.init(target: place, value: value))
+                placeholders.append(.init(target: place, value: try readServerValue()))
             }
             writes.append(Write(target, Draft(node, placeholders: placeholders, depth: depth)))
         }
@@ -179,6 +187,19 @@ extension ByteCursor {
     fileprivate mutating func readCancellation() throws(UnreadableRecord) -> (SessionID, Path?) {
         let session = SessionID(try readInteger())
         return (session, try readByte() == 1 ? nil : try readPath())
+    }
+
+    private mutating func readServerValue() throws(UnreadableRecord) -> ServerValue {
+        switch try readByte() {
+        case 0: return .timestamp
+        case 1:
+            let by = try readJSON()
+            switch by {
+            case .integer, .double: return .increment(by)
+            default: throw UnreadableRecord(reason: "an increment is not a number at byte \(offset)")
+            }
+        case let kind: throw UnreadableRecord(reason: "unknown server value \(kind) at byte \(offset)")
+        }
     }
 
     // MARK: Fields
@@ -207,8 +228,21 @@ extension ByteCursor {
         return string(range)
     }
 
+    /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing about it.
+    private mutating func readDepth() throws(UnreadableRecord) -> Int {
+        guard let value = try? readVarint() else { throw ended() }
+        guard value <= UInt64(Limits.jsonDepth) else { throw UnreadableRecord(reason: "a draft \(value) levels deep") }
+        return Int(value)
+    }
+
+    /// Checked as if a client had sent it: a path goes into the tree, and the tree is walked by recursion.
     private mutating func readPath() throws(UnreadableRecord) -> Path {
-        Path(trusted: try readString())
+        let text = Text(try readString())
+        do {
+            return try Target(wire: text).fullPath
+        } catch {
+            throw UnreadableRecord(reason: "no path before byte \(offset): \(error)")
+        }
     }
 
     private mutating func readJSON() throws(UnreadableRecord) -> Node {
@@ -227,7 +261,7 @@ extension ByteCursor {
 
 extension Target {
     /// Undoes ``fullPath``.
-    fileprivate init(full path: Path) {
+    init(full path: Path) {
         self = path.namesPriority ? Target(path.parent, isPriority: true) : Target(path)
     }
 }

@@ -4,12 +4,13 @@ import PandoTree
 struct SessionState: Sendable {
     /// Default listens by location. True: covered by a wider one of the same session, which speaks for it (§6.4).
     var defaultListens: [Path: Bool] = [:]
-    var filteredListens: [FilteredListenKey] = []
+    var filteredListens = MemberSet<[FilteredListenKey]>()
     var queue = DisconnectQueue()
 
+    /// Nothing is worth remembering: the state goes, so that a session costs nothing between its listens.
     var isIdle: Bool { defaultListens.isEmpty && filteredListens.isEmpty && queue.isEmpty }
 
-    /// True when a default listen at the path or above it exists; `strictly`: above it.
+    /// True when a default listen at the path or above it exists; `strictly`: above it. O(depth).
     func hasDefaultListen(covering path: Path, strictly: Bool = false) -> Bool {
         guard !defaultListens.isEmpty else { return false }
         var prefix = path

@@ -1,0 +1,355 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import Testing
+
+// Random commands of several sessions against the naive truth. After each of them every client must hold exactly what
+// it asked for, having heard of it once.
+
+@Suite struct EngineProperties {
+    static let seeds: UInt64 = 300
+    static let commands = 200
+
+    @Test func everyClientSeesTheTruth() {
+        for seed in 0..<Self.seeds {
+            var world = World(seed: seed)
+            for number in 0..<Self.commands {
+                world.step()
+                if let problem = world.problem {
+                    Issue.record("seed \(seed), command \(number) \(world.last): \(problem)")
+                    return
+                }
+            }
+            world.endAll()
+            if let problem = world.problem {
+                Issue.record("seed \(seed), at the end: \(problem)")
+                return
+            }
+        }
+    }
+}
+
+/// An engine, its clients, and what should be true of them.
+private struct World {
+    var random: SeededGenerator
+    var engine = Engine(access: .open)
+    var truth = Value.nothing
+    var clients: [UInt64: ClientModel] = [:]
+    var queues: [UInt64: SparseTree] = [:]
+    var records: [LogRecord] = []
+    var time: Int64 = 1000
+    var last = ""
+    var problem: String?
+
+    private static let sessions: [UInt64] = [1, 2, 3, 4]
+    private static let keys = ["a", "b", "n", "2", "10"]
+
+    init(seed: UInt64) {
+        random = SeededGenerator(state: seed)
+        for session in Self.sessions { clients[session] = Self.client(session) }
+    }
+
+    /// Every kind of client there is.
+    static func client(_ session: UInt64) -> ClientModel {
+        ClientModel(appliesUntaggedToWindows: session % 2 == 1, goesBackwards: session > 2)
+    }
+
+    // MARK: Making things up
+
+    mutating func path(_ lengths: ClosedRange<Int>) -> [String] {
+        (0..<Int.random(in: lengths, using: &random)).map { _ in random.pick(Self.keys) }
+    }
+
+    mutating func scalar() -> Scalar {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: .boolean(random.chance(50))
+        case 1: .string(random.pick(["", "s", "t"]))
+        case 2: .number(1.5)
+        default: .number(Double(Int.random(in: 0..<5, using: &random)))
+        }
+    }
+
+    mutating func special(isPriority: Bool) -> Sketch.Special {
+        if random.chance(15) {
+            return .server(random.chance(50) ? .timestamp : .increment(Double(random.pick([-1, 1, 2]))))
+        }
+        var value = scalar()
+        while isPriority, case .boolean = value { value = scalar() }
+        return .scalar(value)
+    }
+
+    mutating func sketch(depth: Int) -> Sketch {
+        if random.chance(20) { return .nothing }
+        let priority = random.chance(20) ? special(isPriority: true) : nil
+        if depth == 0 || random.chance(40) { return .leaf(special(isPriority: false), priority: priority) }
+        var members: [String: Sketch] = [:]
+        for _ in 0..<Int.random(in: 0...3, using: &random) { members[random.pick(Self.keys)] = sketch(depth: depth - 1) }
+        return .object(members, priority: priority)
+    }
+
+    /// What may stand at `path/.priority`.
+    mutating func prioritySketch() -> Sketch {
+        random.chance(30) ? .nothing : .leaf(special(isPriority: true), priority: nil)
+    }
+
+    mutating func query() -> NaiveQuery {
+        var query = NaiveQuery()
+        query.order = random.pick([.priority, .key, .value, .child("n"), .child("a")])
+        func bound(_ low: Bool) -> Scalar {
+            query.order == .key ? .string(low ? "10" : "b") : .number(Double(low ? 1 : 3))
+        }
+        if random.chance(40) { query.start = bound(true) }
+        if random.chance(40) { query.end = bound(false) }
+        if random.chance(70) || (query.start == nil && query.end == nil) {
+            query.limit = Int.random(in: 1...3, using: &random)
+            query.isLast = random.chance(50)
+        }
+        return query
+    }
+
+    /// Writes beside one another below `base`.
+    mutating func writes(_ base: [String]) -> [(path: [String], value: Sketch)] {
+        var writes: [(path: [String], value: Sketch)] = []
+        for _ in 0..<Int.random(in: 0...4, using: &random) {
+            var path = base + path(1...2)
+            let isPriority = random.chance(15)
+            if isPriority { path[path.count - 1] = ".priority" }
+            guard !writes.contains(where: { $0.path.contains(path) || path.contains($0.path) }) else { continue }
+            writes.append((path, isPriority ? prioritySketch() : sketch(depth: 2)))
+        }
+        return writes
+    }
+
+    // MARK: One command
+
+    mutating func step() {
+        time += 1
+        let session = random.pick(Self.sessions)
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<35: put(session)
+        case 35..<55: merge(session)
+        case 55..<67: listen(session)
+        case 67..<75: listenFiltered(session)
+        case 75..<83: unlisten(session)
+        case 83..<93: queue(session)
+        case 93..<95: cancel(session)
+        default: end(session)
+        }
+        if random.chance(2) { replay() }
+    }
+
+    mutating func put(_ session: UInt64) {
+        var path = path(0...3)
+        var value = sketch(depth: 2)
+        if random.chance(10) {
+            path.append(".priority")
+            value = prioritySketch()
+        }
+        let before = truth
+        truth = truth.merging([(path, value)], time: time)
+        let isRefused = path.last == ".priority" && before[path.dropLast()] == .nothing
+        run(
+            session,
+            .put(Write(path.slashed, value.json), expectedHash: nil, wantsCurrentValue: false),
+            expecting: isRefused ? "failed" : "ok", before)
+    }
+
+    mutating func merge(_ session: UInt64) {
+        let base = path(0...2)
+        let writes = writes(base)
+        let before = truth
+        let after = truth.merging(writes, time: time)
+        let isRefused = writes.contains { write in
+            guard write.path.last == ".priority", after[write.path.dropLast()] == .nothing else { return false }
+            if case .nothing = write.value { return false }
+            return true
+        }
+        if !isRefused { truth = after }
+        run(
+            session,
+            .merge(base: Path(trusted: base.slashed), writes.map { Write($0.path.slashed, $0.value.json) }),
+            expecting: isRefused ? "failed" : "ok", before)
+    }
+
+    mutating func listen(_ session: UInt64) {
+        let path = path(0...3)
+        if clients[session]?.defaults[path] == nil { clients[session]?.defaults[path] = .nothing }
+        run(session, .listen(Listen(path: Path(trusted: path.slashed), hash: "stale")), expecting: "ok {}", nil)
+    }
+
+    mutating func listenFiltered(_ session: UInt64) {
+        let (path, query) = (path(0...2), query())
+        let tag = Int64(random.next() >> 40) + 1
+        clients[session]?.windows[tag] = (path, query, .nothing)
+        let isKnown = random.chance(50)
+        run(
+            session,
+            .listen(
+                Listen(
+                    path: Path(trusted: path.slashed), query: query.query, tag: tag,
+                    hash: isKnown ? Text("") : nil)),
+            expecting: "ok {}", nil)
+    }
+
+    mutating func unlisten(_ session: UInt64) {
+        guard let client = clients[session] else { return }
+        if random.chance(50), let tag = client.windows.keys.sorted().first {
+            let (path, query, _) = client.windows[tag]!
+            clients[session]?.windows[tag] = nil
+            run(
+                session, .unlisten(Path(trusted: path.slashed), query.query, tag: tag), expecting: "ok", truth)
+        } else {
+            let paths = client.defaults.keys.sorted { $0.slashed < $1.slashed }
+            let path = random.chance(80) && !paths.isEmpty ? random.pick(paths) : path(0...3)
+            clients[session]?.defaults[path] = nil
+            run(session, .unlisten(Path(trusted: path.slashed), nil, tag: nil), expecting: "ok", truth)
+        }
+    }
+
+    mutating func queue(_ session: UInt64) {
+        var writes = [(path: path(0...3), value: sketch(depth: 2))]
+        if random.chance(50) { writes = self.writes(path(0...2)) }
+        let tree = queues[session] ?? SparseTree()
+        queues[session] = tree
+        for write in writes { tree.remember(write.path, write.value) }
+        run(
+            session, .onDisconnect(writes.map { Write($0.path.slashed, $0.value.json) }), expecting: "ok", truth)
+    }
+
+    mutating func cancel(_ session: UInt64) {
+        let path = path(0...3)
+        if queues[session]?.forget(path) == true { queues[session] = nil }
+        run(session, .cancelOnDisconnect(Path(trusted: path.slashed)), expecting: "ok", truth)
+    }
+
+    mutating func end(_ session: UInt64) {
+        let before = truth
+        truth = truth.merging(queues[session]?.all ?? [], time: time)
+        queues[session] = nil
+        clients[session] = Self.client(session)
+        run(session, .endSession, expecting: nil, before)
+    }
+
+    mutating func endAll() {
+        for session in Self.sessions { end(session) }
+        let (points, sessions) = engine.checkInvariants()
+        if points != 1 || sessions != 0 { fail("\(points) points and \(sessions) sessions are left") }
+    }
+
+    // MARK: Checking
+
+    mutating func fail(_ text: String) {
+        if problem == nil { problem = text }
+    }
+
+    /// - Parameter before: The truth before a write; nil for a listen, whose push is about itself.
+    mutating func run(
+        _ session: UInt64, _ operation: PandoEngine.Operation, expecting reply: String?, _ before: Value?
+    ) {
+        last = "of S\(session) at \(time): \(operation)"
+        let hadQueue = engine.hasQueue(SessionID(session))
+        let command = Command(
+            session: SessionID(session), credential: .anonymous, time: time, operation: operation)
+        let delta = engine.decide(command)
+        let effects = engine.commit(delta)
+        records += delta.records(hadQueue: hadQueue)
+        let lines = effects.lines
+        last += "\n" + lines.joined(separator: "\n")
+        if reply != nil, lines.last != reply { fail("the reply should be \(reply!)") }
+        if reply == nil, effects.reply != nil { fail("nobody asked") }
+        deliver(effects.pushes, before)
+        check()
+    }
+
+    mutating func deliver(_ pushes: [Push], _ before: Value?) {
+        var heard: [UInt64: [[String]]] = [:]
+        var heardTags: Set<Push.TaggedRecipient> = []
+        for push in pushes {
+            let entries = push.body.entries
+            if case .merge(_, let entries) = push.body, entries.count < 2 { fail("a merge of \(entries.count)") }
+            if entries.contains(where: { $0.path.last == ".priority" }) { fail("a priority was told alone") }
+            for recipient in push.recipients.joined() {
+                let client = clients[recipient.rawValue] ?? ClientModel()
+                let listens = client.defaults.keys.filter { listen in
+                    entries.allSatisfy { listen.contains($0.path) }
+                }
+                guard let topmost = listens.min(by: { $0.count < $1.count }) else {
+                    fail("S\(recipient.rawValue) has no listen for \(push.body)")
+                    continue
+                }
+                if before != nil, heard[recipient.rawValue]?.contains(topmost) == true {
+                    fail("S\(recipient.rawValue) heard twice at \(topmost)")
+                }
+                if let before, before[topmost] == truth[topmost] {
+                    fail("S\(recipient.rawValue) heard nothing new at \(topmost)")
+                }
+                heard[recipient.rawValue, default: []].append(topmost)
+                clients[recipient.rawValue]?.receive(entries, tag: nil)
+            }
+            for recipient in push.taggedRecipients {
+                guard let (path, query, _) = clients[recipient.session.rawValue]?.windows[recipient.tag] else {
+                    fail("nobody has \(recipient)")
+                    continue
+                }
+                if !entries.allSatisfy({ path.contains($0.path) }) { fail("a tagged push above \(path)") }
+                if !heardTags.insert(recipient).inserted { fail("\(recipient) heard twice") }
+                if let before, query.filter(before[path]) == query.filter(truth[path]) {
+                    fail("\(recipient) heard nothing new")
+                }
+                clients[recipient.session.rawValue]?.receive(entries, tag: recipient.tag)
+            }
+        }
+    }
+
+    mutating func check() {
+        if Value(engine.root) != truth { fail("the tree is \(engine.root)") }
+        for (session, client) in clients {
+            for (path, cache) in client.defaults where cache != truth[path] {
+                fail("S\(session) holds at \(path): \(cache)")
+            }
+            for (tag, window) in client.windows where window.cache != window.query.filter(truth[window.path]) {
+                fail("S\(session)#\(tag) holds at \(window.path) \(window.query): \(window.cache)")
+            }
+        }
+    }
+
+    /// Everything that was made durable makes the same database.
+    mutating func replay() {
+        do {
+            var other = Engine(access: .open)
+            for record in records { try other.replay(record.kind, record.payload.rawSpan) }
+            if other.root != engine.root { fail("replay gives \(other.root)") }
+            if other.queueRecords.map(\.payload) != engine.queueRecords.map(\.payload) {
+                fail("replay gives other queues")
+            }
+            if other.sessionsWithQueue != engine.sessionsWithQueue { fail("replay gives other sessions") }
+            // A checkpoint: the tree and the queues as they are.
+            var restored = Engine(root: engine.root, access: .open)
+            for record in engine.queueRecords { try restored.replay(record.kind, record.payload.rawSpan) }
+            if restored.queueRecords.map(\.payload) != engine.queueRecords.map(\.payload) {
+                fail("a checkpoint gives other queues")
+            }
+            if other.checkInvariants().sessions != engine.sessionsWithQueue.count { fail("idle sessions are left") }
+        } catch {
+            fail("a record cannot be read: \(error)")
+        }
+    }
+}
+
+extension NaiveQuery {
+    /// The same query as the engine takes it.
+    var query: Query {
+        var members: [String] = []
+        switch order {
+        case .priority: break
+        case .key: members.append(#""i":".key""#)
+        case .value: members.append(#""i":".value""#)
+        case .child(let name): members.append(#""i":"\#(name)""#)
+        }
+        if let start { members.append(#""sp":\#(start.json)"#) }
+        if let end { members.append(#""ep":\#(end.json)"#) }
+        if let limit { members.append(#""l":\#(limit),"vf":"\#(isLast ? "r" : "l")""#) }
+        return Query("{\(members.joined(separator: ","))}")
+    }
+}

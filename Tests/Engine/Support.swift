@@ -1,0 +1,144 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+
+/// SplitMix64: the same numbers from the same seed, everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+    mutating func pick<C: RandomAccessCollection>(_ choices: C) -> C.Element {
+        choices.randomElement(using: &self)!
+    }
+}
+
+extension Node {
+    init(_ json: String) { self = try! Node(json: Array(json.utf8).rawSpan) }
+}
+
+extension Draft {
+    init(_ json: String) {
+        self = try! withCursor(over: Array(json.utf8).rawSpan) { cursor throws(MalformedJSON) in
+            var parser = DraftParser(JSONReader(cursor))
+            let draft = try parser.readDraft()
+            precondition(parser.reader.invalidData == nil, "\(parser.reader.invalidData!)")
+            return draft
+        }
+    }
+}
+
+extension Query {
+    init(_ json: String) {
+        self = try! withCursor(over: Array(json.utf8).rawSpan) { cursor throws(MalformedJSON) in
+            var reader = JSONReader(cursor)
+            let query = try Query(reading: &reader)
+            precondition(reader.invalidData == nil, "\(reader.invalidData!)")
+            return query
+        }
+    }
+}
+
+extension Write {
+    /// A final `.priority` in the path means the priority.
+    init(_ path: String, _ json: String) {
+        self.init(try! Target(wire: Text(path)), Draft(json))
+    }
+}
+
+/// An engine that tables talk to in a few words, and that answers with text: one line a push, then the reply.
+///
+///     S1 d a/b {"x":1}        an overwrite, untagged
+///     S1#7 m a {"b":1,"c":2}  a merge, to the listen with tag 7
+struct Scene {
+    var engine: Engine
+    var credential = Credential.anonymous
+    var time: Int64 = 1000
+    /// Everything that had to be made durable.
+    var records: [LogRecord] = []
+
+    init(_ json: String = "null", access: Access = .open) {
+        engine = Engine(root: Node(json), access: access)
+    }
+
+    @discardableResult
+    mutating func run(_ session: UInt64, _ operation: PandoEngine.Operation) -> [String] {
+        let session = SessionID(session)
+        let hadQueue = engine.hasQueue(session)
+        let (delta, effects) = engine.run(
+            Command(session: session, credential: credential, time: time, operation: operation))
+        let records = delta.records(hadQueue: hadQueue)
+        precondition(records.isEmpty != delta.isDurable(hadQueue: hadQueue), "records, and no word of them")
+        self.records += records
+        return effects.lines
+    }
+
+    @discardableResult
+    mutating func listen(
+        _ session: UInt64, _ path: Path, _ query: String? = nil, tag: Int64? = nil, hash: String? = nil
+    ) -> [String] {
+        run(session, .listen(Listen(path: path, query: query.map { Query($0) }, tag: tag, hash: hash.map { Text($0) })))
+    }
+
+    @discardableResult
+    mutating func unlisten(_ session: UInt64, _ path: Path, _ query: String? = nil, tag: Int64? = nil) -> [String] {
+        run(session, .unlisten(path, query.map { Query($0) }, tag: tag))
+    }
+
+    @discardableResult
+    mutating func put(
+        _ session: UInt64, _ path: String, _ json: String, hash: String? = nil, wantsCurrentValue: Bool = false
+    ) -> [String] {
+        run(
+            session,
+            .put(Write(path, json), expectedHash: hash.map { Text($0) }, wantsCurrentValue: wantsCurrentValue))
+    }
+
+    @discardableResult
+    mutating func merge(_ session: UInt64, _ base: String, _ entries: [(String, String)]) -> [String] {
+        run(session, .merge(base: Path(trusted: base), entries.map { Write(base + "/" + $0.0, $0.1) }))
+    }
+
+    var tree: String { engine.root.description }
+}
+
+extension Effects {
+    var lines: [String] {
+        var lines: [String] = []
+        for push in pushes {
+            let body =
+                switch push.body {
+                case .overwrite(let path, let node): "d \(path.wireText) \(node)"
+                case .merge(let path, let entries):
+                    "m \(path.wireText) {"
+                        + entries.map { "\"\($0.path.wireText)\":\($0.node)" }.joined(separator: ",") + "}"
+                case .rangeMerge(let path, let ranges): "rm \(path.wireText) \(ranges)"
+                case .revoke(let path): "c \(path.wireText)"
+                }
+            for session in push.recipients.joined() { lines.append("S\(session.rawValue) \(body)") }
+            for recipient in push.taggedRecipients {
+                lines.append("S\(recipient.session.rawValue)#\(recipient.tag) \(body)")
+            }
+        }
+        switch reply {
+        case nil: break
+        case .ok: lines.append("ok")
+        case .listening: lines.append("ok {}")
+        case .data(let node): lines.append("ok \(node)")
+        case .permissionDenied: lines.append("permission_denied")
+        case .dataStale(nil): lines.append("datastale")
+        case .dataStale(let current?): lines.append("datastale \(current.node) \(current.hash)")
+        case .failed: lines.append("failed")
+        }
+        return lines
+    }
+}
