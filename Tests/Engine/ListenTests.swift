@@ -1,0 +1,142 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import Testing
+
+/// Beginning and ending listens (wire-protocol §4.2, §4.3, §6.2, §6.4).
+@Suite struct Listens {
+    @Test(arguments: [
+        // tree        hash                              heard                      because
+        ("null",       nil,                              ["S1 d c null", "ok {}"],  "without a hash the client waits for data, even for null"),
+        ("null",       "",                               ["ok {}"],                 "nothing, and the client knows"),
+        ("null",       "x",                              ["S1 d c null", "ok {}"],  "the client holds something that is gone"),
+        (#"{"c":5}"#,  nil,                              ["S1 d c 5", "ok {}"],     "no hash"),
+        (#"{"c":5}"#,  "",                               ["S1 d c 5", "ok {}"],     "the client has nothing"),
+        (#"{"c":5}"#,  "w28swksk9+tXf5jEdS9R5oSFAv8=",   ["ok {}"],                 "the hash of 5"),
+        (#"{"c":5}"#,  "5PG1TllwFpsPMPTAduN1cJllS2g=",   ["S1 d c 5", "ok {}"],     "the hash of 100"),
+    ] as [(String, String?, [String], String)])
+    func begin(tree: String, hash: String?, heard: [String], because: String) {
+        var scene = Scene(tree)
+        #expect(scene.listen(1, "c", hash: hash) == heard, "\(because)")
+    }
+
+    @Test func lockedDatabase() {
+        var scene = Scene(#"{"a":1}"#, access: .locked)
+        #expect(scene.listen(1, "a") == ["permission_denied"])
+        #expect(scene.run(1, .get("a", Query())) == ["permission_denied"])
+        #expect(scene.put(1, "a", "2") == ["permission_denied"])
+        #expect(scene.put(1, "a", "2", hash: "w28swksk9+tXf5jEdS9R5oSFAv8=") == ["permission_denied"], "before the hash")
+        #expect(scene.merge(1, "a", [("b", "1")]) == ["permission_denied"])
+        #expect(scene.merge(1, "a", []) == ["permission_denied"])
+        #expect(scene.run(1, .onDisconnect([Write("a", "1")])) == ["permission_denied"])
+        #expect(scene.engine.checkInvariants() == (1, 0), "no listen was made, nothing queued")
+        scene.credential = .admin
+        #expect(scene.listen(1, "a") == ["S1 d a 1", "ok {}"], "rules do not apply to an administrator")
+        scene.run(1, .onDisconnect([Write("a", "9")]))
+        #expect(scene.run(1, .endSession) == [], "the dead hear nothing")
+        #expect(scene.tree == #"{"a":9}"#, "a queued write runs as whom it was queued")
+    }
+
+    @Test func duplicatesAreHarmless() {
+        var scene = Scene(#"{"a":1}"#)
+        scene.listen(1, "a")
+        #expect(scene.listen(1, "a") == ["S1 d a 1", "ok {}"], "answered like the first")
+        scene.listen(1, "a", #"{"l":1}"#, tag: 3)
+        scene.listen(1, "a", #"{"l":1,"vf":"r"}"#, tag: 3)
+        #expect(scene.put(1, "a", #"{"x":1}"#) == [#"S1 d a {"x":1}"#, #"S1#3 d a {"x":1}"#, "ok"], "one push each")
+        scene.unlisten(1, "a")
+        scene.unlisten(1, "a", #"{"l":1}"#, tag: 3)
+        #expect(scene.put(1, "a", "2") == ["ok"], "one unlisten ends it")
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    @Test func unlistenOfUnknownListens() {
+        var scene = Scene()
+        #expect(scene.unlisten(1, "a") == ["ok"])
+        scene.listen(1, "a/b")
+        scene.listen(1, "a/b", #"{"l":1}"#, tag: 1)
+        #expect(scene.unlisten(1, "a") == ["ok"])
+        #expect(scene.unlisten(1, "a/b/c") == ["ok"])
+        #expect(scene.unlisten(2, "a/b") == ["ok"])
+        #expect(scene.unlisten(1, "a/b", #"{"l":1}"#, tag: 2) == ["ok"])
+        #expect(scene.unlisten(1, "a/b", #"{"l":2}"#, tag: 1) == ["ok"])
+        #expect(scene.put(2, "a/b/c", "1") == ["S1 d a/b/c 1", "S1#1 d a/b/c 1", "ok"], "nothing was ended")
+    }
+
+    @Test func queriesAndTagsBelongTogether() {
+        var scene = Scene(#"{"secret":1}"#)
+        #expect(scene.listen(1, "", #"{"l":1}"#) == ["failed"], "it would hear everything")
+        #expect(scene.listen(1, "", tag: 1) == ["failed"])
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// While a session hears a location, it hears nothing of it twice (§6.4).
+    @Test func coveredListens() {
+        var scene = Scene()
+        scene.listen(1, "a/b/c")
+        scene.listen(1, "a/d")
+        #expect(scene.put(2, "a/b/c", "1") == ["S1 d a/b/c 1", "ok"])
+        scene.listen(1, "a/b")
+        #expect(scene.put(2, "a/b/c", "2") == ["S1 d a/b/c 2", "ok"], "the wider one speaks")
+        scene.listen(1, "")
+        #expect(scene.put(2, "a", #"{"b":{"c":3},"d":3}"#) == [#"S1 d a {"b":{"c":3},"d":3}"#, "ok"])
+        scene.listen(1, "a/b/e")
+        #expect(scene.put(2, "a/b", #"{"c":4,"e":4}"#) == [#"S1 d a/b {"c":4,"e":4}"#, "ok"], "born under a wider one")
+        scene.unlisten(1, "")
+        #expect(
+            scene.put(2, "a", #"{"b":{"c":5},"d":5}"#) == [#"S1 d a/b {"c":5}"#, "S1 d a/d 5", "ok"],
+            "the next wider ones take over, and only those")
+        scene.unlisten(1, "a/b")
+        #expect(
+            scene.put(2, "a", #"{"b":{"c":6,"e":6},"d":5}"#) == ["S1 d a/b/c 6", "S1 d a/b/e 6", "ok"])
+        scene.unlisten(1, "a/b/c")
+        scene.unlisten(1, "a/b/e")
+        scene.unlisten(1, "a/d")
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// A tagged listen is served by its own push, whatever else its session hears.
+    @Test func taggedBesideDefault() {
+        var scene = Scene()
+        scene.listen(1, "")
+        scene.listen(1, "q", #"{"l":1,"vf":"l"}"#, tag: 5)
+        #expect(scene.put(1, "q/a", "1") == ["S1 d q/a 1", "S1#5 d q/a 1", "ok"])
+        #expect(scene.put(1, "q/b", "1") == ["S1 d q/b 1", "ok"], "outside the window")
+    }
+
+    /// One window for all who ask the same, each with its own tag.
+    @Test func oneWindowManyTags() {
+        var scene = Scene()
+        for session in 1...40 { scene.listen(UInt64(session), "q", #"{"l":1}"#, tag: Int64(session)) }
+        #expect(scene.put(99, "q/a", "1").count == 41)
+        for session in 1...40 where session % 2 == 0 { scene.run(UInt64(session), .endSession) }
+        #expect(scene.put(99, "q/a", "2").count == 21)
+        for session in 1...40 { scene.unlisten(UInt64(session), "q", #"{"l":1}"#, tag: Int64(session)) }
+        #expect(scene.put(99, "q/a", "3") == ["ok"])
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// Many distinct queries at one place, ended in another order than they came.
+    @Test func manyQueries() {
+        var scene = Scene()
+        for count in 1...40 { scene.listen(1, "q", #"{"l":\#(count)}"#, tag: Int64(count)) }
+        #expect(scene.put(2, "q/a", "1").count == 41)
+        for count in stride(from: 1, through: 40, by: 3) {
+            scene.unlisten(1, "q", #"{"l":\#(count)}"#, tag: Int64(count))
+        }
+        #expect(scene.put(2, "q/a", "2").count == 27)
+        _ = scene.engine.checkInvariants()
+        scene.run(1, .endSession)
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    @Test func getThroughAQuery() {
+        var scene = Scene(#"{"a":{"x":1,"y":2,".priority":7}}"#)
+        #expect(scene.run(1, .get("a", Query())) == [#"ok {".priority":7,"x":1,"y":2}"#])
+        #expect(scene.run(1, .get("a", Query(#"{"i":".value"}"#))) == [#"ok {".priority":7,"x":1,"y":2}"#], "no filter")
+        #expect(scene.run(1, .get("a", Query(#"{"i":".value","l":1,"vf":"r"}"#))) == [#"ok {"y":2}"#])
+        #expect(scene.run(1, .get("a/x", Query(#"{"l":1}"#))) == ["ok null"], "a leaf has no children")
+        #expect(scene.engine.checkInvariants() == (1, 0), "a get leaves nothing behind")
+    }
+}
