@@ -122,7 +122,6 @@ extension Effects {
                     "m \(path.wireText) {"
                         + entries.map { "\"\($0.path.wireText)\":\($0.node)" }.joined(separator: ",") + "}"
                 case .rangeMerge(let path, let ranges): "rm \(path.wireText) \(ranges)"
-                case .revoke(let path): "c \(path.wireText)"
                 }
             for session in push.recipients.joined() { lines.append("S\(session.rawValue) \(body)") }
             for recipient in push.taggedRecipients {

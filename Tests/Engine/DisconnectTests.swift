@@ -1,0 +1,134 @@
+import PandoEngine
+import PandoRules
+import PandoTree
+import Testing
+
+/// onDisconnect (wire-protocol §12).
+@Suite struct Disconnect {
+    @Test func transcript15_7() {
+        var scene = Scene(#"{"rooms":{"r1":{"typing":{"u1":true}}}}"#)
+        #expect(
+            scene.run(1, .onDisconnect([Write("status/u1", #"{"state":"offline","at":{".sv":"timestamp"}}"#)])) == ["ok"])
+        #expect(
+            scene.run(
+                1,
+                .onDisconnect([
+                    Write("rooms/r1/typing/u1", "null"), Write("rooms/r1/left", #"{".sv":{"increment":1}}"#),
+                ])) == ["ok"])
+        #expect(scene.run(1, .cancelOnDisconnect("rooms/r1/left")) == ["ok"])
+        scene.put(1, "status/u1", #"{"state":"online"}"#)
+        scene.listen(2, "status")
+        scene.listen(2, "rooms")
+        scene.time = 1_700_000_009_000
+        #expect(
+            scene.run(1, .endSession) == [
+                #"S2 d status/u1 {"at":1700000009000,"state":"offline"}"#, "S2 d rooms/r1/typing/u1 null",
+            ])
+        #expect(scene.tree == #"{"status":{"u1":{"at":1700000009000,"state":"offline"}}}"#)
+        #expect(scene.run(1, .endSession) == [], "the queue runs once")
+    }
+
+    /// One event for each listener, whatever was queued.
+    @Test func oneWrite() {
+        var scene = Scene(#"{"b":{"c":1,"d":2},"n":5}"#)
+        scene.listen(2, "")
+        scene.run(1, .onDisconnect([Write("b/c", "9")]))
+        scene.run(1, .onDisconnect([Write("b/d", "null")]))
+        scene.run(1, .onDisconnect([Write("n", #"{".sv":{"increment":2}}"#), Write("t", #"{".sv":"timestamp"}"#)]))
+        scene.put(3, "n", "6")
+        #expect(scene.run(1, .endSession) == [#"S2 m  {"b/c":9,"n":8,"t":1000,"b/d":null}"#], "on what is there now")
+    }
+
+    @Test func priorities() {
+        var scene = Scene(#"{"a":1}"#)
+        scene.run(1, .onDisconnect([Write("a/.priority", "5"), Write("gone/.priority", "5")]))
+        #expect(scene.run(1, .onDisconnect([Write("a/.priority", "true")])) == ["failed"])
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"a":{".value":1,".priority":5}}"#, "what has no node is dropped")
+    }
+
+    /// Each operation runs as whom it was queued; those no longer allowed are dropped, one by one.
+    @Test func credentials() {
+        var scene = Scene()
+        scene.run(1, .onDisconnect([Write("a", "1")]))
+        scene.credential = .admin
+        scene.run(1, .onDisconnect([Write("b", "1")]))
+        scene.credential = .anonymous
+        scene.engine.access = .locked
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"b":1}"#)
+    }
+
+    @Test func queuesAreBounded() {
+        var scene = Scene()
+        let many = (0..<10_000).map { Write("q/k\($0)", "1") }
+        #expect(scene.run(1, .onDisconnect(many)) == ["ok"])
+        #expect(scene.run(1, .onDisconnect([Write("r", "1")])) == ["failed"])
+        #expect(scene.run(2, .onDisconnect([Write("r", "1")])) == ["ok"], "another session has its own")
+        scene.run(1, .cancelOnDisconnect("q/k7"))
+        #expect(scene.run(1, .onDisconnect([Write("r", "1")])) == ["ok"])
+        #expect(scene.run(1, .onDisconnect([])) == ["ok"])
+        scene.run(1, .cancelOnDisconnect(.root))
+        scene.run(2, .cancelOnDisconnect("r"))
+        #expect(scene.engine.checkInvariants() == (1, 0), "nothing is remembered of sessions that want nothing")
+    }
+
+    @Test func cancellingNothingLeavesNoTrace() {
+        var scene = Scene()
+        #expect(scene.run(1, .cancelOnDisconnect("a")) == ["ok"])
+        #expect(scene.run(1, .onDisconnect([])) == ["ok"])
+        scene.run(1, .endSession)
+        #expect(scene.records.isEmpty)
+    }
+
+    /// All sequences of up to three operations over a few paths and values, against the SDKs' sparse tree; then the
+    /// session ends.
+    @Test func allShortSequences() {
+        enum Step {
+            case write([(path: [String], value: Sketch)])
+            case cancel([String])
+        }
+        let five = Sketch.leaf(.scalar(.number(5)), priority: nil)
+        let time = Sketch.leaf(.server(.timestamp), priority: nil)
+        let tree = Sketch.object(
+            ["a": .leaf(.server(.increment(1)), priority: .server(.increment(1))), "b": .object(["a": five], priority: nil)],
+            priority: .scalar(.number(3)))
+        let paths: [[String]] = [[], ["a"], ["b"], ["a", "a"], ["b", "a"]]
+        var steps: [Step] = []
+        for path in paths {
+            steps += [five, time, tree, .nothing].map { .write([(path, $0)]) }
+            steps.append(.cancel(path))
+            steps.append(.write([(path + [".priority"], time)]))
+        }
+        steps.append(.write([(["a"], five), (["b", "a"], time)]))
+        steps.append(.write([(["a", ".priority"], .nothing), (["b"], .nothing)]))
+        steps.append(.cancel(["a", ".priority"]))
+
+        let before = Value(Node(#"{"a":{".value":1,".priority":1},"b":{"a":2,"c":3,".priority":2}}"#))
+        func check(_ sequence: [Step]) {
+            var scene = Scene(#"{"a":{".value":1,".priority":1},"b":{"a":2,"c":3,".priority":2}}"#)
+            let model = SparseTree()
+            for step in sequence {
+                switch step {
+                case .write(let writes):
+                    for write in writes { model.remember(write.path, write.value) }
+                    scene.run(1, .onDisconnect(writes.map { Write($0.path.slashed, $0.value.json) }))
+                case .cancel(let path):
+                    _ = model.forget(path)
+                    scene.run(1, .cancelOnDisconnect(Path(trusted: path.slashed)))
+                }
+            }
+            #expect(scene.engine.hasQueue(SessionID(1)) == !model.all.isEmpty, "\(sequence)")
+            scene.run(1, .endSession)
+            let after = before.merging(model.all, time: 1000)
+            #expect(Value(scene.engine.root) == after, "\(sequence)")
+        }
+        for first in steps {
+            check([first])
+            for second in steps {
+                check([first, second])
+                for third in steps { check([first, second, third]) }
+            }
+        }
+    }
+}

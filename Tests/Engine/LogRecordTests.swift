@@ -1,0 +1,126 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import Testing
+
+/// What is written down is read back, and nothing else is.
+@Suite struct LogRecords {
+    /// A scene with every kind of record.
+    static func scene() -> Scene {
+        var scene = Scene()
+        scene.put(1, "", #"{"a":{"b":1,"é🐵":"\u0000\"\\","10":true},"n":-9223372036854775808,"d":0.1,".priority":"p"}"#)
+        scene.merge(1, "a", [("b", "null"), ("c/d", "1e300"), (".priority", "2.5")])
+        scene.put(1, "n/.priority", "7")
+        scene.run(1, .onDisconnect([Write("x", #"{"a":{".sv":"timestamp"},"b":{".sv":{"increment":-0.5}}}"#)]))
+        scene.run(1, .onDisconnect([Write("x/c", #"{".value":{".sv":"timestamp"},".priority":{".sv":{"increment":3}}}"#)]))
+        scene.credential = Credential(isAdmin: true, authVariable: #"{"uid":"u"}"#)
+        scene.run(2, .onDisconnect([Write("y/.priority", "null"), Write("z", deepNulls), Write("", "5")]))
+        scene.credential = Credential(authVariable: "null")
+        scene.run(3, .onDisconnect([Write("p/q", #"{"r":1,"s":2}"#)]))
+        scene.run(3, .cancelOnDisconnect("p/q/r"))
+        scene.run(4, .onDisconnect([Write("left", "1")]))
+        scene.run(4, .endSession)
+        scene.run(5, .onDisconnect([Write("left", "1")]))
+        scene.run(5, .endSession)
+        return scene
+    }
+
+    /// Deeper than its record is long.
+    static let deepNulls = String(repeating: #"{"k":"#, count: 31) + "null" + String(repeating: "}", count: 31)
+
+    @Test func roundTrip() throws {
+        let scene = Self.scene()
+        var other = Engine(access: .open)
+        for record in scene.records { try other.replay(record.kind, record.payload.rawSpan) }
+        #expect(other.root == scene.engine.root)
+        #expect(other.queueRecords.map(\.payload) == scene.engine.queueRecords.map(\.payload))
+        #expect(other.sessionsWithQueue.map(\.rawValue) == [1, 2, 3])
+        #expect(other.checkInvariants() == (1, 3))
+        // What they do is the same, too.
+        var original = scene.engine
+        for session in original.sessionsWithQueue {
+            let end = Command(session: session, credential: .anonymous, time: 77, operation: .endSession)
+            _ = original.run(end)
+            _ = other.run(end)
+        }
+        #expect(other.root == original.root)
+        #expect(other.sessionsWithQueue.isEmpty)
+    }
+
+    @Test func kinds() {
+        var scene = Scene()
+        func kinds() -> [LogRecord.Kind] {
+            defer { scene.records = [] }
+            return scene.records.map(\.kind)
+        }
+        scene.put(1, "a", "1")
+        #expect(kinds() == [.delta])
+        scene.listen(1, "a")
+        scene.unlisten(1, "a")
+        scene.run(1, .get("a", Query()))
+        scene.run(1, .endSession)
+        #expect(kinds() == [], "what leaves no trace")
+        scene.run(1, .onDisconnect([Write("b", "1")]))
+        scene.run(1, .cancelOnDisconnect("c"))
+        scene.run(1, .endSession)
+        #expect(kinds() == [.onDisconnectRegistered, .onDisconnectCancelled, .delta, .onDisconnectCancelled])
+        scene.run(1, .onDisconnect([Write("b", "1")]))
+        scene.run(1, .endSession)
+        #expect(kinds() == [.onDisconnectRegistered, .onDisconnectCancelled], "the write changed nothing; the queue is gone")
+    }
+
+    /// Every record cut short, and with every byte changed: read, or refused, never a trap.
+    @Test func damage() {
+        var random = SeededGenerator(state: 1)
+        for record in Self.scene().records {
+            func survives(_ payload: [UInt8]) {
+                var engine = Engine(access: .open)
+                do {
+                    try engine.replay(record.kind, payload.rawSpan)
+                    for session in engine.sessionsWithQueue {
+                        _ = engine.run(
+                            Command(session: session, credential: .admin, time: 1, operation: .endSession))
+                    }
+                } catch {}
+            }
+            for length in 0..<record.payload.count {
+                survives(Array(record.payload[..<length]))
+                #expect(throws: UnreadableRecord.self, "a record of \(length) of \(record.payload.count) bytes") {
+                    let payload = Array(record.payload[..<length])
+                    var engine = Engine(access: .open)
+                    try engine.replay(record.kind, payload.rawSpan)
+                }
+            }
+            for index in record.payload.indices {
+                for byte: UInt8 in [0, 1, 0x2E, 0x2F, 0x7F, 0x80, 0xFF, .random(in: 0...255, using: &random)] {
+                    var payload = record.payload
+                    payload[index] = byte
+                    survives(payload)
+                }
+            }
+            #expect(throws: UnreadableRecord.self, "a byte too many") {
+                let payload = record.payload + [0]
+                var engine = Engine(access: .open)
+                try engine.replay(record.kind, payload.rawSpan)
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (String(repeating: "a/", count: 100_000) + "a", "deeper than a path can be: the tree is walked by recursion"),
+        ("a/.priority/b", "a priority has nothing below it"),
+        (".info/x", "reserved"),
+        ("a/b.c", "no key"),
+    ])
+    func impossiblePaths(path: String, because: String) {
+        var payload: [UInt8] = []
+        payload.append(varint: 1)
+        payload.append(counted: path)
+        payload.append(littleEndian: UInt32(1))
+        payload.append("1")
+        #expect(throws: UnreadableRecord.self, "\(because)") {
+            try LogRecord.changes(reading: payload.rawSpan)
+        }
+    }
+}
