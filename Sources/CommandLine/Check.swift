@@ -30,7 +30,7 @@ struct CheckConfiguration: ParsableCommand {
         } else {
             problems.append("\(file): can't be read")
         }
-        try tell(problems, elseSay: "\(file): no problems")
+        try conclude(problems, orSay: "\(file): no problems")
     }
 }
 
@@ -63,13 +63,13 @@ struct CheckData: ParsableCommand {
             print("\(problem): what a crash leaves; the next start cuts it off")
         }
         problems += report.problems.filter(\.isDamage).map(\.description)
-        try tell(
+        try conclude(
             problems,
-            elseSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments")
+            orSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments")
     }
 }
 
-private func tell(_ problems: [String], elseSay praise: String) throws {
+private func conclude(_ problems: [String], orSay praise: String) throws {
     for problem in problems { print(problem) }
     guard problems.isEmpty else { throw Exit.checkFailed }
     print(praise)

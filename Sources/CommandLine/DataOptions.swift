@@ -59,12 +59,20 @@ struct NamespaceOptions: ParsableArguments {
     }
 }
 
-/// Runs what a journal may refuse; a failed disk ends the command with 74.
-func withDisk<Result>(_ body: () throws(JournalError) -> Result) throws -> Result {
-    do throws(JournalError) {
-        return try body()
-    } catch {
-        printError(error.description)
-        throw Exit.diskFailure
+/// What commands do to a directory that no server runs on.
+enum Offline {
+    /// Milliseconds since 1970.
+    static var milliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+
+    /// Makes one entry durable: after a crash all of its records are there, or none.
+    static func append(_ records: [JournalRecord], to journal: inout Journal<SystemDisk>) throws {
+        do throws(JournalError) {
+            try journal.append(entry: records)
+            try journal.write()
+            try journal.sync()
+        } catch {
+            printError(error.description)
+            throw Exit.diskFailure
+        }
     }
 }

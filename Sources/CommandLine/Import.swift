@@ -38,18 +38,14 @@ struct Import: ParsableCommand {
         var state = RecoveredState(access: .locked)
         var journal = try dataOptions.open(&state)
         progress.step("writing")
-        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        let time = Offline.milliseconds
         var records: [JournalRecord] = []
-        let id = try findOrMakeNamespace(in: state, at: now, &records)
+        let id = try findOrMakeNamespace(in: state, at: time, &records)
         for changes in Self.split(node, at: target) {
             records.append(
-                JournalRecord(.delta, namespace: id, timestamp: now, payload: LogRecord.delta(changes).payload))
+                JournalRecord(.delta, namespace: id, timestamp: time, payload: LogRecord.delta(changes).payload))
         }
-        try withDisk { () throws(JournalError) in
-            try journal.append(entry: records)
-            try journal.write()
-            try journal.sync()
-        }
+        try Offline.append(records, to: &journal)
         progress.finish("imported \(file) to \(target) of \(namespaceOptions.namespace)")
     }
 

@@ -23,14 +23,14 @@ struct NamespaceCreate: ParsableCommand {
     func run() throws {
         var state = RecoveredState(access: .locked)
         var journal = try dataOptions.open(&state)
-        guard let record = state.creationRecord(ofNamespace: name, at: now()) else {
+        guard let record = state.creationRecord(ofNamespace: name, at: Offline.milliseconds) else {
             throw ValidationError("\(name): no name for a database: letters, digits, - and _; at most 63")
         }
         guard state.database(named: name.lowercased()) == nil else {
             printError("\(name): exists already")
             throw Exit.badConfiguration
         }
-        try commit(record, to: &journal)
+        try Offline.append([record], to: &journal)
         print("created \(name.lowercased())")
     }
 }
@@ -73,20 +73,8 @@ struct NamespaceDelete: ParsableCommand {
             printError("\(name): holds data; --force deletes it")
             throw Exit.badConfiguration
         }
-        let record = JournalRecord(.namespaceDeleted, namespace: database.id, timestamp: now(), payload: [])
-        try commit(record, to: &journal)
+        let record = JournalRecord(.namespaceDeleted, namespace: database.id, timestamp: Offline.milliseconds, payload: [])
+        try Offline.append([record], to: &journal)
         print("deleted \(name)")
-    }
-}
-
-private func now() -> Int64 {
-    Int64(Date().timeIntervalSince1970 * 1000)
-}
-
-private func commit(_ record: JournalRecord, to journal: inout Journal<SystemDisk>) throws {
-    try withDisk { () throws(JournalError) in
-        try journal.append(entry: [record])
-        try journal.write()
-        try journal.sync()
     }
 }

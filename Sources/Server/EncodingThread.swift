@@ -34,7 +34,7 @@ final class EncodingThread: Sendable {
                 jobs.drain(into: &batch)
                 for job in batch {
                     guard let job else { return }
-                    job.answer.post(EncodedMessage(session: job.session, pieces: frames(of: job.message)))
+                    job.answer.post(EncodedMessage(session: job.session, pieces: job.message.encoded()))
                 }
                 batch.removeAll()
             }

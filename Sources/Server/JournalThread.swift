@@ -20,7 +20,7 @@ struct JournalEntry: Sendable {
 /// batches (group commit). A failed write or sync is final in every mode: the promise cannot be kept, so the process
 /// says so and exits 74.
 final class JournalThread: Sendable {
-    private enum Message: Sendable {
+    private enum Order: Sendable {
         case entries([JournalEntry])
         case stop
     }
@@ -28,7 +28,7 @@ final class JournalThread: Sendable {
     /// How old an acknowledged write may be before it is synced, under `interval`.
     static let syncInterval: Duration = .milliseconds(100)
 
-    private let mailbox: Mailbox<Message>
+    private let mailbox: Mailbox<Order>
     private let thread: NamedThread
 
     /// - Parameter durable: Is told each ticket up to which everything is as durable as `durability` asks.
@@ -37,11 +37,11 @@ final class JournalThread: Sendable {
         logger: Logger
     ) throws(SocketError) {
         let bell = try Bell()
-        let mailbox = Mailbox<Message>(ringing: bell)
+        let mailbox = Mailbox<Order>(ringing: bell)
         self.mailbox = mailbox
         let writer = Writer(journal, durability, durable, logger)
         thread = try NamedThread.start("pando-journal") {
-            var batch: [Message] = []
+            var batch: [Order] = []
             while true {
                 bell.wait(timeout: writer.timeUntilSync)
                 mailbox.drain(into: &batch)
@@ -89,12 +89,12 @@ final class JournalThread: Sendable {
         }
 
         /// - Returns: false when it was told to stop.
-        func take(_ batch: [Message]) -> Bool {
+        func take(_ batch: [Order]) -> Bool {
             var last: UInt64?
             var goesOn = true
             do throws(JournalError) {
-                for message in batch {
-                    switch message {
+                for order in batch {
+                    switch order {
                     case .entries(let entries):
                         for entry in entries {
                             try journal.append(entry: entry.records)

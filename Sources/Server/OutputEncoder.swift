@@ -173,21 +173,23 @@ extension Push.Body {
     }
 }
 
-/// The frames of a deferred message, cut into pieces; nil when it is larger than clients can take. Any thread.
-func frames(of deferred: DeferredMessage) -> [SharedBytes]? {
-    var message: [UInt8] = []
-    switch deferred.content {
-    case .push(let body, let tag):
-        message.append(pushHead: body)
-        message.append(pushTail: tag)
-    case .response(let number, let node): message.append(response: number, .ok, .node(node))
-    }
-    var frames: [UInt8] = []
-    frames.reserveCapacity(message.count + message.count / 1000 + 32)
-    guard frames.append(framesOf: message.rawSpan) else { return nil }
-    return stride(from: 0, to: frames.count, by: DeferredMessage.pieceByteCount).map { start in
-        let end = min(start + DeferredMessage.pieceByteCount, frames.count)
-        return SharedBytes(frames.rawSpan.extracting(start..<end))
+extension DeferredMessage {
+    /// The message framed and cut into pieces; nil when it is larger than clients can take. Any thread.
+    func encoded() -> [SharedBytes]? {
+        var message: [UInt8] = []
+        switch content {
+        case .push(let body, let tag):
+            message.append(pushHead: body)
+            message.append(pushTail: tag)
+        case .response(let number, let node): message.append(response: number, .ok, .node(node))
+        }
+        var frames: [UInt8] = []
+        frames.reserveCapacity(message.count + message.count / 1000 + 32)
+        guard frames.append(framesOf: message.rawSpan) else { return nil }
+        return stride(from: 0, to: frames.count, by: DeferredMessage.pieceByteCount).map { start in
+            let end = min(start + DeferredMessage.pieceByteCount, frames.count)
+            return SharedBytes(frames.rawSpan.extracting(start..<end))
+        }
     }
 }
 
