@@ -83,11 +83,7 @@ let package = Package(
         // Front doors
         door("CommandLine", on: ["Server", "Engine", "Tree", "Journal", "Reactor", "Bytes"], libraries: [argumentParser, logging]),
         door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
-        door(
-            "Bench",
-            on: ["Engine", "Tree", "Wire", "WebSocket", "HTTP", "Reactor", "Bytes"],
-            libraries: [argumentParser]
-        ),
+        door("Bench", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
 
         tests("Bytes", on: ["Bytes"]),
         tests("Tree", on: ["Tree", "Bytes"]),

@@ -1,0 +1,145 @@
+import Glibc
+import PandoReactor
+
+/// What went wrong with a server that we started.
+struct ServerProcessError: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// A server that runs beside us, from its first line of output to its end. Stopped by its process id; whoever
+/// loses the last reference to a running one kills it.
+final class ServerProcess {
+    private static let startMilliseconds = 20_000
+    private static let stopMilliseconds = 20_000
+
+    /// What we started: the server, or the tracer above it.
+    private let child: pid_t
+    /// The server's own.
+    let process: pid_t
+    private(set) var port: UInt16 = 0
+    private var hasEnded = false
+
+    /// Starts `command`, which must print `listening on http://HOST:PORT`, and waits for that line.
+    /// - Parameter isTraced: Whether `command` runs the server as a child of its own.
+    init(_ command: [String], isTraced: Bool = false) throws(ServerProcessError) {
+        let (child, output) = try spawn(command)
+        self.child = child
+        defer { close(output) }
+        guard let line = readLine(from: output, withinMilliseconds: Self.startMilliseconds),
+            let colon = line.lastIndex(of: ":"), let port = UInt16(line[line.index(after: colon)...])
+        else {
+            process = child
+            throw ServerProcessError(
+                description: "\(command.joined(separator: " ")): did not say where it listens")
+        }
+        process = isTraced ? onlyChild(of: child) ?? child : child
+        self.port = port
+    }
+
+    deinit {
+        guard !hasEnded else { return }
+        kill(process, SIGKILL)
+        kill(child, SIGKILL)
+        _ = hasExited(withinMilliseconds: Self.stopMilliseconds)
+    }
+
+    /// Asks it to end, and waits until it has.
+    /// - Throws: When it does not in time (it is killed then), or does not end well.
+    func stop() throws(ServerProcessError) {
+        kill(process, SIGTERM)
+        guard let status = hasExited(withinMilliseconds: Self.stopMilliseconds) else {
+            throw ServerProcessError(description: "process \(process) did not stop on SIGTERM")
+        }
+        guard status == 0 else {
+            throw ServerProcessError(description: "process \(process) ended with status \(status)")
+        }
+    }
+
+    /// - Returns: Its status as `waitpid` gives it, nil if it runs on.
+    private func hasExited(withinMilliseconds limit: Int) -> Int32? {
+        for _ in 0...limit / 2 {
+            var status: Int32 = 0
+            // Fills `status`, which is lent to it for the call.
+            if unsafe waitpid(child, &status, WNOHANG) == child {
+                hasEnded = true
+                return status
+            }
+            usleep(2000)
+        }
+        return nil
+    }
+}
+
+/// Starts a program, found in PATH unless it has a slash, with a pipe for its standard output.
+/// - Returns: Its id, and the pipe's end to read from, which the caller closes.
+private func spawn(_ command: [String]) throws(ServerProcessError) -> (pid_t, Int32) {
+    var ends: [Int32] = [-1, -1]
+    // Two descriptors fit the array.
+    guard unsafe pipe(&ends) == 0 else { throw ServerProcessError(description: "no pipe: errno \(errno)") }
+    _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
+    _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
+    defer { close(ends[1]) }
+
+    var actions = unsafe posix_spawn_file_actions_t()
+    var attributes = posix_spawnattr_t()
+    var noSignals = sigset_t()
+    var child: pid_t = 0
+    // All of these fill structures lent to them; the two that own memory are destroyed below.
+    unsafe posix_spawn_file_actions_init(&actions)
+    unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+    unsafe posix_spawnattr_init(&attributes)
+    // A session has blocked signals in this thread; the child must not begin deaf.
+    unsafe sigemptyset(&noSignals)
+    unsafe posix_spawnattr_setsigmask(&attributes, &noSignals)
+    unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    // Null-terminated, as are the strings; freed below.
+    var arguments: [UnsafeMutablePointer<CChar>?] = unsafe command.map { unsafe strdup($0) } + [nil]
+    let result = unsafe posix_spawnp(&child, command[0], &actions, &attributes, &arguments, environ)
+    unsafe arguments.forEach { unsafe free($0) }
+    unsafe posix_spawn_file_actions_destroy(&actions)
+    unsafe posix_spawnattr_destroy(&attributes)
+    guard result == 0 else {
+        close(ends[0])
+        throw ServerProcessError(description: "\(command[0]): \(errorText(result))")
+    }
+    return (child, ends[0])
+}
+
+/// The first line of a descriptor, without its end; nil if it does not come in time.
+private func readLine(from descriptor: Int32, withinMilliseconds limit: Int) -> String? {
+    let deadline = MonotonicTime.now + .milliseconds(limit)
+    var line: [UInt8] = []
+    while line.count < 4096 {
+        let left = (deadline - .now) / .milliseconds(1)
+        var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // One structure, one byte: both are lent for the call.
+        guard left >= 1, unsafe poll(&interest, 1, Int32(left)) > 0 else { return nil }
+        var byte: UInt8 = 0
+        guard unsafe read(descriptor, &byte, 1) == 1 else { return nil }
+        if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+        line.append(byte)
+    }
+    return nil
+}
+
+/// The first child of a process, as `/proc` tells.
+private func onlyChild(of process: pid_t) -> pid_t? {
+    let children = readFile("/proc/\(process)/task/\(process)/children") ?? ""
+    return children.split(separator: " ").first.flatMap { pid_t($0) }
+}
+
+/// A small text file; nil if there is none.
+func readFile(_ path: String) -> String? {
+    // Null-terminated by the bridge.
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var content: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 16 << 10)
+    while true {
+        // At most as many bytes as the array has.
+        let count = unsafe read(descriptor, &piece, piece.count)
+        guard count > 0 else { return String(decoding: content, as: UTF8.self) }
+        content.append(contentsOf: piece[..<count])
+    }
+}
