@@ -65,7 +65,8 @@ package struct Listen: Sendable {
     package var compoundHash: CompoundHash?
 
     package init(
-        path: Path, query: Query? = nil, tag: Int64? = nil, hash: Text? = nil, compoundHash: CompoundHash? = nil
+        path: Path, query: Query? = nil, tag: Int64? = nil, hash: Text? = nil,
+        compoundHash: CompoundHash? = nil
     ) {
         self.path = path
         self.query = query

@@ -42,7 +42,9 @@ struct DisconnectQueue: Sendable {
                 all.append((Write(Target(full: path), pending.value.draft), pending.credential))
             }
             // The order of a hash table would differ from machine to machine.
-            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) {
+                gather(child, path.appending(key))
+            }
         }
         gather(root, .root)
         return all
@@ -90,7 +92,9 @@ struct DisconnectQueue: Sendable {
     }
 
     /// - Returns: True when nothing is left in the branch.
-    private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Int) -> Bool {
+    private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Int)
+        -> Bool
+    {
         guard let key = keys.first else {
             difference -= branch.count
             branch = Branch()
@@ -135,7 +139,8 @@ struct QueuedValue: Sendable {
         node = draft.node
         depth = draft.depth
         for placeholder in draft.placeholders {
-            Self.place(placeholder.value, placeholder.target.isPriority, placeholder.target.path.keys[...], &slots)
+            Self.place(
+                placeholder.value, placeholder.target.isPriority, placeholder.target.path.keys[...], &slots)
         }
     }
 
@@ -166,7 +171,9 @@ struct QueuedValue: Sendable {
             if let value = slots.priority {
                 placeholders.append(.init(target: Target(path, isPriority: true), value: value))
             }
-            for (key, child) in slots.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+            for (key, child) in slots.children.sorted(by: { $0.key < $1.key }) {
+                gather(child, path.appending(key))
+            }
         }
         gather(slots, .root)
         return Draft(node, placeholders: placeholders, depth: depth)
@@ -175,7 +182,10 @@ struct QueuedValue: Sendable {
     /// The children with what is theirs of the server values, in key order. The value's own priority belongs to none.
     var children: [(key: Key, value: QueuedValue)] {
         node.children.entries.map { entry in
-            (entry.key, QueuedValue(entry.node, slots.children[entry.key] ?? Slots(), depth: max(0, depth - 1)))
+            (
+                entry.key,
+                QueuedValue(entry.node, slots.children[entry.key] ?? Slots(), depth: max(0, depth - 1))
+            )
         }
     }
 

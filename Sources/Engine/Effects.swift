@@ -26,7 +26,7 @@ package struct Push: Sendable {
     }
 
     package struct Entry: Sendable {
-        /// The final key may be `.priority`.
+        /// Relative to the merge, never empty. Names a node: priorities are told as part of theirs.
         package var path: Path
         package var node: Node
     }

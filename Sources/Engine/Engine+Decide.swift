@@ -34,7 +34,8 @@ extension Engine {
             return delta(command, .unqueue(path), .ok)
         case .endSession:
             return Delta(
-                session: command.session, kind: .endSession(queuedChanges(of: command.session, at: command.time)))
+                session: command.session,
+                kind: .endSession(queuedChanges(of: command.session, at: command.time)))
         }
     }
 
@@ -138,7 +139,8 @@ extension Engine {
     /// Puts server values in place (§10).
     private func resolve(_ write: Write, at time: Int64) -> Change {
         let path = write.target.fullPath
-        return Change(path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
+        return Change(
+            path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
     }
 
     /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An operation that

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRules
 import PandoTree
 
 // Beginning and ending listens (wire-protocol §4.2, §4.3, §6.4).
@@ -9,6 +10,18 @@ extension Engine {
         sessions[session]?.hasDefaultListen(covering: path) ?? false
     }
 
+    /// The session's listens that a credential may not read, by path: after a change of credential or rules the host
+    /// tells the client that they are revoked (§5.4) and ends them. Hashes are nil.
+    package func listens(of session: SessionID, deniedTo credential: Credential) -> [Listen] {
+        guard let state = sessions[session] else { return [] }
+        let all =
+            state.defaultListens.keys.map { Listen(path: $0) }
+            + state.filteredListens.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
+        // Of the listens at one path the default one first; tags differ.
+        return all.filter { !access.allowsRead(at: $0.path, by: credential) }
+            .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
+    }
+
     func canQueue(_ writes: [Write], for session: SessionID) -> Bool {
         (sessions[session]?.queue.count ?? 0) + writes.count <= DisconnectQueue.capacity
     }
@@ -17,7 +30,8 @@ extension Engine {
     /// when its hash matches.
     mutating func begin(_ listen: Listen, for session: SessionID) -> [Push] {
         if let query = listen.query, let tag = listen.tag {
-            return beginFiltered(listen, FilteredListenKey(path: listen.path, query: query, tag: tag), session)
+            return beginFiltered(
+                listen, FilteredListenKey(path: listen.path, query: query, tag: tag), session)
         }
         var state = sessions.removeValue(forKey: session) ?? SessionState()
         if state.defaultListens[listen.path] == nil {

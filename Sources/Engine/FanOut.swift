@@ -76,7 +76,8 @@ extension ListenerTable {
             if isShared, point.filtered.isEmpty { continue }
             let inside = hearsAll ? changes : report.changes.map { changes[$0] }
             if !isShared, !point.defaults.isEmpty {
-                pushes.append(Push(body: message(inside, base: point.path), recipients: [point.defaults.members]))
+                pushes.append(
+                    Push(body: message(inside, base: point.path), recipients: [point.defaults.members]))
             }
             // Several changes are below the point; one that is at it is the only one it hears.
             move(point, inside: inside, isWhole: inside[0].path.count == point.path.count, tree, &pushes)
@@ -88,7 +89,8 @@ extension ListenerTable {
     /// Tells a point what it holds from now on, because of a change above it.
     private func tell(_ point: Point, _ value: Change, _ tree: Node, _ pushes: inout [Push]) {
         if !point.defaults.isEmpty {
-            pushes.append(Push(body: .overwrite(value.path, value.node), recipients: [point.defaults.members]))
+            pushes.append(
+                Push(body: .overwrite(value.path, value.node), recipients: [point.defaults.members]))
         }
         move(point, inside: [], isWhole: true, tree, &pushes)
     }
@@ -220,7 +222,8 @@ extension ListenerTable.Filtered {
             var bare: [Key: Node] = [:]
             for child in moved where kept.contains(child.key) { bare[child.key] = child.old }
             for change in inside where change.node.isEmpty {
-                bare[change.path[path.count]]?.set(.empty, at: Path(Array(change.path.keys[(path.count + 1)...])))
+                bare[change.path[path.count]]?.set(
+                    .empty, at: Path(Array(change.path.keys[(path.count + 1)...])))
             }
             for child in changed where bare[child.key]?.isEmpty == true {
                 told.append(Push.Entry(path: Path([child.key]), node: child.node))

@@ -184,10 +184,12 @@ struct ListenerTable: @unchecked Sendable {
         var filteredTotal = 0
         func check(_ point: Point) -> Int {
             precondition(point === root || !point.isEmpty, "a point was left behind at \(point.path)")
-            precondition(point.watched.isEmpty && point.reportIndex == nil, "notes were left behind at \(point.path)")
+            precondition(
+                point.watched.isEmpty && point.reportIndex == nil, "notes were left behind at \(point.path)")
             precondition(point.coveredCount >= 0)
             for (index, filtered) in point.filtered.enumerated() {
-                precondition(point.position(of: filtered.query) == index, "a query lost its place at \(point.path)")
+                precondition(
+                    point.position(of: filtered.query) == index, "a query lost its place at \(point.path)")
                 precondition(!filtered.recipients.isEmpty, "a window was left behind at \(point.path)")
             }
             filteredTotal += point.filtered.count

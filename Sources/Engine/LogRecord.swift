@@ -45,7 +45,9 @@ extension Delta {
         case .queue(let writes, let credential): [.registered(session, writes, credential)]
         case .unqueue(let path): [.cancelled(session, at: path)]
         case .endSession(let changes):
-            if !hadQueue { [] } else {
+            if !hadQueue {
+                []
+            } else {
                 changes.isEmpty
                     ? [.cancelled(session, at: nil)] : [.delta(changes), .cancelled(session, at: nil)]
             }
@@ -142,7 +144,8 @@ extension Engine {
         case .delta:
             for change in try LogRecord.changes(reading: payload) { restore(change) }
         case .onDisconnectRegistered:
-            let (session, writes, credential) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+            let (session, writes, credential) = try LogRecord.read(payload) {
+                cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
             queue(writes, as: credential, for: session)
@@ -165,7 +168,8 @@ extension ByteCursor {
         return changes
     }
 
-    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], Credential) {
+    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], Credential)
+    {
         let session = SessionID(try readInteger())
         var credential = Credential(isAdmin: try readByte() == 1)
         if try readByte() == 1 { credential.authVariable = Text(try readString()) }
@@ -231,7 +235,9 @@ extension ByteCursor {
     /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing about it.
     private mutating func readDepth() throws(UnreadableRecord) -> Int {
         guard let value = try? readVarint() else { throw ended() }
-        guard value <= UInt64(Limits.jsonDepth) else { throw UnreadableRecord(reason: "a draft \(value) levels deep") }
+        guard value <= UInt64(Limits.jsonDepth) else {
+            throw UnreadableRecord(reason: "a draft \(value) levels deep")
+        }
         return Int(value)
     }
 

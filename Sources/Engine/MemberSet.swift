@@ -4,7 +4,9 @@ import PandoTree
 /// so the order follows from the insertions and removals alone, never from a hash.
 ///
 /// The members are one array that a push shares without a copy.
-struct MemberSet<Members> where Members: RangeReplaceableCollection & MutableCollection & RandomAccessCollection,
+struct MemberSet<Members>
+where
+    Members: RangeReplaceableCollection & MutableCollection & RandomAccessCollection,
     Members.Index == Int, Members.Element: Hashable
 {
     private(set) var members = Members()

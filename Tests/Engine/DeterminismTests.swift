@@ -42,12 +42,12 @@ import Testing
             let session = UInt64.random(in: 1...4, using: &random)
             let said: [String]
             switch Int.random(in: 0..<10, using: &random) {
-            case 0, 1, 2: said = scene.listen(session, Path(trusted: path(0...2)))
-            case 3: said = scene.listen(session, Path(trusted: path(0...1)), #"{"l":2}"#, tag: 1)
+            case 0, 1, 2: said = scene.listen(session, Path(text: path(0...2)))
+            case 3: said = scene.listen(session, Path(text: path(0...1)), #"{"l":2}"#, tag: 1)
             case 4: said = scene.put(session, path(0...2), json())
             case 5, 6: said = scene.merge(session, path(0...1), entries())
             case 7: said = scene.run(session, .onDisconnect(entries().map { Write("q/" + $0.0, $0.1) }))
-            case 8: said = scene.unlisten(session, Path(trusted: path(0...1)))
+            case 8: said = scene.unlisten(session, Path(text: path(0...1)))
             default: said = scene.run(session, random.chance(50) ? .endSession : .cancelOnDisconnect("q/a"))
             }
             lines.append(said.joined(separator: "\n"))
@@ -63,15 +63,15 @@ import Testing
     private func grow(_ scene: inout Scene) {
         // A point keeps its table for as long as one listen below it stays.
         for prefix in [""] + Self.keys.map({ $0 + "/" }) {
-            for number in 0..<300 { scene.listen(1000, Path(trusted: "\(prefix)ghost\(number)")) }
-            for number in 1..<300 { scene.unlisten(1000, Path(trusted: "\(prefix)ghost\(number)")) }
+            for number in 0..<300 { scene.listen(1000, Path(text: "\(prefix)ghost\(number)")) }
+            for number in 1..<300 { scene.unlisten(1000, Path(text: "\(prefix)ghost\(number)")) }
         }
         for session: UInt64 in 2000..<3000 { scene.listen(session, "ghosts") }
         for session: UInt64 in 2000..<3000 { scene.run(session, .endSession) }
         // And a session's own tables.
         for session: UInt64 in 1...4 {
-            for number in 0..<300 { scene.listen(session, Path(trusted: "ghosts/\(number)")) }
-            for number in 0..<300 { scene.unlisten(session, Path(trusted: "ghosts/\(number)")) }
+            for number in 0..<300 { scene.listen(session, Path(text: "ghosts/\(number)")) }
+            for number in 0..<300 { scene.unlisten(session, Path(text: "ghosts/\(number)")) }
         }
     }
 }

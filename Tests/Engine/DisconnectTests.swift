@@ -115,7 +115,7 @@ import Testing
                     scene.run(1, .onDisconnect(writes.map { Write($0.path.slashed, $0.value.json) }))
                 case .cancel(let path):
                     _ = model.forget(path)
-                    scene.run(1, .cancelOnDisconnect(Path(trusted: path.slashed)))
+                    scene.run(1, .cancelOnDisconnect(Path(text: path.slashed)))
                 }
             }
             #expect(scene.engine.hasQueue(SessionID(1)) == !model.all.isEmpty, "\(sequence)")

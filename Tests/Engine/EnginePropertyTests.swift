@@ -17,7 +17,7 @@ import Testing
             for number in 0..<Self.commands {
                 world.step()
                 if let problem = world.problem {
-                    Issue.record("seed \(seed), command \(number) \(world.last): \(problem)")
+                    Issue.record("seed \(seed), command \(number) \(world.lastCommand)\n\(problem)")
                     return
                 }
             }
@@ -39,7 +39,7 @@ private struct World {
     var queues: [UInt64: SparseTree] = [:]
     var records: [LogRecord] = []
     var time: Int64 = 1000
-    var last = ""
+    var last: (operation: PandoEngine.Operation, session: UInt64, effects: Effects)?
     var problem: String?
 
     private static let sessions: [UInt64] = [1, 2, 3, 4]
@@ -168,14 +168,14 @@ private struct World {
         if !isRefused { truth = after }
         run(
             session,
-            .merge(base: Path(trusted: base.slashed), writes.map { Write($0.path.slashed, $0.value.json) }),
+            .merge(base: Path(text: base.slashed), writes.map { Write($0.path.slashed, $0.value.json) }),
             expecting: isRefused ? "failed" : "ok", before)
     }
 
     mutating func listen(_ session: UInt64) {
         let path = path(0...3)
         if clients[session]?.defaults[path] == nil { clients[session]?.defaults[path] = .nothing }
-        run(session, .listen(Listen(path: Path(trusted: path.slashed), hash: "stale")), expecting: "ok {}", nil)
+        run(session, .listen(Listen(path: Path(text: path.slashed), hash: "stale")), expecting: "ok {}", nil)
     }
 
     mutating func listenFiltered(_ session: UInt64) {
@@ -187,7 +187,7 @@ private struct World {
             session,
             .listen(
                 Listen(
-                    path: Path(trusted: path.slashed), query: query.query, tag: tag,
+                    path: Path(text: path.slashed), query: query.query, tag: tag,
                     hash: isKnown ? Text("") : nil)),
             expecting: "ok {}", nil)
     }
@@ -198,12 +198,12 @@ private struct World {
             let (path, query, _) = client.windows[tag]!
             clients[session]?.windows[tag] = nil
             run(
-                session, .unlisten(Path(trusted: path.slashed), query.query, tag: tag), expecting: "ok", truth)
+                session, .unlisten(Path(text: path.slashed), query.query, tag: tag), expecting: "ok", truth)
         } else {
             let paths = client.defaults.keys.sorted { $0.slashed < $1.slashed }
             let path = random.chance(80) && !paths.isEmpty ? random.pick(paths) : path(0...3)
             clients[session]?.defaults[path] = nil
-            run(session, .unlisten(Path(trusted: path.slashed), nil, tag: nil), expecting: "ok", truth)
+            run(session, .unlisten(Path(text: path.slashed), nil, tag: nil), expecting: "ok", truth)
         }
     }
 
@@ -220,7 +220,7 @@ private struct World {
     mutating func cancel(_ session: UInt64) {
         let path = path(0...3)
         if queues[session]?.forget(path) == true { queues[session] = nil }
-        run(session, .cancelOnDisconnect(Path(trusted: path.slashed)), expecting: "ok", truth)
+        run(session, .cancelOnDisconnect(Path(text: path.slashed)), expecting: "ok", truth)
     }
 
     mutating func end(_ session: UInt64) {
@@ -239,6 +239,11 @@ private struct World {
 
     // MARK: Checking
 
+    var lastCommand: String {
+        guard let last else { return "" }
+        return "of S\(last.session) at \(time): \(last.operation)\n" + last.effects.lines.joined(separator: "\n")
+    }
+
     mutating func fail(_ text: String) {
         if problem == nil { problem = text }
     }
@@ -247,17 +252,16 @@ private struct World {
     mutating func run(
         _ session: UInt64, _ operation: PandoEngine.Operation, expecting reply: String?, _ before: Value?
     ) {
-        last = "of S\(session) at \(time): \(operation)"
         let hadQueue = engine.hasQueue(SessionID(session))
         let command = Command(
             session: SessionID(session), credential: .anonymous, time: time, operation: operation)
         let delta = engine.decide(command)
         let effects = engine.commit(delta)
         records += delta.records(hadQueue: hadQueue)
-        let lines = effects.lines
-        last += "\n" + lines.joined(separator: "\n")
-        if reply != nil, lines.last != reply { fail("the reply should be \(reply!)") }
-        if reply == nil, effects.reply != nil { fail("nobody asked") }
+        last = (operation, session, effects)
+        if Effects(reply: effects.reply).lines != (reply.map { [$0] } ?? []) {
+            fail("the reply should be \(reply ?? "none")")
+        }
         deliver(effects.pushes, before)
         check()
     }

@@ -134,7 +134,7 @@ import Testing
     /// Listens below a change hear in key order, whatever order they came in.
     @Test func keyOrder() {
         var scene = Scene()
-        for key in ["b", "10", "2", "a", "zz", "-1"] { scene.listen(1, Path(trusted: "p/" + key)) }
+        for key in ["b", "10", "2", "a", "zz", "-1"] { scene.listen(1, Path(text: "p/" + key)) }
         let heard = scene.put(2, "p", #"{"2":1,"10":1,"a":1,"b":1,"-1":1}"#)
         #expect(heard == ["S1 d p/-1 1", "S1 d p/2 1", "S1 d p/10 1", "S1 d p/a 1", "S1 d p/b 1", "ok"])
     }
@@ -144,7 +144,7 @@ import Testing
         var scene = Scene()
         let keys = (0..<Limits.pathDepth).map { "k\($0)" }
         for depth in 0...Limits.pathDepth {
-            scene.listen(UInt64(depth), Path(trusted: keys.prefix(depth).joined(separator: "/")))
+            scene.listen(UInt64(depth), Path(text: keys.prefix(depth).joined(separator: "/")))
         }
         #expect(scene.put(99, keys.joined(separator: "/"), "1").count == Limits.pathDepth + 2)
         #expect(scene.put(99, "", "null").count == Limits.pathDepth + 2)

@@ -139,4 +139,21 @@ import Testing
         #expect(scene.run(1, .get("a/x", Query(#"{"l":1}"#))) == ["ok null"], "a leaf has no children")
         #expect(scene.engine.checkInvariants() == (1, 0), "a get leaves nothing behind")
     }
+
+    /// What has to go when a credential or the rules change (§4.7).
+    @Test func revokedListens() {
+        var scene = Scene()
+        scene.listen(1, "b")
+        scene.listen(1, "a", #"{"l":2}"#, tag: 7)
+        scene.listen(1, "a", #"{"l":1}"#, tag: 3)
+        scene.listen(1, "a")
+        func denied(_ session: UInt64, _ credential: Credential) -> [String] {
+            scene.engine.listens(of: SessionID(session), deniedTo: credential).map { "\($0.path)#\($0.tag ?? 0)" }
+        }
+        #expect(denied(1, .anonymous) == [])
+        scene.engine.access = .locked
+        #expect(denied(1, .anonymous) == ["/a#0", "/a#3", "/a#7", "/b#0"])
+        #expect(denied(1, .admin) == [])
+        #expect(denied(2, .anonymous) == [])
+    }
 }

@@ -26,6 +26,10 @@ extension Node {
     init(_ json: String) { self = try! Node(json: Array(json.utf8).rawSpan) }
 }
 
+extension Path {
+    init(text: String) { self.init(stringLiteral: text) }
+}
+
 extension Draft {
     init(_ json: String) {
         self = try! withCursor(over: Array(json.utf8).rawSpan) { cursor throws(MalformedJSON) in
@@ -105,7 +109,7 @@ struct Scene {
 
     @discardableResult
     mutating func merge(_ session: UInt64, _ base: String, _ entries: [(String, String)]) -> [String] {
-        run(session, .merge(base: Path(trusted: base), entries.map { Write(base + "/" + $0.0, $0.1) }))
+        run(session, .merge(base: Path(text: base), entries.map { Write(base + "/" + $0.0, $0.1) }))
     }
 
     var tree: String { engine.root.description }

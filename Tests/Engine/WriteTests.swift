@@ -127,7 +127,7 @@ import Testing
     ] as [(String, String, String, [String]?, String)])
     func compareAndSet(before: String, path: String, hash: String, reply: [String]?, because: String) {
         var scene = Scene(before)
-        let node = scene.engine.root.value(at: Path(trusted: path))
+        let node = scene.engine.root.value(at: Path(text: path))
         #expect(scene.put(1, path, "9", hash: hash) == reply ?? ["datastale \(node) \(node.hash)"], "\(because)")
         if reply != ["ok"] { #expect(scene.tree == Node(before).description, "nothing was written") }
     }
