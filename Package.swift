@@ -93,6 +93,6 @@ let package = Package(
         tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes"]),
         tests("Journal", on: ["Journal", "Bytes"]),
         tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
-        tests("Server", on: ["Server", "Engine", "Tree", "Wire", "Journal", "Bytes"]),
+        tests("Server", on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "Reactor", "Bytes"]),
     ]
 )

@@ -96,8 +96,7 @@ extension Engine {
             !writes.isEmpty || access.allowsWrite(at: base, by: command.credential)
         else { return denial(command) }
         guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
-        let (changes, isComplete) = changes(of: writes, at: command.time)
-        guard isComplete else { return refusal(command, Self.missingNode) }
+        let changes = changes(of: writes, at: command.time)
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
@@ -107,9 +106,10 @@ extension Engine {
     /// In the order in which they are to be done: first what brings data, so that no ancestor is without children for
     /// a moment and vanishes with its priority; then removals; then priorities, so that one may be set on a node that
     /// the same write makes.
-    /// - Returns: `isComplete`: false when a priority is for a node that the write leaves without data (§8.4); it is
-    ///   not among the changes. To take a priority away from such a node is no change, and no mistake.
-    private func changes(of writes: [Write], at time: Int64) -> (changes: [Change], isComplete: Bool) {
+    ///
+    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone it is refused (§4.5);
+    /// among others it is let pass, as recorded traffic of the JavaScript SDK expects.
+    private func changes(of writes: [Write], at time: Int64) -> [Change] {
         var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
         for write in writes {
             let change = resolve(write, at: time)
@@ -120,20 +120,15 @@ extension Engine {
             }
         }
         if !removals.isEmpty { changes += removals }
-        guard !priorities.isEmpty else { return (changes, true) }
+        guard !priorities.isEmpty else { return changes }
         // A priority counts where a node will be; what the nodes above it bring is what it is compared with.
         var after = root
         for change in changes { after.apply(change) }
-        var isComplete = true
         for change in priorities {
             let node = after[change.path.parent]
-            if node.isEmpty {
-                isComplete = isComplete && change.node.isEmpty
-            } else if node.priority != Priority(change.node) {
-                changes.append(change)
-            }
+            if !node.isEmpty, node.priority != Priority(change.node) { changes.append(change) }
         }
-        return (changes, isComplete)
+        return changes
     }
 
     /// Puts server values in place (§10).
@@ -147,7 +142,7 @@ extension Engine {
     /// its credential may no longer do is dropped, and so is a priority for a node that is not there.
     private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
         guard let queue = sessions[session]?.queue, !queue.isEmpty else { return [] }
-        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time).changes
+        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time)
     }
 }
 

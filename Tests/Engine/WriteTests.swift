@@ -52,6 +52,8 @@ import Testing
         (#"{"b":{".priority":2,"k":1}}"#, [("k", "null"), ("x", "null")],                             "null",                              "unless nothing is left"),
         (#"{"b":{"k":1}}"#,              [(".priority", "2"), ("k/.priority", "3")],                  #"{"b":{".priority":2,"k":{".value":1,".priority":3}}}"#, "priorities alone"),
         (#"{"b":{"k":1}}"#,              [("new/.priority", "3"), ("new/v", "1")],                    #"{"b":{"k":1,"new":{".priority":3,"v":1}}}"#, "a priority for what the same write makes"),
+        (#"{"b":{"k":1}}"#,              [("x", "1"), ("gone/.priority", "2")],                       #"{"b":{"k":1,"x":1}}"#,             "a priority for nothing has no effect"),
+        (#"{"b":{"k":1}}"#,              [("k", "null"), ("other", "2"), ("k2/.priority", #"{".sv":"timestamp"}"#)], #"{"b":{"other":2}}"#, "nor has a server value as one"),
         (#"{"b":{"k":1}}"#,              [("gone/.priority", "null")],                                #"{"b":{"k":1}}"#,                   "nothing to take away"),
         (#"{"b":{"c":5,"d":7}}"#,        [("c", #"{".sv":{"increment":3}}"#), ("at", #"{".sv":"timestamp"}"#), ("d/.priority", #"{".sv":{"increment":1}}"#)], #"{"b":{"at":1000,"c":8,"d":{".value":7,".priority":1}}}"#, "server values, each from its base"),
         ("null",                         [],                                                          "null",                              "an empty merge succeeds"),
@@ -63,8 +65,6 @@ import Testing
     }
 
     @Test(arguments: [
-        ([("x", "1"), ("gone/.priority", "2")], "a priority for a location without data"),
-        ([("k", "null"), ("other", "2"), ("k2/.priority", #"{".sv":"timestamp"}"#)], "also when it is a server value"),
         ([("x", "1"), ("k/.priority", "true")], "a boolean is no priority"),
         ([("x", "1"), ("k/.priority", #"{"a":1}"#)], "nor is an object"),
     ])

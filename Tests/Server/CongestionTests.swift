@@ -1,0 +1,53 @@
+import PandoReactor
+import Synchronization
+import Testing
+
+@testable import PandoServer
+
+@Suite struct CongestionTests {
+    @Test func pausesOverTheLimitAndResumesBelowHalf() {
+        let congestion = Congestion(byteLimit: 100)
+        #expect(!congestion.add(100), "at the limit nobody waits")
+        #expect(congestion.add(1), "over it everybody does")
+        #expect(!congestion.remove(50), "51 are left: still too many")
+        #expect(congestion.remove(2), "49: the loops are told")
+        #expect(!congestion.remove(49), "and told once")
+    }
+
+    /// Whoever was told to pause is told to go on, however the threads meet: else a loop would never read again.
+    @Test(arguments: 0..<5)
+    func nobodyIsLeftWaiting(round: Int) throws {
+        let congestion = Congestion(byteLimit: 8)
+        let resumed = Atomic<Int>(0)
+        let paused = Atomic<Int>(0)
+        let queued = Atomic<Int>(0)
+        let adders = try (0..<2).map { _ in
+            try NamedThread.start("adder") {
+                for _ in 0..<2000 {
+                    let before = resumed.load(ordering: .sequentiallyConsistent)
+                    let mustPause = congestion.add(5)
+                    queued.add(1, ordering: .sequentiallyConsistent)
+                    guard mustPause else { continue }
+                    paused.add(1, ordering: .relaxed)
+                    // A loop that pauses reads again when it is told; the remover always gets that far.
+                    var spins = 0
+                    while resumed.load(ordering: .sequentiallyConsistent) == before, spins < 50_000_000 { spins += 1 }
+                    precondition(spins < 50_000_000, "paused for ever")
+                }
+            }
+        }
+        let remover = try NamedThread.start("remover") {
+            var left = 4000
+            while left > 0 {
+                let taken = queued.exchange(0, ordering: .sequentiallyConsistent)
+                left -= taken
+                for _ in 0..<taken where congestion.remove(5) {
+                    resumed.add(1, ordering: .sequentiallyConsistent)
+                }
+            }
+        }
+        for thread in adders { thread.join() }
+        remover.join()
+        #expect(congestion.remove(0) == false, "nothing is left to be told")
+    }
+}

@@ -1,0 +1,238 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoTree
+import PandoWire
+import Testing
+
+@testable import PandoServer
+
+/// A database thread without a thread: the test hands it messages and looks at what it lets out.
+private final class Bench {
+    let bell: Bell
+    let mailbox: Mailbox<DatabaseMessage>
+    let outputs: Mailbox<OutputBatch>
+    let journal: JournalThread?
+    let host: DatabaseHost
+    private var batch: [OutputBatch] = []
+
+    /// - Parameter directory: nil keeps everything in memory.
+    init(directory: String?, isDevelopment: Bool = true) throws {
+        bell = try Bell()
+        mailbox = Mailbox(ringing: bell)
+        outputs = Mailbox(ringing: try Bell())
+        var configuration = Configuration()
+        configuration.isDevelopment = isDevelopment
+        var state = RecoveredState(access: isDevelopment ? .open : .locked)
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        if let directory {
+            let opened = try DataDirectory.open(directory, into: &state, logger: logger)
+            journal = try JournalThread(opened, durability: .always, durable: mailbox, logger: logger)
+        } else {
+            journal = nil
+        }
+        host = DatabaseHost(
+            configuration, recovered: state, journal: journal, congestion: Congestion(byteLimit: 1 << 20),
+            loops: [outputs])
+    }
+
+    func tell(_ messages: [DatabaseMessage]) {
+        var messages = messages
+        host.receive(&messages)
+    }
+
+    /// Tells the host what the journal says, until it has said something.
+    func waitForDisk() {
+        var messages: [DatabaseMessage] = []
+        while messages.isEmpty {
+            #expect(bell.wait(timeout: .seconds(20)), "the journal is silent")
+            mailbox.drain(into: &messages)
+        }
+        tell(messages)
+    }
+
+    /// The messages let out since the last look, unframed, each with its session's slot.
+    func heard() -> [String] {
+        outputs.drain(into: &batch)
+        defer { batch.removeAll() }
+        return batch.flatMap { batch in
+            batch.items.flatMap { item -> [String] in
+                switch item {
+                case .frames(let session, let range): ["\(session.slot) \(text(Array(batch.arena[range])))"]
+                case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
+                case .deferred(let session, _): ["\(session.slot) deferred"]
+                case .close(let session, let reason): ["\(session.slot) close \(reason)"]
+                case .resumeReading: ["resume"]
+                }
+            }
+        }
+    }
+
+    /// One small text frame without its header.
+    private func text(_ frame: [UInt8]) -> String {
+        String(decoding: frame[(frame[1] == 126 ? 4 : 2)...], as: UTF8.self)
+    }
+
+    static func session(_ slot: UInt32, generation: UInt32 = 1) -> SessionID {
+        SessionID(loop: 0, slot: slot, generation: generation)
+    }
+
+    static func request(_ slot: UInt32, _ json: String) throws -> DatabaseMessage {
+        guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
+            throw TruncatedBytes()
+        }
+        return .request(session(slot), request, .anonymous, byteCount: json.utf8.count)
+    }
+
+    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage {
+        try request(
+            slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
+    }
+
+    static func listen(_ slot: UInt32, _ number: Int, _ path: String) throws -> DatabaseMessage {
+        try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"\#(path)","h":""}}}"#)
+    }
+
+    static func open(_ slot: UInt32, _ namespace: String = "demo", previous: String? = nil) -> DatabaseMessage {
+        .open(
+            session(slot),
+            OpenRequest(namespace: namespace, host: "h", previousSession: previous.map { Text($0) }))
+    }
+}
+
+/// A directory of its own, gone after the test.
+private func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = "/tmp/pando-host-tests-\(UInt64.random(in: .min ... .max))"
+    let disk = try SystemDisk(directory: path, create: true)
+    defer {
+        for name in (try? disk.list()) ?? [] { try? disk.remove(name) }
+        removeDirectory(path)
+    }
+    try body(path)
+}
+
+@Suite struct DatabaseHostTests {
+    /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a read of
+    /// what was there before wait for the disk.
+    @Test func nothingLeavesBeforeItIsDurable() throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1), Bench.open(2)])
+            #expect(bench.heard().isEmpty, "the namespace was just made: even the handshake waits")
+            bench.waitForDisk()
+            #expect(bench.heard().count == 2)
+
+            bench.tell([try Bench.listen(2, 1, "/a")])
+            #expect(bench.heard() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#], "all is durable already")
+
+            bench.tell([try Bench.put(1, 1, "/a", "7")])
+            bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
+            #expect(bench.heard().isEmpty, "neither the push, nor the answer, nor a later read")
+            bench.waitForDisk()
+            #expect(
+                bench.heard() == [
+                    #"2 {"t":"d","d":{"a":"d","b":{"p":"a","d":7}}}"#,
+                    #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#,
+                    #"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":null}}}"#,
+                ], "in the order of their decision")
+            bench.journal?.stop()
+        }
+    }
+
+    @Test func whatWasAcknowledgedIsThereAgain() throws {
+        try withDirectory { directory in
+            let first = try Bench(directory: directory)
+            first.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":1}"#)])
+            first.tell([
+                try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"o","b":{"p":"/gone","d":{".sv":{"increment":2}}}}}"#)
+            ])
+            first.journal?.stop()
+
+            // The session never ended: recovery ends it.
+            var state = RecoveredState(access: .open)
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            _ = try DataDirectory.open(directory, into: &state, logger: logger)
+            #expect(state.namespaceNames == ["default", "demo"])
+            #expect(state.database(named: "demo")?.engine.root.description == #"{"a":{"x":1},"gone":2}"#)
+            // Once is enough.
+            var again = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &again)
+            #expect(again.database(named: "demo")?.engine.root.description == #"{"a":{"x":1},"gone":2}"#)
+        }
+    }
+
+    @Test func aClientThatComesBackEndsItsOldSessionFirst() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        let handshake = try #require(bench.heard().first)
+        let id = try #require(handshake.components(around: #""s":""#)?.prefix { $0 != "\"" })
+        bench.tell([
+            try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/on","d":false}}}"#),
+            Bench.open(2, previous: String(id)),
+            try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/on","q":{}}}}"#),
+        ])
+        let heard = bench.heard()
+        #expect(heard.contains("1 close replaced"))
+        #expect(heard.last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":false}}}"#)
+        // The id of a session of another namespace proves nothing.
+        bench.tell([Bench.open(3, "other", previous: String(id))])
+        #expect(!bench.heard().contains("2 close replaced"))
+    }
+
+    @Test func unknownNamespacesAreShutDownWithoutDev() throws {
+        let bench = try Bench(directory: nil, isDevelopment: false)
+        bench.tell([Bench.open(1, "nobody"), Bench.open(2, "default")])
+        let heard = bench.heard()
+        #expect(heard.count == 3)
+        #expect(heard[0].hasPrefix(#"1 {"t":"c","d":{"t":"s","d":"Firebase error."#))
+        #expect(heard[1] == "1 close finished")
+        #expect(heard[2].hasPrefix(#"2 {"t":"c","d":{"t":"h""#))
+        bench.tell([try Bench.put(2, 5, "/a", "1")])
+        #expect(
+            bench.heard() == [#"2 {"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}"#])
+    }
+
+    @Test func largeReadsAreLeftToTheHelper() throws {
+        let bench = try Bench(directory: nil)
+        let many = "{" + (0..<2000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}"
+        bench.tell([Bench.open(1), try Bench.put(1, 1, "/big", many)])
+        _ = bench.heard()
+        bench.tell([
+            try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/big","q":{}}}}"#),
+            try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/big/k7","q":{}}}}"#),
+        ])
+        #expect(bench.heard() == ["1 deferred", #"1 {"t":"d","d":{"r":3,"b":{"s":"ok","d":7}}}"#])
+    }
+
+    @Test func pendingOnDisconnectWritesAreBounded() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        let value = "\"" + String(repeating: "x", count: 6 << 20) + "\""
+        for number in 1...3 {
+            bench.tell([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":\#(number),"a":"o","b":{"p":"/gone/\#(number)","d":\#(value)}}}"#)
+            ])
+        }
+        let heard = bench.heard()
+        #expect(heard[0] == #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#)
+        #expect(heard[2].hasPrefix(#"1 {"t":"d","d":{"r":3,"b":{"s":"too_big""#))
+    }
+}
+
+extension String {
+    /// What stands behind the first `mark`.
+    fileprivate func components(around mark: String) -> Substring? {
+        var rest = self[...]
+        while !rest.isEmpty {
+            if rest.hasPrefix(mark) { return rest.dropFirst(mark.count) }
+            rest = rest.dropFirst()
+        }
+        return nil
+    }
+}

@@ -1,1 +1,0 @@
-// Nothing lives here yet.
