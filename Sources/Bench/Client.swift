@@ -18,6 +18,7 @@ final class Client: ChannelDelegate {
     private let session: Session
     private let channel: Channel
     private var stage: Stage
+    private var isClosing = false
     private var reader = MessageReader(role: .client, messageByteLimit: 1 << 20, checksText: false)
 
     init(_ index: Int, on channel: Channel, of session: Session) {
@@ -40,6 +41,13 @@ final class Client: ChannelDelegate {
     func ping() {
         let nothing: [UInt8] = []
         send(.ping, nothing.rawSpan)
+    }
+
+    /// Asks the server to end the connection (RFC 6455 §7.1.1: it does so first).
+    func close() {
+        let code: [UInt8] = [0x03, 0xE8]  // 1000, normal
+        send(.close, code.rawSpan)
+        isClosing = true
     }
 
     private func send(_ opcode: Opcode, _ payload: RawSpan) {
@@ -78,6 +86,7 @@ final class Client: ChannelDelegate {
                 case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0) }
                 case .pong: session.ponged()
                 case .close(let code, _):
+                    guard !isClosing else { break }
                     session.fail("connection \(index): closed by the server, code \(code?.rawValue ?? 1005)")
                 }
             }
@@ -110,11 +119,11 @@ final class Client: ChannelDelegate {
     }
 
     func channelDidEnd(_ channel: Channel) {
-        session.fail("connection \(index): ended by the server")
         channel.close()
     }
 
     func channelDidClose(_ channel: Channel, reason: CloseReason) {
-        if reason != .loopStopped { session.fail("connection \(index): \(reason)") }
+        guard reason != .loopStopped else { return }
+        session.ended(self, because: reason == .requested ? "ended by the server" : "\(reason)")
     }
 }

@@ -18,13 +18,14 @@ struct Effort: Sendable {
 
 /// One measurement: connects everybody, lets the load run, stops it, and waits for all that is under way.
 ///
-///     connecting ─▶ warmingUp ─▶ measuring ─▶ draining ─▶ pinging ─▶ over
-///                                    ▲           │ nothing is under way any more
-///              (a number of messages)┘           └─ each connection pings: what was delivered twice comes first
+///     connecting ─▶ warmingUp ─▶ measuring ─▶ draining ─▶ pinging ─▶ closing ─▶ over
+///          │                         ▲             │           │          └ the server has ended them all
+///          └─ (a number of messages)─┘             │           └ what was delivered twice came before the pong
+///                                                  └ nothing is under way any more
 ///
 /// Confined to its loop, which runs in the caller's thread.
 final class Session {
-    private enum Phase { case connecting, warmingUp, measuring, draining, pinging, over }
+    private enum Phase { case connecting, warmingUp, measuring, draining, pinging, closing, over }
 
     /// Attempts to connect at a time; a server's backlog takes as many.
     private static let connectingLimit = 64
@@ -44,6 +45,7 @@ final class Session {
     private var begunCount = 0
     private var readyCount = 0
     private var pongCount = 0
+    private var endedCount = 0
     /// Messages that may still be sent; nil without a bound.
     private var ticketsLeft: Int?
     private var sentCount = 0
@@ -187,6 +189,15 @@ final class Session {
     func ponged() {
         pongCount += 1
         guard phase == .pinging, pongCount == places.count else { return }
+        phase = .closing
+        for client in clients { client.close() }
+    }
+
+    /// The server has ended a connection. Only after we asked it to is that no failure.
+    func ended(_ client: Client, because reason: String) {
+        guard phase == .closing else { return fail("connection \(client.index): \(reason)") }
+        endedCount += 1
+        guard endedCount == places.count else { return }
         phase = .over
         loop.stop()
     }
@@ -203,11 +214,14 @@ final class Session {
     private func watch() {
         loop.schedule(after: Self.patience) { [self] in
             guard phase != .over else { return }
-            let progress = readyCount + sentCount + completedCount + load.deliveryCount + pongCount
+            let progress =
+                readyCount + sentCount + completedCount + load.deliveryCount + pongCount
+                + endedCount
             guard progress != lastProgress else {
                 return fail(
                     "nothing moved for \(Self.patience): \(readyCount) of \(places.count) connections ready, "
-                        + "\(completedCount) of \(sentCount) messages done, \(pongCount) pongs")
+                        + "\(completedCount) of \(sentCount) messages done, \(pongCount) pongs, "
+                        + "\(endedCount) ended")
             }
             lastProgress = progress
             watch()
