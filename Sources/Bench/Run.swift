@@ -9,6 +9,10 @@ struct Run: ParsableCommand {
         discussion: """
             Client and servers share this machine's processors: compare rates of one run only. Server time per \
             delivery is the steadier measure, since others' work on the machine does not enter it.
+
+            Left alone, the scheduler likes to wake a client on the processor of its server: then both take turns \
+            on one, and together use 100 %. To have them work at the same time on two:
+                taskset -c 1 pando-bench run --server-cpus 0
             """
     )
 
@@ -30,6 +34,12 @@ struct Run: ParsableCommand {
 
     @Option(help: ArgumentHelp("Only cases whose name contains this.", valueName: "text"))
     var only: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Processors for servers, as `taskset -c` takes them; put this program on others the same way.",
+            valueName: "list"))
+    var serverCpus: String?
 
     @Flag(help: "Also count system calls per message, under strace.")
     var syscalls = false
@@ -90,7 +100,8 @@ struct Run: ParsableCommand {
         // What cannot be removed stays in the folder for temporary files.
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let tracer = traceFile.map { ["strace", "-f", "-c", "-o", $0] } ?? []
-        let command = tracer + suiteCase.command(binaries: binaries, directory: directory)
+        let pinned = serverCpus.map { ["taskset", "-c", $0] } ?? []
+        let command = pinned + tracer + suiteCase.command(binaries: binaries, directory: directory)
         let server = try ServerProcess(command, isTraced: traceFile != nil)
         guard let address = SocketAddress("127.0.0.1", port: server.port) else {
             preconditionFailure("a numeric address")
