@@ -65,16 +65,15 @@ struct Run: ParsableCommand {
         for round in 1...(rounds ?? (smoke ? 1 : 3)) {
             for (index, suiteCase) in cases.enumerated() {
                 if !json { progress("round \(round): \(suiteCase.name)") }
-                results[index].append(try measure(suiteCase, size))
+                let report = try measure(suiteCase, size)
+                for problem in report.measurement.problems { progress("WRONG: \(report.name): \(problem)") }
+                // Numbers of a run that went wrong, or was interrupted, mean nothing.
+                guard report.measurement.problems.isEmpty else { throw ExitCode.failure }
+                results[index].append(report)
             }
-        }
-        let problems = results.joined().flatMap { report in
-            report.measurement.problems.map { "\(report.name): \($0)" }
         }
         json ? printJSON(results) : printTables(results, size)
         if syscalls { try countSystemCalls(cases, size) }
-        for problem in problems { progress("WRONG: \(problem)") }
-        guard problems.isEmpty else { throw ExitCode.failure }
     }
 
     // MARK: Measuring
