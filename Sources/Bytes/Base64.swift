@@ -29,22 +29,25 @@ package enum Base64Alphabet: Sendable {
 extension [UInt8] {
     /// Appends the Base64 of `bytes`; with `=` padding under `.standard`, without under `.urlSafe`.
     package mutating func append(base64 bytes: RawSpan, alphabet: Base64Alphabet = .standard) {
+        let digits = unsafe alphabet.digits.utf8Start
+        func digit(_ value: UInt32) -> UInt32 {
+            // In bounds: six bits index 64 digits.
+            unsafe UInt32(digits[Int(value & 63)])
+        }
+        func fourDigits(_ group: UInt32) -> UInt32 {
+            digit(group >> 18) | digit(group >> 12) << 8 | digit(group >> 6) << 16 | digit(group) << 24
+        }
         withCursor(over: bytes) { cursor in
-            let digits = alphabet.digits
-            func digit(_ value: UInt32) -> UInt8 {
-                // In bounds: six bits index 64 digits.
-                unsafe digits.utf8Start[Int(value & 63)]
+            while cursor.remaining >= 3 {
+                let group = UInt32(cursor.peek(0)) << 16 | UInt32(cursor.peek(1)) << 8 | UInt32(cursor.peek(2))
+                cursor.advance(3)
+                append(littleEndian: fourDigits(group))
             }
-            while !cursor.isAtEnd {
-                let taken = Swift.min(3, cursor.remaining)
-                let group =
-                    UInt32(cursor.peek(0)) << 16 | UInt32(cursor.peek(1)) << 8 | UInt32(cursor.peek(2))
-                cursor.advance(taken)
-                append(digit(group >> 18))
-                append(digit(group >> 12))
-                if taken > 1 { append(digit(group >> 6)) } else if alphabet == .standard { append(0x3D) }
-                if taken > 2 { append(digit(group)) } else if alphabet == .standard { append(0x3D) }
-            }
+            let left = cursor.remaining
+            guard left > 0 else { return }
+            let last = fourDigits(UInt32(cursor.peek(0)) << 16 | UInt32(cursor.peek(1)) << 8)
+            for index in 0...left { append(UInt8(truncatingIfNeeded: last >> UInt32(8 * index))) }
+            if alphabet == .standard { append(contentsOf: repeatElement(0x3D, count: 3 - left)) }
         }
     }
 }

@@ -18,18 +18,44 @@ package struct Text: Hashable, Comparable, Sendable {
         get { string.utf8Span.span }
     }
 
-    package static func == (left: Text, right: Text) -> Bool {
-        let (a, b) = (left.utf8, right.utf8)
-        return a.count == b.count && firstDifference(a, b, count: a.count) == a.count
+    /// Lends the bytes to `body`. The way that inlines: ``utf8`` costs a call into the standard library each time.
+    @inline(__always)
+    private func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        // The span does not outlive the buffer, which is lent for the call.
+        if let result = unsafe string.utf8.withContiguousStorageIfAvailable({ unsafe body($0.span) }) { return result }
+        // Strings of this platform are contiguous; this is for the compiler.
+        return body(Array(string.utf8).span)
     }
 
-    package static func < (left: Text, right: Text) -> Bool {
-        compareUTF16(left.utf8, right.utf8) < 0
+    package static func == (left: Text, right: Text) -> Bool {
+        guard left.utf8Count == right.utf8Count else { return false }
+        return left.withBytes { a in
+            right.withBytes { b in a.count == b.count && firstDifference(a, b, count: a.count) == a.count }
+        }
+    }
+
+    package static func < (left: Text, right: Text) -> Bool { compare(left, right) < 0 }
+
+    /// By UTF-16 code units (see ``compareUTF16(_:_:)``): negative, zero or positive.
+    package static func compare(_ left: Text, _ right: Text) -> Int {
+        left.withBytes { a in right.withBytes { b in compareUTF16(a, b) } }
     }
 
     package func hash(into hasher: inout Hasher) {
-        unsafe utf8.withUnsafeBufferPointer { bytes in
-            unsafe hasher.combine(bytes: UnsafeRawBufferPointer(bytes))
+        withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
+    }
+
+    /// The first eight bytes as a big-endian number, zeros behind the end, in which numbers compare as the texts do by
+    /// UTF-16 code units: a smaller one is a smaller text, equal ones may be any.
+    package var prefix: UInt64 {
+        withBytes { bytes in
+            var prefix: UInt64 = 0
+            for index in 0..<Swift.min(8, bytes.count) {
+                let byte = bytes[index]
+                // U+E000…U+FFFF go behind the characters that are surrogates in UTF-16; their lead bytes end at F4.
+                prefix |= UInt64(byte == 0xEE || byte == 0xEF ? byte | 0x10 : byte) << UInt64(56 &- 8 &* index)
+            }
+            return prefix
         }
     }
 }

@@ -1,7 +1,7 @@
 /// The children of one object, in key order: a persistent B+tree.
 ///
 ///     few children    page   [ (key, node) (key, node) … ]                      one array, exactly as long as needed
-///     many            limbs  [ (first key, count, page) … ]                     up to 64 a level
+///     many            limbs  [ (first key, count, page) … ]                     up to 32 a level
 ///                              └─ page [ … ]   └─ page [ … ]
 ///
 /// A copy is a reference: whoever keeps one (a checkpoint, a large read) keeps a snapshot, and the writer copies the
@@ -32,9 +32,9 @@ package struct Children: Sendable {
         case limbs(ContiguousArray<Limb>)
     }
 
-    /// Entries or limbs in one page. Larger pages make inserts move more; smaller ones make trees higher.
-    /// Measured with a million push ids, 32 to 128: see the commit that introduced this file.
-    fileprivate static let pageCapacity = 64
+    /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make the tree
+    /// higher; between 16 and 128 nothing else tells them apart (the commit that chose 32 has the numbers).
+    fileprivate static let pageCapacity = 32
 
     fileprivate var root: Page
 
@@ -44,27 +44,36 @@ package struct Children: Sendable {
 
     /// Takes entries that are already in strictly ascending key order and not `.empty`. O(n).
     package init(ascending entries: some RandomAccessCollection<Entry>) {
-        var limbs: ContiguousArray<Limb> = []
-        if entries.count <= Self.pageCapacity {
-            root = .entries(ContiguousArray(entries))
+        var entries = ContiguousArray(entries)
+        self.init(taking: &entries, from: 0)
+    }
+
+    /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They are moved,
+    /// not copied, so that nothing is retained. O(n).
+    init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
+        func takePage(from start: Int) -> ContiguousArray<Entry> {
+            var page: ContiguousArray<Entry> = []
+            page.reserveCapacity(entries.count - start)
+            while entries.count > start { page.append(entries.removeLast()) }
+            page.reverse()
+            return page
+        }
+        if entries.count - first <= Self.pageCapacity {
+            root = .entries(takePage(from: first))
             return
         }
-        var start = entries.startIndex
-        while start < entries.endIndex {
-            let end = entries.index(start, offsetBy: Self.pageCapacity, limitedBy: entries.endIndex) ?? entries.endIndex
-            let page = ContiguousArray(entries[start..<end])
+        var limbs: ContiguousArray<Limb> = []
+        while entries.count > first {
+            // All pages are full but the last, which is taken first.
+            let page = takePage(from: first + (entries.count - first - 1) / Self.pageCapacity * Self.pageCapacity)
             limbs.append(Limb(first: page[0].key, count: page.count, page: .entries(page)))
-            start = end
         }
+        limbs.reverse()
         while limbs.count > Self.pageCapacity {
             var parents: ContiguousArray<Limb> = []
-            var start = 0
-            while start < limbs.count {
-                let end = Swift.min(start + Self.pageCapacity, limbs.count)
-                let page = ContiguousArray(limbs[start..<end])
-                parents.append(
-                    Limb(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
-                start = end
+            for start in stride(from: 0, to: limbs.count, by: Self.pageCapacity) {
+                let page = ContiguousArray(limbs[start..<Swift.min(start + Self.pageCapacity, limbs.count)])
+                parents.append(Limb(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
             }
             limbs = parents
         }
@@ -75,7 +84,7 @@ package struct Children: Sendable {
         if case .entries(let entries) = root { entries.isEmpty } else { false }
     }
 
-    /// How many children; O(1) for practical purposes (at most 64 additions).
+    /// How many children; O(1) for practical purposes (at most 32 additions).
     package var count: Int { root.count }
 
     /// The child of that name, or `.empty`. O(log n).
@@ -126,40 +135,31 @@ extension Children.Page {
         }
     }
 
-    /// Leaves `.entries([])` behind, so that the array has one owner while it changes. (An empty array owns nothing.)
-    private mutating func takeEntries() -> ContiguousArray<Entry>? {
-        guard case .entries(let entries) = self else { return nil }
-        self = .entries([])
-        return entries
-    }
-
-    private mutating func takeLimbs() -> ContiguousArray<Limb> {
-        guard case .limbs(let limbs) = self else { return [] }
-        self = .entries([])
-        return limbs
-    }
-
     /// Updates below this page; gives the right half when the page had to split.
     fileprivate mutating func update<Result>(
         _ key: Key, _ body: (inout Node) -> Result
     ) -> (Result, Limb?) {
-        if var entries = takeEntries() {
+        // The array leaves the enum while it changes, so that it has one owner. (An empty array owns nothing.)
+        var taken = Children.Page.entries([])
+        swap(&taken, &self)
+        switch consume taken {
+        case .entries(var entries):
             let (result, split) = Self.update(&entries, key, body)
             self = .entries(entries)
             return (result, split.map { Limb(first: $0[0].key, count: $0.count, page: .entries($0)) })
+        case .limbs(var limbs):
+            let index = limbs.index(holding: key)
+            let (result, split) = limbs[index].page.update(key, body)
+            limbs[index].count = limbs[index].page.count
+            var right: Limb?
+            if let split {
+                right = Self.insert(split, at: index + 1, into: &limbs)
+            } else {
+                Self.rebalance(&limbs, around: index)
+            }
+            self = .limbs(limbs)
+            return (result, right)
         }
-        var limbs = takeLimbs()
-        let index = limbs.index(holding: key)
-        let (result, split) = limbs[index].page.update(key, body)
-        limbs[index].count = limbs[index].page.count
-        var right: Limb?
-        if let split {
-            right = Self.insert(split, at: index + 1, into: &limbs)
-        } else {
-            Self.rebalance(&limbs, around: index)
-        }
-        self = .limbs(limbs)
-        return (result, right)
     }
 
     private static func update<Result>(
@@ -233,17 +233,18 @@ extension Children.Page {
     /// - Parameter first: What separates the two. The other page's own first limb may claim to begin later than keys
     ///   that went into it as its page's lowest: harmless at the head of a page, where nobody looks, but not here.
     private mutating func join(_ other: Children.Page, startingAt first: Key) {
-        switch other {
-        case .entries(let more):
-            guard var entries = takeEntries() else { preconditionFailure("siblings of different levels") }
+        var taken = Children.Page.entries([])
+        swap(&taken, &self)
+        switch (consume taken, other) {
+        case (.entries(var entries), .entries(let more)):
             entries.append(contentsOf: more)
             self = .entries(entries)
-        case .limbs(let more):
-            var limbs = takeLimbs()
+        case (.limbs(var limbs), .limbs(let more)):
             let seam = limbs.count
             limbs.append(contentsOf: more)
             limbs[seam].first = first
             self = .limbs(limbs)
+        default: preconditionFailure("siblings of different levels")
         }
     }
 }

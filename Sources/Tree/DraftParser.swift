@@ -36,9 +36,9 @@ package struct DraftParser {
             guard var node = try readLeafOrOpen() else { continue }
             // A value is complete, and with it whatever closes here.
             while true {
-                guard let frame = frames.last else { return node }
+                if frames.isEmpty { return node }
                 add(node)
-                if try readNextName(in: frame) { break }
+                if try readNextName() { break }
                 node = close()
             }
         }
@@ -77,13 +77,15 @@ package struct DraftParser {
     }
 
     /// Moves to the next child. False when the array or object has ended instead.
-    private mutating func readNextName(in frame: Frame) throws(MalformedJSON) -> Bool {
+    private mutating func readNextName() throws(MalformedJSON) -> Bool {
+        let top = frames.count - 1
+        let isArray = frames[top].isArray
         guard reader.take(UInt8(ascii: ",")) else {
-            try reader.expect(UInt8(ascii: frame.isArray ? "]" : "}"))
+            try reader.expect(isArray ? UInt8(ascii: "]") : UInt8(ascii: "}"))
             return false
         }
-        guard frame.isArray else { return try readName() }
-        keys.append(Key(index: frames[frames.count - 1].index))
+        guard isArray else { return try readName() }
+        keys.append(Key(index: frames[top].index))
         return true
     }
 
@@ -158,37 +160,59 @@ package struct DraftParser {
     /// The innermost array or object as a node.
     private mutating func close() -> Node {
         let frame = frames.removeLast()
-        let children = closeChildren(
-            frame.firstEntry, frame.isAscending, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
+        let children = closeChildren(of: frame)
         return frame.isArray ? .children(children) : finish(frame, children)
     }
 
-    /// Cuts an object's entries off the stack: sorted, pruned, and of members with one name the last, as every JSON
+    /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as every JSON
     /// parser of our clients has it.
-    private mutating func closeChildren(_ first: Int, _ isAscending: Bool, hasPlaceholders: Bool) -> Children {
+    private mutating func closeChildren(of frame: Frame) -> Children {
+        let first = frame.firstEntry
         if first == entries.count { return Children() }
-        defer { entries.removeSubrange(first...) }
-        if isAscending {
-            let own = entries[first...]
-            return own.contains(where: \.node.isEmpty)
-                ? Children(ascending: ContiguousArray(own.lazy.filter { !$0.node.isEmpty })) : Children(ascending: own)
+        if !frame.isAscending {
+            sort(from: first)
+            dropRepeated(from: first, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
+        }
+        if entries[first...].contains(where: \.node.isEmpty) {
+            let kept = entries[first...].filter { !$0.node.isEmpty }
+            entries.replaceSubrange(first..., with: kept)
+        }
+        return Children(taking: &entries, from: first)
+    }
+
+    /// By key; entries of one key keep their order.
+    private mutating func sort(from first: Int) {
+        guard entries.count - first > 24 else {
+            // In place: most objects are small, and an entry is cheap to move and dear to copy.
+            for index in (first + 1)..<entries.count {
+                var place = index
+                while place > first, Key.compare(entries[place - 1].key, entries[place].key) > 0 {
+                    entries.swapAt(place - 1, place)
+                    place -= 1
+                }
+            }
+            return
         }
         let order = (first..<entries.count).sorted { left, right in
             let order = Key.compare(entries[left].key, entries[right].key)
             return order != 0 ? order < 0 : left < right
         }
-        var own: ContiguousArray<Children.Entry> = []
-        own.reserveCapacity(order.count)
-        for index in order {
-            if let last = own.last, last.key == entries[index].key {
-                own.removeLast()
+        let sorted = order.map { entries[$0] }
+        entries.replaceSubrange(first..., with: sorted)
+    }
+
+    private mutating func dropRepeated(from first: Int, hasPlaceholders: Bool) {
+        var count = first
+        for index in first..<entries.count {
+            if count > first, entries[count - 1].key == entries[index].key {
                 // Whose placeholder it is that must go is not worth knowing: no client writes a name twice.
-                if hasPlaceholders { reader.note(.key(last.key.string)) }
+                if hasPlaceholders { reader.note(.key(entries[index].key.string)) }
+                count -= 1
             }
-            own.append(entries[index])
+            if count < index { entries.swapAt(count, index) }
+            count += 1
         }
-        own.removeAll(where: \.node.isEmpty)
-        return Children(ascending: own)
+        entries.removeSubrange(count...)
     }
 
     private mutating func finish(_ frame: Frame, _ children: Children) -> Node {

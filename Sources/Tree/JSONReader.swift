@@ -35,7 +35,13 @@ package struct JSONReader {
     package func unexpected() -> MalformedJSON { .unexpected(byteOffset: cursor.offset) }
 
     /// The next byte that is not white space, not consumed; 0 at the end.
+    @inline(__always)
     package mutating func peek() -> UInt8 {
+        let byte = cursor.current
+        return byte > 0x20 ? byte : skipWhiteSpace()
+    }
+
+    private mutating func skipWhiteSpace() -> UInt8 {
         while true {
             switch cursor.current {
             case 0x20, 0x0A, 0x0D, 0x09: cursor.advance()

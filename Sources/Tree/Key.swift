@@ -2,45 +2,61 @@ import PandoBytes
 
 /// The name of a child. Equal byte for byte; ordered as wire-protocol §7.3 says: integer keys first, by value,
 /// then text by UTF-16 code units.
+///
+/// A key carries its rank, a number that decides nearly every comparison: a search then reads pages from one end to
+/// the other instead of jumping to each key's text.
+///
+///     rank   0 ┌ 31 zeros ┬ value + 2^31, 32 bits ┐   an integer key; equal values by length
+///            1 ┌ the first 63 bits of the text    ┐   any other; the text decides between equals
 package struct Key: Hashable, Sendable {
     package let text: Text
+    private let rank: UInt64
 
     /// Trusts the caller that `text` is a legal key; use ``init(validating:)`` for what comes from outside.
     package init(unchecked text: Text) {
         self.text = text
+        // `-` and `0`…`9` stand together: most other keys are told apart by one look.
+        let prefix = text.prefix
+        let first = UInt8(truncatingIfNeeded: prefix >> 56)
+        if first <= UInt8(ascii: "9"), let value = Key.integer(text.utf8) {
+            rank = UInt64(bitPattern: value &+ 0x8000_0000)
+        } else {
+            rank = 1 << 63 | prefix >> 1
+        }
     }
 
     /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or one of
     ///   `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {
         guard Key.isLegal(text.utf8) else { throw .key(String(text.string.prefix(64))) }
-        self.text = text
+        self.init(unchecked: text)
     }
 
     package var string: String { text.string }
 
     /// The key of an array's element.
     package init(index: Int) {
-        text = Text(String(index))
+        self.init(unchecked: Text(String(index)))
     }
 
     /// §8.6, in UTF-8: every forbidden character is ASCII.
     package static func isLegal(_ bytes: Span<UInt8>) -> Bool {
         guard !bytes.isEmpty, bytes.count <= Limits.keyByteCount else { return false }
-        for index in bytes.indices where forbidden[Int(bytes[index])] { return false }
+        for index in bytes.indices {
+            let byte = bytes[index]
+            let set = byte < 64 ? forbiddenBelow64 : byte < 128 ? forbiddenFrom64 : 0
+            if set >> UInt64(byte & 63) & 1 != 0 { return false }
+        }
         return true
     }
 
-    private static let forbidden: InlineArray<256, Bool> = {
-        var table = InlineArray<256, Bool>(repeating: false)
-        for control in 0..<0x20 { table[control] = true }
-        table[0x7F] = true
-        for character in ".$#[]/".utf8 { table[Int(character)] = true }
-        return table
-    }()
+    /// A bit for each forbidden character: controls and `#` `$` `.` `/`.
+    private static let forbiddenBelow64: UInt64 = 0xFFFF_FFFF | 1 << 0x23 | 1 << 0x24 | 1 << 0x2E | 1 << 0x2F
+    /// `[` `]` and U+007F.
+    private static let forbiddenFrom64: UInt64 = 1 << (0x5B - 64) | 1 << (0x5D - 64) | 1 << (0x7F - 64)
 
     /// The value of an integer key: `-?0*` and 1…10 digits, within −2^31 … 2^31−1; nil for every other key.
-    package var integer: Int64? { Key.integer(text.utf8) }
+    package var integer: Int64? { rank >> 63 == 0 ? Int64(bitPattern: rank) &- 0x8000_0000 : nil }
 
     private static func integer(_ bytes: Span<UInt8>) -> Int64? {
         var index = 0
@@ -63,19 +79,20 @@ package struct Key: Hashable, Sendable {
 
     /// Negative, zero or positive, as `left` comes before, is, or comes after `right`.
     package static func compare(_ left: Key, _ right: Key) -> Int {
-        let (a, b) = (left.text.utf8, right.text.utf8)
-        // Most keys begin with a letter, or with `-` and a letter (push ids): no integer, one look tells.
-        let (x, y) = (integer(a), integer(b))
-        switch (x, y) {
-        case (nil, nil): return compareUTF16(a, b)
-        case (_?, nil): return -1
-        case (nil, _?): return 1
-        case (let x?, let y?):
-            if x != y { return x < y ? -1 : 1 }
+        if left.rank != right.rank { return left.rank < right.rank ? -1 : 1 }
+        if left.rank >> 63 == 0 {
             // `1` before `01`; spellings of one length (`-0`, `00`) in any fixed order.
-            return a.count != b.count ? a.count &- b.count : compareUTF16(a, b)
+            let (a, b) = (left.text.utf8Count, right.text.utf8Count)
+            if a != b { return a &- b }
         }
+        return Text.compare(left.text, right.text)
     }
+
+    package static func == (left: Key, right: Key) -> Bool {
+        left.rank == right.rank && left.text == right.text
+    }
+
+    package func hash(into hasher: inout Hasher) { text.hash(into: &hasher) }
 }
 
 extension Key: Comparable {

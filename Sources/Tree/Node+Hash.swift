@@ -82,10 +82,15 @@ extension [UInt8] {
     /// Appends `number:` and the sixteen hex digits of the double, big-endian (§9.1).
     mutating func append(hashedNumber value: Double) {
         append("number:")
-        let digits: StaticString = "0123456789abcdef"
-        for shift in stride(from: 60, through: 0, by: -4) {
-            // In bounds: four bits index sixteen digits.
-            unsafe append(digits.utf8Start[Int(value.bitPattern >> UInt64(shift) & 15)])
+        for shift in [UInt64(32), 0] {
+            // Eight digits at a time: each nibble in a byte of its own, the highest one in the lowest byte.
+            var digits: UInt64 = 0
+            for nibble in 0..<UInt64(8) {
+                digits |= (value.bitPattern >> (shift + 28 - 4 * nibble) & 15) << (8 * nibble)
+            }
+            // 10…15 are `a`…`f`: 39 further on than digits go.
+            let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+            append(littleEndian: digits &+ 0x3030_3030_3030_3030 &+ letters &* 39)
         }
     }
 }

@@ -7,32 +7,41 @@ extension Node {
     /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
     @discardableResult
     package mutating func set(_ new: Node, at path: Path) -> Node {
-        set(new, at: path.keys[...])
+        set(new, at: path.keys, from: 0)
     }
 
-    private mutating func set(_ new: Node, at keys: ArraySlice<Key>) -> Node {
-        guard let key = keys.first else {
+    private mutating func set(_ new: Node, at keys: [Key], from depth: Int) -> Node {
+        if depth == keys.count {
             let old = self
             self = new
             return old
         }
+        // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.
+        var taken = Node.empty
+        swap(&taken, &self)
         let priority: Priority?
         var children: Children
-        // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.
-        switch self {
+        switch consume taken {
         case .object(let held):
             children = held
             priority = nil
         case .prioritized(let box):
+            // The box goes with this case, and the children have one owner again, unless a snapshot holds it too.
             children = box.node.children
             priority = box.priority
-        case .empty, .boolean, .integer, .double, .string:
+            if children.isEmpty, new.isEmpty {
+                self = .prioritized(box)
+                return .empty
+            }
+        case let leaf:
+            if new.isEmpty {
+                self = leaf
+                return .empty
+            }
             children = Children()
             priority = nil
         }
-        if children.isEmpty, new.isEmpty { return .empty }
-        self = .empty
-        let old = children.update(key) { child in child.set(new, at: keys.dropFirst()) }
+        let old = children.update(keys[depth]) { child in child.set(new, at: keys, from: depth + 1) }
         self = .children(children)
         if let priority { self = with(priority: priority) }
         return old

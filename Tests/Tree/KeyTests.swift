@@ -49,12 +49,38 @@ import Testing
         }
     }
 
-    @Test func orderIsTotal() {
-        var generator = SeededGenerator(3)
-        let parts = ["", "-", "0", "00", "1", "9", "2147483647", "2147483648", "a", "é", "🐵", "\u{E000}", "."]
-        var keys = (0..<300).map { _ in Key(unchecked: Text(generator.pick(parts) + generator.pick(parts) + generator.pick(parts))) }
-        keys.sort()
-        for (i, a) in keys.enumerated() { for b in keys[i...] { #expect(Key.compare(a, b) <= 0 && Key.compare(b, a) >= 0) } }
+    /// The definition without ranks: integers by value and length, then text by UTF-16 units.
+    @Test(arguments: 0..<10) func ranksTellTheTruth(seed: Int) {
+        var generator = SeededGenerator(seed)
+        let parts = [
+            "", "", "-", "0", "00", "1", "9", "2147483647", "2147483648", "a", "b", "aaaaaaa", "é", "\u{7FF}", "\u{800}", "\u{D7FF}", "🐵", "\u{10FFFF}",
+            "\u{E000}", "\u{FFFF}", ".", "\0", ":", "/",
+        ]
+        let keys = (0..<250).map { _ in
+            Key(unchecked: Text(generator.pick(parts) + generator.pick(parts) + generator.pick(parts) + generator.pick(parts)))
+        }
+        for a in keys {
+            for b in keys {
+                let expected: Bool
+                switch (integer(a.string), integer(b.string)) {
+                case (let x?, let y?) where x != y: expected = x < y
+                case (_?, _?) where a.string.utf8.count != b.string.utf8.count: expected = a.string.utf8.count < b.string.utf8.count
+                case (_?, nil): expected = true
+                case (nil, _?): expected = false
+                default: expected = a.string.utf16.lexicographicallyPrecedes(b.string.utf16)
+                }
+                if (a < b) != expected || (a == b) != (a.string.utf8.elementsEqual(b.string.utf8)) || (Key.compare(a, b) == 0) != (a == b) {
+                    Issue.record("\(a.string.debugDescription) \(b.string.debugDescription)")
+                }
+            }
+        }
+    }
+
+    private func integer(_ text: String) -> Int64? {
+        let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
+        guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        let value = Double(text)!
+        return value >= -0x1p31 && value < 0x1p31 ? Int64(value) : nil
     }
 
     @Test(arguments: [
