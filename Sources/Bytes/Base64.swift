@@ -39,7 +39,8 @@ extension [UInt8] {
         }
         withCursor(over: bytes) { cursor in
             while cursor.remaining >= 3 {
-                let group = UInt32(cursor.peek(0)) << 16 | UInt32(cursor.peek(1)) << 8 | UInt32(cursor.peek(2))
+                let group =
+                    UInt32(cursor.peek(0)) << 16 | UInt32(cursor.peek(1)) << 8 | UInt32(cursor.peek(2))
                 cursor.advance(3)
                 append(littleEndian: fourDigits(group))
             }

@@ -22,7 +22,9 @@ package struct Text: Hashable, Comparable, Sendable {
     @inline(__always)
     private func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         // The span does not outlive the buffer, which is lent for the call.
-        if let result = unsafe string.utf8.withContiguousStorageIfAvailable({ unsafe body($0.span) }) { return result }
+        if let result = unsafe string.utf8.withContiguousStorageIfAvailable({ unsafe body($0.span) }) {
+            return result
+        }
         // Strings of this platform are contiguous; this is for the compiler.
         return body(Array(string.utf8).span)
     }
@@ -53,7 +55,8 @@ package struct Text: Hashable, Comparable, Sendable {
             for index in 0..<Swift.min(8, bytes.count) {
                 let byte = bytes[index]
                 // U+E000…U+FFFF go behind the characters that are surrogates in UTF-16; their lead bytes end at F4.
-                prefix |= UInt64(byte == 0xEE || byte == 0xEF ? byte | 0x10 : byte) << UInt64(56 &- 8 &* index)
+                prefix |=
+                    UInt64(byte == 0xEE || byte == 0xEF ? byte | 0x10 : byte) << UInt64(56 &- 8 &* index)
             }
             return prefix
         }

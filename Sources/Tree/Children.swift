@@ -21,22 +21,23 @@ package struct Children: Sendable {
         }
     }
 
-    fileprivate struct Limb: Sendable {
+    /// A page and what is known of it from outside.
+    struct Limb: Sendable {
         var first: Key
         var count: Int
         var page: Page
     }
 
-    fileprivate enum Page: Sendable {
+    enum Page: Sendable {
         case entries(ContiguousArray<Entry>)
         case limbs(ContiguousArray<Limb>)
     }
 
     /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make the tree
     /// higher; between 16 and 128 nothing else tells them apart (the commit that chose 32 has the numbers).
-    fileprivate static let pageCapacity = 32
+    static let pageCapacity = 32
 
-    fileprivate var root: Page
+    var root: Page
 
     package init() {
         root = .entries([])
@@ -65,7 +66,8 @@ package struct Children: Sendable {
         var limbs: ContiguousArray<Limb> = []
         while entries.count > first {
             // All pages are full but the last, which is taken first.
-            let page = takePage(from: first + (entries.count - first - 1) / Self.pageCapacity * Self.pageCapacity)
+            let page = takePage(
+                from: first + (entries.count - first - 1) / Self.pageCapacity * Self.pageCapacity)
             limbs.append(Limb(first: page[0].key, count: page.count, page: .entries(page)))
         }
         limbs.reverse()
@@ -73,7 +75,8 @@ package struct Children: Sendable {
             var parents: ContiguousArray<Limb> = []
             for start in stride(from: 0, to: limbs.count, by: Self.pageCapacity) {
                 let page = ContiguousArray(limbs[start..<Swift.min(start + Self.pageCapacity, limbs.count)])
-                parents.append(Limb(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
+                parents.append(
+                    Limb(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
             }
             limbs = parents
         }
@@ -118,17 +121,17 @@ package struct Children: Sendable {
 // MARK: - Pages
 
 extension Children.Page {
-    fileprivate typealias Entry = Children.Entry
-    fileprivate typealias Limb = Children.Limb
+    typealias Entry = Children.Entry
+    typealias Limb = Children.Limb
 
-    fileprivate var count: Int {
+    var count: Int {
         switch self {
         case .entries(let entries): entries.count
         case .limbs(let limbs): limbs.reduce(0) { $0 &+ $1.count }
         }
     }
 
-    fileprivate var firstKey: Key {
+    var firstKey: Key {
         switch self {
         case .entries(let entries): entries[0].key
         case .limbs(let limbs): limbs[0].first
@@ -136,7 +139,7 @@ extension Children.Page {
     }
 
     /// Updates below this page; gives the right half when the page had to split.
-    fileprivate mutating func update<Result>(
+    mutating func update<Result>(
         _ key: Key, _ body: (inout Node) -> Result
     ) -> (Result, Limb?) {
         // The array leaves the enum while it changes, so that it has one owner. (An empty array owns nothing.)
@@ -184,12 +187,17 @@ extension Children.Page {
         let middle = entries.count / 2
         var right = ContiguousArray(entries[middle...])
         entries = ContiguousArray(entries[..<middle])
-        if index <= middle { entries.insert(entry, at: index) } else { right.insert(entry, at: index - middle) }
+        if index <= middle {
+            entries.insert(entry, at: index)
+        } else {
+            right.insert(entry, at: index - middle)
+        }
         return (result, right)
     }
 
     /// Inserts a limb; gives the right half when the page had to split.
-    private static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb? {
+    private static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb?
+    {
         guard limbs.count >= Children.pageCapacity else {
             limbs.insert(limb, at: index)
             return nil
@@ -201,7 +209,11 @@ extension Children.Page {
             let middle = limbs.count / 2
             right = ContiguousArray(limbs[middle...])
             limbs = ContiguousArray(limbs[..<middle])
-            if index <= middle { limbs.insert(limb, at: index) } else { right.insert(limb, at: index - middle) }
+            if index <= middle {
+                limbs.insert(limb, at: index)
+            } else {
+                right.insert(limb, at: index - middle)
+            }
         }
         return Limb(first: right[0].first, count: right.reduce(0) { $0 &+ $1.count }, page: .limbs(right))
     }
@@ -251,7 +263,7 @@ extension Children.Page {
 
 extension ContiguousArray<Children.Entry> {
     /// The first entry whose key is `key` or comes after it; `count` when there is none.
-    fileprivate func firstIndex(notBefore key: Key) -> Int {
+    func firstIndex(notBefore key: Key) -> Int {
         var (low, high) = (0, count)
         // Ascending inserts end here at once.
         if let last, Key.compare(last.key, key) < 0 { return count }
@@ -265,199 +277,12 @@ extension ContiguousArray<Children.Entry> {
 
 extension ContiguousArray<Children.Limb> {
     /// The limb that holds `key` or would hold it.
-    fileprivate func index(holding key: Key) -> Int {
+    func index(holding key: Key) -> Int {
         var (low, high) = (1, count)
         while low < high {
             let middle = (low &+ high) / 2
             if Key.compare(self[middle].first, key) <= 0 { low = middle &+ 1 } else { high = middle }
         }
         return low &- 1
-    }
-}
-
-// MARK: - Walks
-
-extension Children {
-    /// Visits children in key order, from `start` on (included) when it is given, until `body` says false.
-    /// - Returns: false when `body` stopped the walk.
-    /// - Complexity: O(log n + visited).
-    @discardableResult
-    package func forEach<Failure: Error>(
-        from start: Key? = nil, _ body: (Key, Node) throws(Failure) -> Bool
-    ) throws(Failure) -> Bool {
-        try root.forEach(from: start, body)
-    }
-
-    /// Visits children against key order, from `start` on (included) when it is given, until `body` says false.
-    @discardableResult
-    package func forEachReversed<Failure: Error>(
-        from start: Key? = nil, _ body: (Key, Node) throws(Failure) -> Bool
-    ) throws(Failure) -> Bool {
-        try root.forEachReversed(from: start, body)
-    }
-
-    /// True when some child carries a priority: then hash order is not key order. O(n).
-    package var hasPriorities: Bool {
-        !forEach { _, node in node.priority == nil }
-    }
-
-    /// Every child, in key order. O(n).
-    package var entries: [Entry] {
-        var all: [Entry] = []
-        all.reserveCapacity(count)
-        forEach { key, node in
-            all.append(Entry(key: key, node: node))
-            return true
-        }
-        return all
-    }
-}
-
-extension Children.Page {
-    fileprivate func forEach<Failure: Error>(
-        from start: Key?, _ body: (Key, Node) throws(Failure) -> Bool
-    ) throws(Failure) -> Bool {
-        switch self {
-        case .entries(let entries):
-            var index = start.map { entries.firstIndex(notBefore: $0) } ?? 0
-            while index < entries.count {
-                guard try body(entries[index].key, entries[index].node) else { return false }
-                index &+= 1
-            }
-        case .limbs(let limbs):
-            let first = start.map { limbs.index(holding: $0) } ?? 0
-            for index in first..<limbs.count {
-                guard try limbs[index].page.forEach(from: index == first ? start : nil, body) else { return false }
-            }
-        }
-        return true
-    }
-
-    fileprivate func forEachReversed<Failure: Error>(
-        from start: Key?, _ body: (Key, Node) throws(Failure) -> Bool
-    ) throws(Failure) -> Bool {
-        switch self {
-        case .entries(let entries):
-            var index = entries.count
-            if let start {
-                index = entries.firstIndex(notBefore: start)
-                if index < entries.count, entries[index].key == start { index &+= 1 }
-            }
-            while index > 0 {
-                index &-= 1
-                guard try body(entries[index].key, entries[index].node) else { return false }
-            }
-        case .limbs(let limbs):
-            let last = start.map { limbs.index(holding: $0) } ?? limbs.count &- 1
-            for index in stride(from: last, through: 0, by: -1) {
-                guard try limbs[index].page.forEachReversed(from: index == last ? start : nil, body)
-                else { return false }
-            }
-        }
-        return true
-    }
-}
-
-// MARK: - Equality and invariants
-
-extension Children: Equatable {
-    package static func == (left: Children, right: Children) -> Bool {
-        if left.sharesStorage(with: right) { return true }
-        guard left.count == right.count else { return false }
-        // Where pages are cut elsewhere, child by child.
-        return left.root.matches(right.root) ?? left.forEach { key, node in right[key] == node }
-    }
-
-    /// True when both are the same page in memory: equal without looking.
-    package func sharesStorage(with other: Children) -> Bool {
-        root.isSame(as: other.root)
-    }
-
-    /// Everything the type promises, for tests. O(n).
-    package func checkInvariants() {
-        precondition(root.checkInvariants(isRoot: true).depths.count <= 1, "pages of one level differ in depth")
-        var previous: Key?
-        forEach { key, node in
-            precondition(!node.isEmpty, "an empty child was kept")
-            if let previous { precondition(previous < key, "keys do not ascend") }
-            previous = key
-            return true
-        }
-    }
-}
-
-extension Children.Page {
-    /// True when both are the same array in memory.
-    fileprivate func isSame(as other: Children.Page) -> Bool {
-        switch (self, other) {
-        case (.entries(let a), .entries(let b)):
-            unsafe a.withUnsafeBufferPointer { x in
-                unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count }
-            }
-        case (.limbs(let a), .limbs(let b)):
-            unsafe a.withUnsafeBufferPointer { x in
-                unsafe b.withUnsafeBufferPointer { y in unsafe x.baseAddress == y.baseAddress && x.count == y.count }
-            }
-        default: false
-        }
-    }
-
-    /// Whether both hold the same children; nil when their pages are cut at different places.
-    fileprivate func matches(_ other: Children.Page) -> Bool? {
-        if isSame(as: other) { return true }
-        switch (self, other) {
-        case (.entries(let a), .entries(let b)):
-            guard a.count == b.count else { return nil }
-            return zip(a, b).allSatisfy { $0.key == $1.key && $0.node == $1.node }
-        case (.limbs(let a), .limbs(let b)):
-            guard a.count == b.count, zip(a, b).allSatisfy({ $0.count == $1.count }) else { return nil }
-            for (x, y) in zip(a, b) {
-                guard let matches = x.page.matches(y.page) else { return nil }
-                if !matches { return false }
-            }
-            return true
-        default: return nil
-        }
-    }
-}
-
-extension Children.Page {
-    private var lowestKey: Key? {
-        switch self {
-        case .entries(let entries): entries.first?.key
-        case .limbs(let limbs): limbs.first?.page.lowestKey
-        }
-    }
-
-    private var highestKey: Key? {
-        switch self {
-        case .entries(let entries): entries.last?.key
-        case .limbs(let limbs): limbs.last?.page.highestKey
-        }
-    }
-
-    fileprivate func checkInvariants(isRoot: Bool) -> (count: Int, depths: Set<Int>) {
-        switch self {
-        case .entries(let entries):
-            precondition(isRoot || !entries.isEmpty, "an empty page was kept")
-            precondition(entries.count <= Children.pageCapacity)
-            return (entries.count, [0])
-        case .limbs(let limbs):
-            precondition(!isRoot || limbs.count > 1, "a root with one limb was kept")
-            precondition(!limbs.isEmpty && limbs.count <= Children.pageCapacity)
-            var depths: Set<Int> = []
-            var total = 0
-            for (index, limb) in limbs.enumerated() {
-                let below = limb.page.checkInvariants(isRoot: false)
-                precondition(below.count == limb.count, "a limb's count is off")
-                if index > 0, let lowest = limb.page.lowestKey, let before = limbs[index - 1].page.highestKey {
-                    precondition(limb.first <= lowest, "a limb's first key is after its page")
-                    precondition(before < limb.first, "a limb's first key is before the end of the page before")
-                }
-                depths.formUnion(below.depths.map { $0 + 1 })
-                total += below.count
-            }
-            return (total, depths)
-        }
     }
 }

@@ -52,7 +52,8 @@ package struct DraftParser {
         guard frames.count < Limits.jsonDepth else { throw .tooDeep(byteOffset: reader.cursor.offset) }
         reader.cursor.advance()
         let isArray = first == UInt8(ascii: "[")
-        frames.append(Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
+        frames.append(
+            Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
         if isArray {
             if reader.take(UInt8(ascii: "]")) { return close() }
             keys.append(Key(index: 0))

@@ -32,7 +32,9 @@ extension JSONReader {
         if digitCount <= 19 {
             if isInteger {
                 if !isNegative, let value = Int64(exactly: mantissa) { return .integer(value) }
-                if isNegative, mantissa <= Int64.min.magnitude { return .integer(Int64(truncatingIfNeeded: 0 &- mantissa)) }
+                if isNegative, mantissa <= Int64.min.magnitude {
+                    return .integer(Int64(truncatingIfNeeded: 0 &- mantissa))
+                }
             } else if mantissa < 1 << 53, exponent.magnitude <= 22 {
                 // Both factors are exact doubles, so the one rounding is the right one (Clinger 1990).
                 let power = Self.powersOfTen[Int(exponent.magnitude)]
@@ -78,7 +80,8 @@ extension JSONReader {
     }
 
     private static let powersOfTen: InlineArray<23, Double> = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+        1e18,
         1e19, 1e20, 1e21, 1e22,
     ]
 }

@@ -99,7 +99,8 @@ extension JSONReader {
     private mutating func readUnicodeEscape() throws(MalformedJSON) {
         var unit = try readHex4()
         if unit >= 0xD800, unit < 0xDC00,
-            cursor.current == UInt8(ascii: "\\"), cursor.peek(1) == UInt8(ascii: "u") {
+            cursor.current == UInt8(ascii: "\\"), cursor.peek(1) == UInt8(ascii: "u")
+        {
             let mark = cursor
             cursor.advance(2)
             let low = try readHex4()

@@ -28,7 +28,8 @@ extension Node {
         return plan.entries.map { ranges in
             let start = ranges.lowerBound > 0 ? self.start(behind: claim.paths[ranges.lowerBound - 1]) : nil
             let end = ranges.upperBound < claim.paths.count ? claim.paths[ranges.upperBound] : nil
-            return RangeMerge(start: start, end: end, node: leaves(after: start?.keys[...], through: end?.keys[...]))
+            return RangeMerge(
+                start: start, end: end, node: leaves(after: start?.keys[...], through: end?.keys[...]))
         }
     }
 
@@ -60,7 +61,8 @@ extension Node {
         }
         let startsBefore = first.map { Key.compare($0, .priority) < 0 } ?? true
         let endsAfter = last.map { Key.compare(.priority, $0) <= 0 } ?? true
-        return Node.children(Children(ascending: inside)).with(priority: startsBefore && endsAfter ? priority : nil)
+        return Node.children(Children(ascending: inside)).with(
+            priority: startsBefore && endsAfter ? priority : nil)
     }
 }
 

@@ -39,7 +39,9 @@ extension Node {
     /// A finite number in its one representation (§8.5): integral doubles within ±2^63 become integers, −0 becomes 0.
     package static func number(_ value: Double) -> Node {
         // ±2^63 are exact doubles; the upper one is not an Int64.
-        guard value >= -0x1p63, value < 0x1p63, value == value.rounded(.towardZero) else { return .double(value) }
+        guard value >= -0x1p63, value < 0x1p63, value == value.rounded(.towardZero) else {
+            return .double(value)
+        }
         return .integer(Int64(value))
     }
 

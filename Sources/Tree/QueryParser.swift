@@ -74,7 +74,8 @@ extension Query {
             }
         }
 
-        private mutating func boolean(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Bool? {
+        private mutating func boolean(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Bool?
+        {
             switch try leaf(name, &reader) {
             case .boolean(let value)?: return value
             case .empty?, nil: return nil
@@ -87,7 +88,8 @@ extension Query {
         func fill(_ query: inout Query) throws(InvalidData) {
             if let problem { throw problem }
             query.index = try readIndex()
-            query.start = try bound(startValue, startKey, startIsInclusive ?? true, query.index, isStart: true)
+            query.start = try bound(
+                startValue, startKey, startIsInclusive ?? true, query.index, isStart: true)
             query.end = try bound(endValue, endKey, endIsInclusive ?? true, query.index, isStart: false)
             guard let limit else { return }
             guard case .integer(let count) = limit, count >= 1, count <= Limits.queryLimit else {

@@ -138,7 +138,9 @@ struct RangeHasher {
     /// client that clears one piece takes a leaf's priority for a child in it.
     private mutating func noteCover() {
         var end = range
-        while end < claim.paths.count, claim.paths[end].count > keys.count, claim.paths[end].keys.starts(with: keys) {
+        while end < claim.paths.count, claim.paths[end].count > keys.count,
+            claim.paths[end].keys.starts(with: keys)
+        {
             end += 1
         }
         if end > range { coveredLeaves.append(range..<(end + 1)) }

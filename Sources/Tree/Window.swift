@@ -23,7 +23,8 @@ package struct Window: Sendable {
     /// The query's result: an object of these children, without the node's own priority (§7.4).
     package var node: Node {
         let children = entries.map { Children.Entry(key: $0.key, node: $0.node) }
-        return .children(Children(ascending: query.index == .key ? children : children.sorted { $0.key < $1.key }))
+        return .children(
+            Children(ascending: query.index == .key ? children : children.sorted { $0.key < $1.key }))
     }
 
     package var isEmpty: Bool { entries.isEmpty }
@@ -70,7 +71,11 @@ package struct Window: Sendable {
         }
         let near = isReversed ? query.end?.key : query.start?.key
         if case .key(let key)? = near {
-            if isReversed { children.forEachReversed(from: key, take) } else { children.forEach(from: key, take) }
+            if isReversed {
+                children.forEachReversed(from: key, take)
+            } else {
+                children.forEach(from: key, take)
+            }
         } else if isReversed {
             children.forEachReversed(take)
         } else {
@@ -151,7 +156,8 @@ extension Window {
         for change in changes {
             let old = remove(change.key, change.old)
             if let old { removed.append(old) }
-            guard let entry = entry(change.key, change.new), frontier.map({ !isBeyond(entry, $0) }) ?? true else {
+            guard let entry = entry(change.key, change.new), frontier.map({ !isBeyond(entry, $0) }) ?? true
+            else {
                 if old != nil { result.left.append(change.key) }
                 continue
             }
@@ -177,7 +183,8 @@ extension Window {
 
     /// Takes a child out of the window, if it is there.
     private mutating func remove(_ key: Key, _ node: Node) -> Entry? {
-        guard !node.isEmpty, case let (index, isPresent) = position(of: query.indexValue(of: node), key), isPresent
+        guard !node.isEmpty, case let (index, isPresent) = position(of: query.indexValue(of: node), key),
+            isPresent
         else { return nil }
         return entries.remove(at: index)
     }

@@ -25,7 +25,10 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     }
 
     /// RFC 4648 §10
-    @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy")])
+    @Test(arguments: [
+        ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+        ("foobar", "Zm9vYmFy"),
+    ])
     func vectors(plain: String, encoded: String) {
         #expect(encode(utf8(plain)) == encoded)
         #expect(decodeBase64(utf8(encoded).rawSpan) == utf8(plain))
@@ -36,19 +39,29 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
     @Test func alphabets() {
         #expect(encode([0xFB, 0xEF, 0xFF]) == "++//" && encode([0xFB, 0xEF, 0xFF], .urlSafe) == "--__")
-        #expect(decodeBase64(utf8("++//").rawSpan) == [0xFB, 0xEF, 0xFF] && decodeBase64(utf8("--__").rawSpan) == nil)
-        #expect(decodeBase64(utf8("--__").rawSpan, alphabet: .urlSafe) == [0xFB, 0xEF, 0xFF] && decodeBase64(utf8("++//").rawSpan, alphabet: .urlSafe) == nil)
+        #expect(
+            decodeBase64(utf8("++//").rawSpan) == [0xFB, 0xEF, 0xFF]
+                && decodeBase64(utf8("--__").rawSpan) == nil)
+        #expect(
+            decodeBase64(utf8("--__").rawSpan, alphabet: .urlSafe) == [0xFB, 0xEF, 0xFF]
+                && decodeBase64(utf8("++//").rawSpan, alphabet: .urlSafe) == nil)
     }
 
     @Test(arguments: [
-        ("Z", "six bits are no byte"), ("Zm9vY", "six bits are no byte"), ("=", "nothing but padding"), ("==", "nothing but padding"), ("====", "nothing but padding"), ("Zg=", "half the padding"), ("Zm8==", "too much padding"), ("Zm9v=", "padding for nothing"),
-        ("Zg===", "too much padding"), ("Z===", "six bits are no byte"), ("Zh==", "spare bits"), ("Zm9=", "spare bits"), ("Zh", "spare bits"), ("Z g=", "a space"), ("Zg==\n", "a new line"), ("=Zg=", "padding in front"), ("Zg==Zg==", "padding inside"), ("Zm\u{E9}", "a foreign letter"), ("Zm8\0", "a NUL"),
+        ("Z", "six bits are no byte"), ("Zm9vY", "six bits are no byte"), ("=", "nothing but padding"),
+        ("==", "nothing but padding"), ("====", "nothing but padding"), ("Zg=", "half the padding"),
+        ("Zm8==", "too much padding"), ("Zm9v=", "padding for nothing"),
+        ("Zg===", "too much padding"), ("Z===", "six bits are no byte"), ("Zh==", "spare bits"),
+        ("Zm9=", "spare bits"), ("Zh", "spare bits"), ("Z g=", "a space"), ("Zg==\n", "a new line"),
+        ("=Zg=", "padding in front"), ("Zg==Zg==", "padding inside"), ("Zm\u{E9}", "a foreign letter"),
+        ("Zm8\0", "a NUL"),
     ])
     func refused(encoded: String, reason: String) {
         #expect(decodeBase64(utf8(encoded).rawSpan) == nil, "\(reason)")
     }
 
-    @Test(arguments: [Base64Alphabet.standard, .urlSafe]) func everyLengthComesBack(alphabet: Base64Alphabet) {
+    @Test(arguments: [Base64Alphabet.standard, .urlSafe]) func everyLengthComesBack(alphabet: Base64Alphabet)
+    {
         var generator = SeededGenerator(1)
         for count in 0..<200 {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -58,13 +71,21 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
 @Suite struct SHA1Vectors {
-    func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+    func hex(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
 
     /// FIPS 180-4 and RFC 3174
     @Test(arguments: [
         ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"), ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
-        ("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "84983e441c3bd26ebaae4aa1f95129e5e54670f1"),
-        (String(repeating: "0123456701234567012345670123456701234567012345670123456701234567", count: 10), "dea356a2cddd90c7a7ecedc5ebb563934f460452"),
+        (
+            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            "84983e441c3bd26ebaae4aa1f95129e5e54670f1"
+        ),
+        (
+            String(repeating: "0123456701234567012345670123456701234567012345670123456701234567", count: 10),
+            "dea356a2cddd90c7a7ecedc5ebb563934f460452"
+        ),
         (String(repeating: "a", count: 1_000_000), "34aa973cd4c4daa4f61eeb2bdbad27316534016f"),
     ])
     func vectors(plain: String, digest: String) {
@@ -86,7 +107,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
     /// RFC 6455 §1.3
     @Test func handshake() {
-        #expect(SHA1.base64(of: utf8("dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11").rawSpan) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        #expect(
+            SHA1.base64(of: utf8("dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11").rawSpan)
+                == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 }
 
@@ -109,46 +132,65 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             for b in UInt8.min...UInt8.max {
                 let bytes = [a, b]
                 let expected = isText(bytes)
-                if validates(bytes) != expected || validates(bytes, cutAt: [1]) != expected { Issue.record("\(bytes)") }
+                if validates(bytes) != expected || validates(bytes, cutAt: [1]) != expected {
+                    Issue.record("\(bytes)")
+                }
             }
         }
     }
 
     /// Every lead byte with all that can matter behind it: the edges of each range of continuation bytes.
     @Test func threeAndFourBytesAtEveryCut() {
-        let edges: [UInt8] = [0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xFF]
+        let edges: [UInt8] = [
+            0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xFF,
+        ]
         for a in UInt8(0x7F)...0xFF {
-            for b in edges { for c in edges {
-                let three = [a, b, c]
-                let expected = isText(three)
-                for cuts in [[], [1], [2], [1, 2]] where validates(three, cutAt: cuts) != expected { Issue.record("\(three)") }
-                guard a >= 0xEE else { continue }
-                for d in edges {
-                    let four = [a, b, c, d]
-                    let expected = isText(four)
-                    for cuts in [[], [1], [2], [3], [1, 2, 3]] where validates(four, cutAt: cuts) != expected { Issue.record("\(four)") }
+            for b in edges {
+                for c in edges {
+                    let three = [a, b, c]
+                    let expected = isText(three)
+                    for cuts in [[], [1], [2], [1, 2]] where validates(three, cutAt: cuts) != expected {
+                        Issue.record("\(three)")
+                    }
+                    guard a >= 0xEE else { continue }
+                    for d in edges {
+                        let four = [a, b, c, d]
+                        let expected = isText(four)
+                        for cuts in [[], [1], [2], [3], [1, 2, 3]]
+                        where validates(four, cutAt: cuts) != expected { Issue.record("\(four)") }
+                    }
                 }
-            } }
+            }
         }
     }
 
     @Test(arguments: 0..<20) func random(seed: Int) {
         var generator = SeededGenerator(seed)
-        let scalars: [Unicode.Scalar] = ["a", "\u{0}", "\u{7F}", "\u{80}", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFF}", "\u{10000}", "\u{10FFFF}"]
+        let scalars: [Unicode.Scalar] = [
+            "a", "\u{0}", "\u{7F}", "\u{80}", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFF}",
+            "\u{10000}", "\u{10FFFF}",
+        ]
         for _ in 0..<300 {
             var view = String.UnicodeScalarView()
             // Runs of ASCII long enough for eight bytes at a time.
             for _ in 0..<Int.random(in: 0...12, using: &generator) {
-                if Int.random(in: 0..<3, using: &generator) == 0 { view.append(contentsOf: "0123456789abcdef".unicodeScalars) }
+                if Int.random(in: 0..<3, using: &generator) == 0 {
+                    view.append(contentsOf: "0123456789abcdef".unicodeScalars)
+                }
                 view.append(scalars[Int.random(in: 0..<scalars.count, using: &generator)])
             }
             var bytes = Array(String(view).utf8)
             if !bytes.isEmpty, Int.random(in: 0..<2, using: &generator) == 0 {
-                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(
+                    in: 0...255, using: &generator)
             }
             let cuts = (0..<3).map { _ in Int.random(in: 0...bytes.count, using: &generator) }.sorted()
             let expected = isText(bytes)
-            if validates(bytes) != expected || validates(bytes, cutAt: cuts) != expected || isValidUTF8(bytes.rawSpan) != expected { Issue.record("\(bytes) \(cuts)") }
+            if validates(bytes) != expected || validates(bytes, cutAt: cuts) != expected
+                || isValidUTF8(bytes.rawSpan) != expected
+            {
+                Issue.record("\(bytes) \(cuts)")
+            }
         }
     }
 
@@ -166,7 +208,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     @Test func reading() {
         withCursor(over: utf8("0123456789").rawSpan) { cursor in
             #expect(cursor.count == 10 && cursor.remaining == 10 && !cursor.isAtEnd)
-            #expect(cursor.current == 0x30 && cursor.peek(0) == 0x30 && cursor.peek(9) == 0x39 && cursor.peek(10) == 0)
+            #expect(
+                cursor.current == 0x30 && cursor.peek(0) == 0x30 && cursor.peek(9) == 0x39
+                    && cursor.peek(10) == 0)
             #expect(cursor.peek(-1) == 0 && cursor.peek(.max) == 0 && cursor.peek(.min) == 0)
             #expect(cursor.word == 0x3736_3534_3332_3130)
             cursor.advance(2)
@@ -177,17 +221,22 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             #expect(cursor.isAtEnd && cursor.offset == 10 && cursor.current == 0 && cursor.word == nil)
             cursor.advance()
             #expect(cursor.offset == 10)
-            #expect(cursor[9] == 0x39 && cursor.string(2..<5) == "234" && cursor.array(8..<10) == [0x38, 0x39] && cursor.array(10..<10) == [])
+            #expect(
+                cursor[9] == 0x39 && cursor.string(2..<5) == "234" && cursor.array(8..<10) == [0x38, 0x39]
+                    && cursor.array(10..<10) == [])
         }
         withCursor(over: [UInt8]().rawSpan) { cursor in
             #expect(cursor.isAtEnd && cursor.current == 0 && cursor.word == nil && cursor.string(0..<0) == "")
         }
     }
 
-    @Test(arguments: [
-        (0, [0]), (1, [1]), (0x7F, [0x7F]), (0x80, [0x80, 1]), (0x3FFF, [0xFF, 0x7F]), (0x4000, [0x80, 0x80, 1]), (0xFFFF_FFFF, [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]),
-        (1 << 63, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]), (.max, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]),
-    ] as [(UInt64, [UInt8])])
+    @Test(
+        arguments: [
+            (0, [0]), (1, [1]), (0x7F, [0x7F]), (0x80, [0x80, 1]), (0x3FFF, [0xFF, 0x7F]),
+            (0x4000, [0x80, 0x80, 1]), (0xFFFF_FFFF, [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]),
+            (1 << 63, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+            (.max, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]),
+        ] as [(UInt64, [UInt8])])
     func varints(value: UInt64, bytes: [UInt8]) throws {
         var written: [UInt8] = []
         written.append(varint: value)
@@ -197,7 +246,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             #expect(read == value)
             #expect(cursor.offset == bytes.count)
         }
-        for end in bytes.indices { #expect(throws: TruncatedBytes.self) { try readVarint(Array(bytes[..<end])) } }
+        for end in bytes.indices {
+            #expect(throws: TruncatedBytes.self) { try readVarint(Array(bytes[..<end])) }
+        }
     }
 
     private func readVarint(_ bytes: [UInt8]) throws(TruncatedBytes) -> UInt64 {
@@ -205,8 +256,11 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     }
 
     @Test(arguments: [
-        ([UInt8](repeating: 0xFF, count: 9) + [2], "a 65th bit"), ([UInt8](repeating: 0x80, count: 9) + [0x7F], "seven more bits"), ([UInt8](repeating: 0x80, count: 10) + [0], "an eleventh byte"),
-        ([UInt8](repeating: 0xFF, count: 100), "no end"), ([UInt8](repeating: 0x80, count: 9) + [0x81, 0], "an eleventh byte"),
+        ([UInt8](repeating: 0xFF, count: 9) + [2], "a 65th bit"),
+        ([UInt8](repeating: 0x80, count: 9) + [0x7F], "seven more bits"),
+        ([UInt8](repeating: 0x80, count: 10) + [0], "an eleventh byte"),
+        ([UInt8](repeating: 0xFF, count: 100), "no end"),
+        ([UInt8](repeating: 0x80, count: 9) + [0x81, 0], "an eleventh byte"),
     ])
     func impossibleVarints(bytes: [UInt8], reason: String) {
         #expect(throws: TruncatedBytes.self, "\(reason)") { try readVarint(bytes) }
@@ -218,7 +272,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         bytes.append(counted: "")
         bytes.append(counted: String(repeating: "x", count: 300))
         try withCursor(over: bytes.rawSpan) { (cursor) throws(TruncatedBytes) in
-            let (first, second, third) = (try cursor.readCounted(), try cursor.readCounted(), try cursor.readCounted())
+            let (first, second, third) = (
+                try cursor.readCounted(), try cursor.readCounted(), try cursor.readCounted()
+            )
             #expect(cursor.string(first) == "é🐵")
             #expect(cursor.string(second) == "")
             #expect(third.count == 300)
@@ -229,7 +285,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             lie.append(varint: claim)
             lie += [1, 2, 3]
             #expect(throws: TruncatedBytes.self) {
-                try withCursor(over: lie.rawSpan) { (cursor) throws(TruncatedBytes) in try cursor.readCounted() }
+                try withCursor(over: lie.rawSpan) { (cursor) throws(TruncatedBytes) in
+                    try cursor.readCounted()
+                }
             }
         }
     }
@@ -287,11 +345,15 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             for place in 0..<length {
                 let before = String(repeating: "a", count: place)
                 let after = String(repeating: "z", count: length - place - 1)
-                #expect(Text(before + "b" + after) < Text(before + "c" + after) && Text(before + "b" + after) != Text(before + "c" + after))
+                #expect(
+                    Text(before + "b" + after) < Text(before + "c" + after)
+                        && Text(before + "b" + after) != Text(before + "c" + after))
                 #expect(Text(before) < Text(before + "b" + after))
                 #expect(Text(before + "🐵" + after) < Text(before + "\u{E000}" + after), "UTF-16 order")
                 #expect(Text(before + "\u{D7FF}" + after) < Text(before + "🐵" + after), "UTF-16 order")
-                #expect(Text(before + "🐵" + after) < Text(before + "🐶" + after) && Text(before + "\u{E000}" + after) < Text(before + "\u{F000}" + after))
+                #expect(
+                    Text(before + "🐵" + after) < Text(before + "🐶" + after)
+                        && Text(before + "\u{E000}" + after) < Text(before + "\u{F000}" + after))
             }
         }
         #expect(Text("") == Text("") && !(Text("") < Text("")) && Text("") < Text("\0"))

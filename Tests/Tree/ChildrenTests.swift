@@ -64,7 +64,8 @@ import Testing
         let count = 2048
         var pair = Pair()
         for index in 0..<count { pair.model[Key(index: index * 2)] = .boolean(true) }
-        pair.children = Children(ascending: (0..<count).map { .init(key: Key(index: $0 * 2), node: .boolean(true)) })
+        pair.children = Children(
+            ascending: (0..<count).map { .init(key: Key(index: $0 * 2), node: .boolean(true)) })
         // The first page of the right inner page goes; one key comes back, smaller than all of the next page.
         for index in 1024..<1056 { pair.set(Key(index: index * 2), .empty) }
         let low = Key(index: 1028 * 2 + 1)
@@ -98,7 +99,9 @@ import Testing
     }
 
     /// Built at once or grown: the same, whatever the pages.
-    @Test(arguments: [0, 1, 2, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2049, 20_000]) func ascending(count: Int) {
+    @Test(arguments: [0, 1, 2, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2049, 20_000]) func ascending(
+        count: Int
+    ) {
         let entries = (0..<count).map { Children.Entry(key: Key(index: $0), node: .integer(Int64($0))) }
         let built = Children(ascending: entries)
         built.checkInvariants()
@@ -141,7 +144,8 @@ import Testing
                     reversed.append(key)
                     return reversed.count < limit
                 }
-                #expect(reversed == Array(keys.reversed().filter { start == nil || $0 <= start! }.prefix(limit)))
+                #expect(
+                    reversed == Array(keys.reversed().filter { start == nil || $0 <= start! }.prefix(limit)))
             }
         }
     }
@@ -162,7 +166,8 @@ import Testing
 
     /// Touching what is not there changes nothing, not even the pages.
     @Test func removingNothing() {
-        var children = Children(ascending: (0..<5000).map { .init(key: Key(index: $0), node: .boolean(true)) })
+        var children = Children(
+            ascending: (0..<5000).map { .init(key: Key(index: $0), node: .boolean(true)) })
         let before = children
         children.update("nobody") { $0 = .empty }
         children.update("1x") { _ in }

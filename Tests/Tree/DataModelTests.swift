@@ -5,18 +5,43 @@ import Testing
 @Suite struct DataModel {
     /// wire-protocol §8.2 and §8.3: JSON in, export form out.
     @Test(arguments: [
-        ("null", "null", "nothing"), ("{}", "null", "nothing"), ("[]", "null", "nothing"), ("[[],{},[null]]", "null", "nothing in it"), (#"{"a":{"b":{"c":null}},"d":[]}"#, "null", "pruned upwards"),
-        ("true", "true", "a leaf"), (#""x""#, #""x""#, "a leaf"), ("[1,2]", #"{"0":1,"1":2}"#, "an array"), ("[null,1,null,[null,2]]", #"{"1":1,"3":{"1":2}}"#, "nulls are skipped"),
-        (#"{"b":1,"a":2}"#, #"{"a":2,"b":1}"#, "sorted"), (#"{"10":1,"9":2,"a":3,"-1":4}"#, #"{"-1":4,"9":2,"10":1,"a":3}"#, "integers first"),
-        (#"{"a":1,"b":null,"c":{}}"#, #"{"a":1}"#, "empty ones are pruned"), (#"{"a":1,"a":null}"#, "null", "the last of one name"), (#"{"a":null,"a":1}"#, #"{"a":1}"#, "the last of one name"),
-        (#"{"a":{"b":1},"a":{"c":2}}"#, #"{"a":{"c":2}}"#, "not merged"), (#"{"b":1,"a":2,"b":3,"a":4}"#, #"{"a":4,"b":3}"#, "the last of one name"),
-        (#"{".priority":1}"#, "null", "nothing has no priority"), (#"{".priority":1,"a":null}"#, "null", "nothing has no priority"), (#"{".priority":1,"a":2}"#, #"{".priority":1,"a":2}"#, "an object's"),
-        (#"{"a":2,".priority":"p"}"#, #"{".priority":"p","a":2}"#, "an object's"), (#"{".priority":null,"a":2}"#, #"{"a":2}"#, "none"), (#"{".priority":1,".priority":null,"a":2}"#, #"{"a":2}"#, "the last of one name"),
-        (#"{".priority":-0.0,"a":2}"#, #"{".priority":0,"a":2}"#, "no negative zero"), (#"{".priority":1.0,"a":2}"#, #"{".priority":1,"a":2}"#, "1.0 is 1"), (#"{".priority":0.5,".value":2}"#, #"{".value":2,".priority":0.5}"#, "a leaf's"),
-        (#"{".value":5}"#, "5", "a leaf"), (#"{".value":5,".priority":null}"#, "5", "no priority"), (#"{".value":null}"#, "null", "as if absent"), (#"{".value":null,".priority":1}"#, "null", "as if absent"),
-        (#"{".value":null,"a":1}"#, #"{"a":1}"#, "as if absent"), (#"{".value":5,"a":1}"#, "5", ".value wins"), (#"{"a":1,".value":5}"#, "5", ".value wins"), (#"{".value":5,".value":null,"a":1}"#, #"{"a":1}"#, "the last of one name"),
-        (#"{"a":{".value":true,".priority":""}}"#, #"{"a":{".value":true,".priority":""}}"#, "an empty priority is one"), (#"[{".value":1,".priority":2}]"#, #"{"0":{".value":1,".priority":2}}"#, "in an array"),
-        (#"{".value":"x",".priority":"\"\n"}"#, #"{".value":"x",".priority":"\"\n"}"#, "escaped"), (#"{"\"":"\\"}"#, #"{"\"":"\\"}"#, "escaped"), (#""\u0000\u001f\u007f\u2028é/""#, "\"\\u0000\\u001f\u{7F}\u{2028}é/\"", "only what must be is escaped"),
+        ("null", "null", "nothing"), ("{}", "null", "nothing"), ("[]", "null", "nothing"),
+        ("[[],{},[null]]", "null", "nothing in it"),
+        (#"{"a":{"b":{"c":null}},"d":[]}"#, "null", "pruned upwards"),
+        ("true", "true", "a leaf"), (#""x""#, #""x""#, "a leaf"), ("[1,2]", #"{"0":1,"1":2}"#, "an array"),
+        ("[null,1,null,[null,2]]", #"{"1":1,"3":{"1":2}}"#, "nulls are skipped"),
+        (#"{"b":1,"a":2}"#, #"{"a":2,"b":1}"#, "sorted"),
+        (#"{"10":1,"9":2,"a":3,"-1":4}"#, #"{"-1":4,"9":2,"10":1,"a":3}"#, "integers first"),
+        (#"{"a":1,"b":null,"c":{}}"#, #"{"a":1}"#, "empty ones are pruned"),
+        (#"{"a":1,"a":null}"#, "null", "the last of one name"),
+        (#"{"a":null,"a":1}"#, #"{"a":1}"#, "the last of one name"),
+        (#"{"a":{"b":1},"a":{"c":2}}"#, #"{"a":{"c":2}}"#, "not merged"),
+        (#"{"b":1,"a":2,"b":3,"a":4}"#, #"{"a":4,"b":3}"#, "the last of one name"),
+        (#"{".priority":1}"#, "null", "nothing has no priority"),
+        (#"{".priority":1,"a":null}"#, "null", "nothing has no priority"),
+        (#"{".priority":1,"a":2}"#, #"{".priority":1,"a":2}"#, "an object's"),
+        (#"{"a":2,".priority":"p"}"#, #"{".priority":"p","a":2}"#, "an object's"),
+        (#"{".priority":null,"a":2}"#, #"{"a":2}"#, "none"),
+        (#"{".priority":1,".priority":null,"a":2}"#, #"{"a":2}"#, "the last of one name"),
+        (#"{".priority":-0.0,"a":2}"#, #"{".priority":0,"a":2}"#, "no negative zero"),
+        (#"{".priority":1.0,"a":2}"#, #"{".priority":1,"a":2}"#, "1.0 is 1"),
+        (#"{".priority":0.5,".value":2}"#, #"{".value":2,".priority":0.5}"#, "a leaf's"),
+        (#"{".value":5}"#, "5", "a leaf"), (#"{".value":5,".priority":null}"#, "5", "no priority"),
+        (#"{".value":null}"#, "null", "as if absent"),
+        (#"{".value":null,".priority":1}"#, "null", "as if absent"),
+        (#"{".value":null,"a":1}"#, #"{"a":1}"#, "as if absent"),
+        (#"{".value":5,"a":1}"#, "5", ".value wins"), (#"{"a":1,".value":5}"#, "5", ".value wins"),
+        (#"{".value":5,".value":null,"a":1}"#, #"{"a":1}"#, "the last of one name"),
+        (
+            #"{"a":{".value":true,".priority":""}}"#, #"{"a":{".value":true,".priority":""}}"#,
+            "an empty priority is one"
+        ), (#"[{".value":1,".priority":2}]"#, #"{"0":{".value":1,".priority":2}}"#, "in an array"),
+        (#"{".value":"x",".priority":"\"\n"}"#, #"{".value":"x",".priority":"\"\n"}"#, "escaped"),
+        (#"{"\"":"\\"}"#, #"{"\"":"\\"}"#, "escaped"),
+        (
+            #""\u0000\u001f\u007f\u2028é/""#, "\"\\u0000\\u001f\u{7F}\u{2028}é/\"",
+            "only what must be is escaped"
+        ),
         (#"{"2":1,"0":1,"1":1}"#, #"{"0":1,"1":1,"2":1}"#, "never an array"),
     ])
     func readAndPrinted(json: String, printed: String, reason: String) throws {
@@ -24,17 +49,36 @@ import Testing
         #expect(try node(printed) == (try node(json)), "and read again: \(reason)")
     }
 
-    @Test(arguments: [
-        (#"{".priority":true,"a":1}"#, .priority, "a boolean"), (#"{".priority":{},"a":1}"#, .priority, "an object"), (#"{".priority":{"a":1},"a":1}"#, .priority, "an object"), (#"{".priority":[],"a":1}"#, .priority, "an array"),
-        (#"{".priority":{".value":1},"a":1}"#, .priority, "no leaf in disguise"), (#"{".priority":1e999,"a":1}"#, .numberOutOfRange, "infinite"),
-        (#"{".value":{}}"#, .value, "an object"), (#"{".value":[1]}"#, .value, "an array"), (#"{".value":{".value":1}}"#, .value, "an object"), (#"{".value":{".sv":"timestamp","a":1}}"#, .value, "an object"),
-        (#"{".x":1}"#, .key(".x"), "an unknown name"), (#"{".":1}"#, .key("."), "an unknown name"), (#"{".info":{"connected":true}}"#, .key(".info"), "an unknown name"), (#"{"a":{".priority.":1}}"#, .key(".priority."), "an unknown name"),
-        (#"{".sv":"TIMESTAMP"}"#, .serverValue, "an unknown one"), (#"{".sv":1}"#, .serverValue, "an unknown one"), (#"{".sv":null}"#, .serverValue, "an unknown one"), (#"{".sv":{}}"#, .serverValue, "an unknown one"),
-        (#"{".sv":{"decrement":1}}"#, .serverValue, "an unknown one"), (#"{".sv":{"increment":"1"}}"#, .serverValue, "no number"), (#"{".sv":{"increment":null}}"#, .serverValue, "no number"), (#"{".sv":{"increment":{".sv":"timestamp"}}}"#, .serverValue, "no number"),
-        (#"{".sv":{"increment":1,"x":2}}"#, .serverValue, "two operations"), (#"{".sv":["timestamp"]}"#, .serverValue, "an array"), (#"{".sv":{"increment":1e999}}"#, .numberOutOfRange, "infinite"), (#"{".priority":{".sv":"now"},"a":1}"#, .serverValue, "an unknown one"),
-        (#"{"a.b":1}"#, .key("a.b"), "an illegal key"), (#"{"a":{"":1}}"#, .key(""), "an empty key"), (#"{"a/b":null}"#, .key("a/b"), "an illegal key, whatever its value"),
-        (#"{"a":{".sv":"timestamp"},"a":1}"#, .key("a"), "one name twice, and a placeholder"),
-    ] as [(String, InvalidData, String)])
+    @Test(
+        arguments: [
+            (#"{".priority":true,"a":1}"#, .priority, "a boolean"),
+            (#"{".priority":{},"a":1}"#, .priority, "an object"),
+            (#"{".priority":{"a":1},"a":1}"#, .priority, "an object"),
+            (#"{".priority":[],"a":1}"#, .priority, "an array"),
+            (#"{".priority":{".value":1},"a":1}"#, .priority, "no leaf in disguise"),
+            (#"{".priority":1e999,"a":1}"#, .numberOutOfRange, "infinite"),
+            (#"{".value":{}}"#, .value, "an object"), (#"{".value":[1]}"#, .value, "an array"),
+            (#"{".value":{".value":1}}"#, .value, "an object"),
+            (#"{".value":{".sv":"timestamp","a":1}}"#, .value, "an object"),
+            (#"{".x":1}"#, .key(".x"), "an unknown name"), (#"{".":1}"#, .key("."), "an unknown name"),
+            (#"{".info":{"connected":true}}"#, .key(".info"), "an unknown name"),
+            (#"{"a":{".priority.":1}}"#, .key(".priority."), "an unknown name"),
+            (#"{".sv":"TIMESTAMP"}"#, .serverValue, "an unknown one"),
+            (#"{".sv":1}"#, .serverValue, "an unknown one"),
+            (#"{".sv":null}"#, .serverValue, "an unknown one"),
+            (#"{".sv":{}}"#, .serverValue, "an unknown one"),
+            (#"{".sv":{"decrement":1}}"#, .serverValue, "an unknown one"),
+            (#"{".sv":{"increment":"1"}}"#, .serverValue, "no number"),
+            (#"{".sv":{"increment":null}}"#, .serverValue, "no number"),
+            (#"{".sv":{"increment":{".sv":"timestamp"}}}"#, .serverValue, "no number"),
+            (#"{".sv":{"increment":1,"x":2}}"#, .serverValue, "two operations"),
+            (#"{".sv":["timestamp"]}"#, .serverValue, "an array"),
+            (#"{".sv":{"increment":1e999}}"#, .numberOutOfRange, "infinite"),
+            (#"{".priority":{".sv":"now"},"a":1}"#, .serverValue, "an unknown one"),
+            (#"{"a.b":1}"#, .key("a.b"), "an illegal key"), (#"{"a":{"":1}}"#, .key(""), "an empty key"),
+            (#"{"a/b":null}"#, .key("a/b"), "an illegal key, whatever its value"),
+            (#"{"a":{".sv":"timestamp"},"a":1}"#, .key("a"), "one name twice, and a placeholder"),
+        ] as [(String, InvalidData, String)])
     func refused(json: String, problem: InvalidData, reason: String) {
         #expect(Parsed(json) == .invalid(problem), "\(reason)")
     }
@@ -47,23 +91,49 @@ import Testing
 
     /// The segments that a draft adds to where it is put: with those of its path at most 32.
     @Test(arguments: [
-        ("1", 0), ("[]", 0), (#"{"a":1}"#, 1), ("[[[1]]]", 3), (#"{"a":{"b":1},"c":2}"#, 2), (#"{"a":{".value":1,".priority":2}}"#, 1),
-        (#"{"a":{"b":{".sv":"timestamp"}}}"#, 2), (#"{"a":{"b":{".value":{".sv":"timestamp"}}}}"#, 2), (#"{".sv":{"increment":1}}"#, 0), (#"{"a":[{"b":{".sv":{"increment":1}}}]}"#, 3),
+        ("1", 0), ("[]", 0), (#"{"a":1}"#, 1), ("[[[1]]]", 3), (#"{"a":{"b":1},"c":2}"#, 2),
+        (#"{"a":{".value":1,".priority":2}}"#, 1),
+        (#"{"a":{"b":{".sv":"timestamp"}}}"#, 2), (#"{"a":{"b":{".value":{".sv":"timestamp"}}}}"#, 2),
+        (#"{".sv":{"increment":1}}"#, 0), (#"{"a":[{"b":{".sv":{"increment":1}}}]}"#, 3),
     ])
     func depth(json: String, depth: Int) throws {
         #expect(try draft(json).depth == depth)
     }
 
     /// §8.4: node, path, new value, node afterwards.
-    @Test(arguments: [
-        ("null", "a/b", "1", #"{"a":{"b":1}}"#, "ancestors appear"), (#"{"a":5}"#, "a/b", "1", #"{"a":{"b":1}}"#, "a leaf becomes an object"),
-        (#"{"a":{".value":5,".priority":"p"}}"#, "a/b", "1", #"{"a":{".priority":"p","b":1}}"#, "and keeps its priority"), (#"{".value":5,".priority":"p"}"#, "a/b", "1", #"{".priority":"p","a":{"b":1}}"#, "and keeps its priority"),
-        (#"{"a":{".priority":1,"b":2}}"#, "a", "3", #"{"a":3}"#, "a put drops the priority"), (#"{"a":{".priority":1,"b":2}}"#, "a/b", "3", #"{"a":{".priority":1,"b":3}}"#, "not that of ancestors"),
-        (#"{"a":{".priority":1,"b":{"c":1}},"d":1}"#, "a/b/c", "null", #"{"d":1}"#, "ancestors vanish with theirs"), (#"{"a":{"b":{"c":1}}}"#, "a/b/c", "null", "null", "up to the root"), (#"{".priority":1,"a":1}"#, "a", "null", "null", "the root too"),
-        (#"{"a":5}"#, "a/b", "null", #"{"a":5}"#, "null below a leaf"), (#"{"a":{".value":5,".priority":1}}"#, "a/b/c", "null", #"{"a":{".value":5,".priority":1}}"#, "null below a leaf"), (#"{"a":5}"#, "b/c", "null", #"{"a":5}"#, "null below nothing"),
-        ("null", "a/b/c", "null", "null", "null below nothing"), (#"{"a":{"x":1}}"#, "a/b/c", "null", #"{"a":{"x":1}}"#, "null below nothing"), (#"{"a":1}"#, "", "null", "null", "everything"), (#"{"a":1}"#, "", #"{".value":1,".priority":2}"#, #"{".value":1,".priority":2}"#, "everything"),
-        (#"{"a":{"b":1,"c":2}}"#, "a", #"{"d":1}"#, #"{"a":{"d":1}}"#, "replaced, not merged"),
-    ] as [(String, Path, String, String, String)])
+    @Test(
+        arguments: [
+            ("null", "a/b", "1", #"{"a":{"b":1}}"#, "ancestors appear"),
+            (#"{"a":5}"#, "a/b", "1", #"{"a":{"b":1}}"#, "a leaf becomes an object"),
+            (
+                #"{"a":{".value":5,".priority":"p"}}"#, "a/b", "1", #"{"a":{".priority":"p","b":1}}"#,
+                "and keeps its priority"
+            ),
+            (
+                #"{".value":5,".priority":"p"}"#, "a/b", "1", #"{".priority":"p","a":{"b":1}}"#,
+                "and keeps its priority"
+            ),
+            (#"{"a":{".priority":1,"b":2}}"#, "a", "3", #"{"a":3}"#, "a put drops the priority"),
+            (
+                #"{"a":{".priority":1,"b":2}}"#, "a/b", "3", #"{"a":{".priority":1,"b":3}}"#,
+                "not that of ancestors"
+            ),
+            (
+                #"{"a":{".priority":1,"b":{"c":1}},"d":1}"#, "a/b/c", "null", #"{"d":1}"#,
+                "ancestors vanish with theirs"
+            ), (#"{"a":{"b":{"c":1}}}"#, "a/b/c", "null", "null", "up to the root"),
+            (#"{".priority":1,"a":1}"#, "a", "null", "null", "the root too"),
+            (#"{"a":5}"#, "a/b", "null", #"{"a":5}"#, "null below a leaf"),
+            (
+                #"{"a":{".value":5,".priority":1}}"#, "a/b/c", "null", #"{"a":{".value":5,".priority":1}}"#,
+                "null below a leaf"
+            ), (#"{"a":5}"#, "b/c", "null", #"{"a":5}"#, "null below nothing"),
+            ("null", "a/b/c", "null", "null", "null below nothing"),
+            (#"{"a":{"x":1}}"#, "a/b/c", "null", #"{"a":{"x":1}}"#, "null below nothing"),
+            (#"{"a":1}"#, "", "null", "null", "everything"),
+            (#"{"a":1}"#, "", #"{".value":1,".priority":2}"#, #"{".value":1,".priority":2}"#, "everything"),
+            (#"{"a":{"b":1,"c":2}}"#, "a", #"{"d":1}"#, #"{"a":{"d":1}}"#, "replaced, not merged"),
+        ] as [(String, Path, String, String, String)])
     func put(before: String, path: Path, new: String, after: String, reason: String) throws {
         var tree = try node(before)
         let old = tree[path]
@@ -71,11 +141,17 @@ import Testing
         #expect(tree.description == after, "\(reason)")
     }
 
-    @Test(arguments: [
-        (#"{"a":1}"#, "a", .number(2), #"{"a":{".value":1,".priority":2}}"#, "a leaf's"), (#"{"a":{"b":1}}"#, "a", .string("p"), #"{"a":{".priority":"p","b":1}}"#, "an object's"),
-        (#"{"a":{".priority":1,"b":1}}"#, "a", nil, #"{"a":{"b":1}}"#, "cleared"), (#"{"a":1}"#, "b", .number(1), #"{"a":1}"#, "what is missing stays missing"), (#"{"a":1}"#, "a/b", .number(1), #"{"a":1}"#, "below a leaf"),
-        ("null", "", .number(1), "null", "nothing"), (#"{"a":1}"#, "", .number(1), #"{".priority":1,"a":1}"#, "the root's"), (#"{".priority":1,"a":1}"#, "", nil, #"{"a":1}"#, "the root's, cleared"),
-    ] as [(String, Path, Priority?, String, String)])
+    @Test(
+        arguments: [
+            (#"{"a":1}"#, "a", .number(2), #"{"a":{".value":1,".priority":2}}"#, "a leaf's"),
+            (#"{"a":{"b":1}}"#, "a", .string("p"), #"{"a":{".priority":"p","b":1}}"#, "an object's"),
+            (#"{"a":{".priority":1,"b":1}}"#, "a", nil, #"{"a":{"b":1}}"#, "cleared"),
+            (#"{"a":1}"#, "b", .number(1), #"{"a":1}"#, "what is missing stays missing"),
+            (#"{"a":1}"#, "a/b", .number(1), #"{"a":1}"#, "below a leaf"),
+            ("null", "", .number(1), "null", "nothing"),
+            (#"{"a":1}"#, "", .number(1), #"{".priority":1,"a":1}"#, "the root's"),
+            (#"{".priority":1,"a":1}"#, "", nil, #"{"a":1}"#, "the root's, cleared"),
+        ] as [(String, Path, Priority?, String, String)])
     func putPriority(before: String, path: Path, priority: Priority?, after: String, reason: String) throws {
         var tree = try node(before)
         tree.set(priority: priority, at: path)
@@ -98,7 +174,9 @@ import Testing
                 model = model.filter { !path.contains($0.key) && !(!new.isEmpty && $0.key.contains(path)) }
                 for (below, leaf) in leaves(of: new) { model[path.appending(below.keys)] = leaf }
             }
-            if Dictionary(uniqueKeysWithValues: leaves(of: tree)) != model { Issue.record("\(path) = \(new): \(tree)") }
+            if Dictionary(uniqueKeysWithValues: leaves(of: tree)) != model {
+                Issue.record("\(path) = \(new): \(tree)")
+            }
             if maker.generator.one(in: 20) { snapshots.append((tree, tree.description)) }
         }
         for (snapshot, description) in snapshots { #expect(snapshot.description == description) }
@@ -133,27 +211,116 @@ func draft(_ json: String) throws -> Draft {
 @Suite struct ServerValues {
     /// wire-protocol §10: what was there, the draft, what is there afterwards. It is 1700000000123.
     @Test(arguments: [
-        ("null", #"{".sv":"timestamp"}"#, "1700000000123", "the whole value"), ("null", #"{"a":{".sv":"timestamp"},"b":{"c":{".sv":"timestamp"}}}"#, #"{"a":1700000000123,"b":{"c":1700000000123}}"#, "one instant"),
-        ("null", #"[1,{".sv":"timestamp"},null,{".sv":{"increment":2}}]"#, #"{"0":1,"1":1700000000123,"3":2}"#, "in an array"), (#"["x",7,"y",40]"#, #"[1,{".sv":"timestamp"},null,{".sv":{"increment":2}}]"#, #"{"0":1,"1":1700000000123,"3":42}"#, "in an array, over another"),
-        ("null", #"{".value":{".sv":"timestamp"}}"#, "1700000000123", "in .value"), ("5", #"{".value":{".sv":{"increment":1}},".priority":3}"#, #"{".value":6,".priority":3}"#, "in .value, with a priority"),
-        ("null", #"{"a":1,".priority":{".sv":"timestamp"}}"#, #"{".priority":1700000000123,"a":1}"#, "as a priority"), ("null", #"{".value":1,".priority":{".sv":"timestamp"}}"#, #"{".value":1,".priority":1700000000123}"#, "as a leaf's priority"),
-        ("null", #"{".sv":"timestamp",".priority":{".sv":"timestamp"}}"#, #"{".value":1700000000123,".priority":1700000000123}"#, "both"), ("null", #"{".priority":{".sv":"timestamp"}}"#, "null", "nothing has no priority"),
-        ("null", #"{"a":null,".priority":{".sv":"timestamp"}}"#, "null", "nothing has no priority"), ("null", #"{"a":{".value":null,".priority":{".sv":"timestamp"}},"b":1}"#, #"{"b":1}"#, "nor in an object"),
-        ("5", #"{".sv":{"increment":3}}"#, "8", "a number"), ("5", #"{".sv":{"increment":-7}}"#, "-2", "down"), ("5", #"{".sv":{"increment":0.5}}"#, "5.5", "by a fraction"), ("5.5", #"{".sv":{"increment":0.5}}"#, "6", "an integer again"),
-        ("null", #"{".sv":{"increment":3}}"#, "3", "absent"), ("true", #"{".sv":{"increment":3}}"#, "3", "a boolean"), (#""5""#, #"{".sv":{"increment":3}}"#, "3", "a string"), (#"{"a":5}"#, #"{".sv":{"increment":3}}"#, "3", "an object"), ("[5]", #"{".sv":{"increment":1.5}}"#, "1.5", "an array"),
-        (#"{".value":5,".priority":1}"#, #"{".sv":{"increment":3}}"#, "8", "the priority is dropped"), (#"{".value":5,".priority":1}"#, #"{".sv":{"increment":3},".priority":2}"#, #"{".value":8,".priority":2}"#, "or replaced"),
-        (#"{".value":5,".priority":7}"#, #"{".value":1,".priority":{".sv":{"increment":3}}}"#, #"{".value":1,".priority":10}"#, "a priority's base is the priority"), (#"{".value":5,".priority":"x"}"#, #"{".value":1,".priority":{".sv":{"increment":3}}}"#, #"{".value":1,".priority":3}"#, "no number"),
-        ("5", #"{".value":1,".priority":{".sv":{"increment":3}}}"#, #"{".value":1,".priority":3}"#, "no priority"), (#"{"a":{".priority":1,"b":2}}"#, #"{"a":{"c":1,".priority":{".sv":{"increment":1}}}}"#, #"{"a":{".priority":2,"c":1}}"#, "an object's"),
-        ("9223372036854775807", #"{".sv":{"increment":1}}"#, "9.223372036854775808e18", "overflow becomes a double"), ("-9223372036854775808", #"{".sv":{"increment":-1}}"#, "-9223372036854775808", "the sum as a double"), ("9223372036854775806", #"{".sv":{"increment":1}}"#, "9223372036854775807", "no overflow"),
-        ("9007199254740993", #"{".sv":{"increment":2}}"#, "9007199254740995", "integers stay exact"), ("9007199254740993", #"{".sv":{"increment":0.5}}"#, "9007199254740992", "doubles do not"), ("1.7976931348623157e308", #"{".sv":{"increment":1.7976931348623157e308}}"#, "1.7976931348623157e308", "infinity is no number: unchanged"),
+        ("null", #"{".sv":"timestamp"}"#, "1700000000123", "the whole value"),
+        (
+            "null", #"{"a":{".sv":"timestamp"},"b":{"c":{".sv":"timestamp"}}}"#,
+            #"{"a":1700000000123,"b":{"c":1700000000123}}"#, "one instant"
+        ),
+        (
+            "null", #"[1,{".sv":"timestamp"},null,{".sv":{"increment":2}}]"#,
+            #"{"0":1,"1":1700000000123,"3":2}"#, "in an array"
+        ),
+        (
+            #"["x",7,"y",40]"#, #"[1,{".sv":"timestamp"},null,{".sv":{"increment":2}}]"#,
+            #"{"0":1,"1":1700000000123,"3":42}"#, "in an array, over another"
+        ),
+        ("null", #"{".value":{".sv":"timestamp"}}"#, "1700000000123", "in .value"),
+        (
+            "5", #"{".value":{".sv":{"increment":1}},".priority":3}"#, #"{".value":6,".priority":3}"#,
+            "in .value, with a priority"
+        ),
+        (
+            "null", #"{"a":1,".priority":{".sv":"timestamp"}}"#, #"{".priority":1700000000123,"a":1}"#,
+            "as a priority"
+        ),
+        (
+            "null", #"{".value":1,".priority":{".sv":"timestamp"}}"#,
+            #"{".value":1,".priority":1700000000123}"#, "as a leaf's priority"
+        ),
+        (
+            "null", #"{".sv":"timestamp",".priority":{".sv":"timestamp"}}"#,
+            #"{".value":1700000000123,".priority":1700000000123}"#, "both"
+        ), ("null", #"{".priority":{".sv":"timestamp"}}"#, "null", "nothing has no priority"),
+        ("null", #"{"a":null,".priority":{".sv":"timestamp"}}"#, "null", "nothing has no priority"),
+        (
+            "null", #"{"a":{".value":null,".priority":{".sv":"timestamp"}},"b":1}"#, #"{"b":1}"#,
+            "nor in an object"
+        ),
+        ("5", #"{".sv":{"increment":3}}"#, "8", "a number"),
+        ("5", #"{".sv":{"increment":-7}}"#, "-2", "down"),
+        ("5", #"{".sv":{"increment":0.5}}"#, "5.5", "by a fraction"),
+        ("5.5", #"{".sv":{"increment":0.5}}"#, "6", "an integer again"),
+        ("null", #"{".sv":{"increment":3}}"#, "3", "absent"),
+        ("true", #"{".sv":{"increment":3}}"#, "3", "a boolean"),
+        (#""5""#, #"{".sv":{"increment":3}}"#, "3", "a string"),
+        (#"{"a":5}"#, #"{".sv":{"increment":3}}"#, "3", "an object"),
+        ("[5]", #"{".sv":{"increment":1.5}}"#, "1.5", "an array"),
+        (#"{".value":5,".priority":1}"#, #"{".sv":{"increment":3}}"#, "8", "the priority is dropped"),
+        (
+            #"{".value":5,".priority":1}"#, #"{".sv":{"increment":3},".priority":2}"#,
+            #"{".value":8,".priority":2}"#, "or replaced"
+        ),
+        (
+            #"{".value":5,".priority":7}"#, #"{".value":1,".priority":{".sv":{"increment":3}}}"#,
+            #"{".value":1,".priority":10}"#, "a priority's base is the priority"
+        ),
+        (
+            #"{".value":5,".priority":"x"}"#, #"{".value":1,".priority":{".sv":{"increment":3}}}"#,
+            #"{".value":1,".priority":3}"#, "no number"
+        ),
+        (
+            "5", #"{".value":1,".priority":{".sv":{"increment":3}}}"#, #"{".value":1,".priority":3}"#,
+            "no priority"
+        ),
+        (
+            #"{"a":{".priority":1,"b":2}}"#, #"{"a":{"c":1,".priority":{".sv":{"increment":1}}}}"#,
+            #"{"a":{".priority":2,"c":1}}"#, "an object's"
+        ),
+        (
+            "9223372036854775807", #"{".sv":{"increment":1}}"#, "9.223372036854775808e18",
+            "overflow becomes a double"
+        ),
+        ("-9223372036854775808", #"{".sv":{"increment":-1}}"#, "-9223372036854775808", "the sum as a double"),
+        ("9223372036854775806", #"{".sv":{"increment":1}}"#, "9223372036854775807", "no overflow"),
+        ("9007199254740993", #"{".sv":{"increment":2}}"#, "9007199254740995", "integers stay exact"),
+        ("9007199254740993", #"{".sv":{"increment":0.5}}"#, "9007199254740992", "doubles do not"),
+        (
+            "1.7976931348623157e308", #"{".sv":{"increment":1.7976931348623157e308}}"#,
+            "1.7976931348623157e308", "infinity is no number: unchanged"
+        ),
         ("-0.5", #"{".sv":{"increment":0.5}}"#, "0", "never −0"),
-        (#"{"a":{"b":5,"c":1}}"#, #"{"a":{"b":{".sv":{"increment":1}}}}"#, #"{"a":{"b":6}}"#, "under a subtree that is overwritten"), (#"{"a":5}"#, #"{"a":{"b":{".sv":{"increment":1}}}}"#, #"{"a":{"b":1}}"#, "below an old leaf"),
-        (#"{"c":5}"#, #"{"c":{".sv":{"increment":3}},"at":{".sv":"timestamp"}}"#, #"{"at":1700000000123,"c":8}"#, "the worked example"),
-        ("null", #"{"a":{".sv":"timestamp"},".value":7}"#, "7", ".value wins over a placeholder"), ("null", #"{".value":7,"a":{"b":{".sv":"timestamp"}}}"#, "7", ".value wins over a placeholder"), ("null", #"{".value":7,".sv":"timestamp"}"#, "7", ".value wins over .sv"),
-        ("null", #"{".sv":"timestamp","a":{".sv":{"increment":1}}}"#, "1700000000123", ".sv wins over children"), ("null", #"{".value":{".sv":"timestamp"},".value":7}"#, "7", "the last of one name"), ("null", #"{".value":7,".value":{".sv":"timestamp"}}"#, "1700000000123", "the last of one name"),
-        ("null", #"{"a":1,".priority":{".sv":"timestamp"},".priority":7}"#, #"{".priority":7,"a":1}"#, "the last of one name"), ("null", #"{"a":1,".priority":7,".priority":{".sv":"timestamp"}}"#, #"{".priority":1700000000123,"a":1}"#, "the last of one name"),
-        ("null", #"{"a":1,".priority":{".sv":"timestamp"},".priority":null}"#, #"{"a":1}"#, "the last of one name"),
-        ("null", #"{"z":{".sv":"timestamp"},"a":{".sv":"timestamp"},"m":null}"#, #"{"a":1700000000123,"z":1700000000123}"#, "out of order"),
+        (
+            #"{"a":{"b":5,"c":1}}"#, #"{"a":{"b":{".sv":{"increment":1}}}}"#, #"{"a":{"b":6}}"#,
+            "under a subtree that is overwritten"
+        ), (#"{"a":5}"#, #"{"a":{"b":{".sv":{"increment":1}}}}"#, #"{"a":{"b":1}}"#, "below an old leaf"),
+        (
+            #"{"c":5}"#, #"{"c":{".sv":{"increment":3}},"at":{".sv":"timestamp"}}"#,
+            #"{"at":1700000000123,"c":8}"#, "the worked example"
+        ),
+        ("null", #"{"a":{".sv":"timestamp"},".value":7}"#, "7", ".value wins over a placeholder"),
+        ("null", #"{".value":7,"a":{"b":{".sv":"timestamp"}}}"#, "7", ".value wins over a placeholder"),
+        ("null", #"{".value":7,".sv":"timestamp"}"#, "7", ".value wins over .sv"),
+        (
+            "null", #"{".sv":"timestamp","a":{".sv":{"increment":1}}}"#, "1700000000123",
+            ".sv wins over children"
+        ), ("null", #"{".value":{".sv":"timestamp"},".value":7}"#, "7", "the last of one name"),
+        ("null", #"{".value":7,".value":{".sv":"timestamp"}}"#, "1700000000123", "the last of one name"),
+        (
+            "null", #"{"a":1,".priority":{".sv":"timestamp"},".priority":7}"#, #"{".priority":7,"a":1}"#,
+            "the last of one name"
+        ),
+        (
+            "null", #"{"a":1,".priority":7,".priority":{".sv":"timestamp"}}"#,
+            #"{".priority":1700000000123,"a":1}"#, "the last of one name"
+        ),
+        (
+            "null", #"{"a":1,".priority":{".sv":"timestamp"},".priority":null}"#, #"{"a":1}"#,
+            "the last of one name"
+        ),
+        (
+            "null", #"{"z":{".sv":"timestamp"},"a":{".sv":"timestamp"},"m":null}"#,
+            #"{"a":1700000000123,"z":1700000000123}"#, "out of order"
+        ),
     ])
     func resolution(before: String, json: String, after: String, reason: String) throws {
         let resolved = try draft(json).resolved(current: node(before), milliseconds: 1_700_000_000_123)

@@ -24,48 +24,114 @@ import Testing
     }
 
     /// wire-protocol §7.2: every call, as each SDK spells it.
-    @Test(arguments: [
-        (["{}", #"{"i":".priority"}"#, #"{"vf":"l"}"#, #"{"unknown":[{}]}"#], Query()),
-        ([#"{"i":".key"}"#], Query(index: .key)),
-        ([#"{"i":".value"}"#, #"{"i":"/"}"#, #"{"i":""}"#], Query(index: .value)),
-        ([#"{"i":"a"}"#, #"{"i":"/a/"}"#], Query(index: .child("a"))),
-        ([#"{"i":"a/b"}"#, #"{"i":"a//b"}"#], Query(index: .child("a/b"))),
-        // startAt(5)
-        ([#"{"sp":5,"sin":true}"#, #"{"sp":5}"#, #"{"sp":5.0}"#, #"{"sp":5,"sn":"[MIN_NAME]"}"#, #"{"sp":5,"sn":"[MIN_KEY]","sin":false}"#], Query(start: at(.integer(5), .lowest))),
-        // startAt(5, "k")
-        ([#"{"sp":5,"sn":"k","sin":true}"#, #"{"sp":5,"sn":"k"}"#], Query(start: at(.integer(5), .key("k")))),
-        // startAfter(5)
-        ([#"{"sp":5,"sn":"[MAX_NAME]","sin":false,"i":"n"}"#, #"{"sp":5,"sn":"[MAX_NAME]","i":"n"}"#, #"{"sp":5,"sn":"[MAX_KEY]","i":"n"}"#, #"{"sp":5,"sin":false,"i":"n"}"#], Query(index: .child("n"), start: at(.integer(5), .highest))),
-        // startAfter(5, "k")
-        ([#"{"sp":5,"sn":"k","sin":false}"#], Query(start: at(.integer(5), .key("k"), inclusive: false))),
-        // orderByKey().startAfter("k")
-        ([#"{"sp":"k","sin":false,"i":".key"}"#], Query(index: .key, start: at(.empty, .key("k"), inclusive: false))),
-        ([#"{"sp":"abc","sin":false,"l":2,"vf":"l","i":".key"}"#], Query(index: .key, start: at(.empty, .key("abc"), inclusive: false), limit: .init(count: 2, anchor: .first))),
-        // orderByKey() with the extremes
-        ([#"{"i":".key","sp":"[MAX_KEY]"}"#, #"{"i":".key","sp":"[MAX_NAME]","sin":false}"#], Query(index: .key, start: at(.empty, .highest))),
-        ([#"{"i":".key","sp":"[MIN_KEY]"}"#, #"{"i":".key","sp":"[MIN_NAME]","sin":false}"#], Query(index: .key, start: at(.empty, .lowest))),
-        // endAt(5)
-        ([#"{"ep":5,"ein":true}"#, #"{"ep":5}"#, #"{"ep":5,"en":"[MAX_KEY]"}"#], Query(end: at(.integer(5), .highest))),
-        // endBefore(5)
-        ([#"{"ep":5,"en":"[MIN_NAME]","ein":false,"i":"n"}"#, #"{"ep":5,"en":"[MIN_NAME]","i":"n"}"#, #"{"ep":5,"ein":false,"i":"n"}"#], Query(index: .child("n"), end: at(.integer(5), .lowest))),
-        // endBefore(5, "k")
-        ([#"{"ep":5,"en":"k","ein":false}"#], Query(end: at(.integer(5), .key("k"), inclusive: false))),
-        ([#"{"ep":"k","ein":false,"i":".key"}"#], Query(index: .key, end: at(.empty, .key("k"), inclusive: false))),
-        // equalTo
-        ([#"{"sp":"a","sin":true,"ep":"a","ein":true,"i":".value"}"#, #"{"sp":"a","ep":"a","i":".value"}"#], Query(index: .value, start: at(.string("a"), .lowest), end: at(.string("a"), .highest))),
-        ([#"{"sp":true,"ep":true,"sn":"k","en":"k"}"#], Query(start: at(.boolean(true), .key("k")), end: at(.boolean(true), .key("k")))),
-        ([#"{"sp":null,"ep":null,"i":"x"}"#, #"{"sp":null,"ep":null,"sin":true,"ein":true,"i":"x"}"#], Query(index: .child("x"), start: at(.empty, .lowest), end: at(.empty, .highest))),
-        ([#"{"sp":5,"sin":true,"ep":9,"en":"z","ein":true,"i":"n"}"#], Query(index: .child("n"), start: at(.integer(5), .lowest), end: at(.integer(9), .key("z")))),
-        // limits
-        ([#"{"l":3,"vf":"r"}"#, #"{"l":3}"#, #"{"l":3.0}"#], Query(limit: .init(count: 3, anchor: .last))),
-        ([#"{"l":3,"vf":"l"}"#], Query(limit: .init(count: 3, anchor: .first))),
-        ([#"{"sp":5,"l":3}"#, #"{"sp":5,"l":3,"vf":"l"}"#], Query(start: at(.integer(5), .lowest), limit: .init(count: 3, anchor: .first))),
-        ([#"{"ep":5,"l":3}"#], Query(end: at(.integer(5), .highest), limit: .init(count: 3, anchor: .last))),
-        ([#"{"sp":null,"l":3}"#], Query(start: at(.empty, .lowest), limit: .init(count: 3, anchor: .first))),
-        ([#"{"l":2147483647,"vf":"r"}"#], Query(limit: .init(count: 2_147_483_647, anchor: .last))),
-        // a key without a value is no bound
-        ([#"{"sn":"k","en":"k","sin":false}"#], Query()),
-    ] as [([String], Query)])
+    @Test(
+        arguments: [
+            (["{}", #"{"i":".priority"}"#, #"{"vf":"l"}"#, #"{"unknown":[{}]}"#], Query()),
+            ([#"{"i":".key"}"#], Query(index: .key)),
+            ([#"{"i":".value"}"#, #"{"i":"/"}"#, #"{"i":""}"#], Query(index: .value)),
+            ([#"{"i":"a"}"#, #"{"i":"/a/"}"#], Query(index: .child("a"))),
+            ([#"{"i":"a/b"}"#, #"{"i":"a//b"}"#], Query(index: .child("a/b"))),
+            // startAt(5)
+            (
+                [
+                    #"{"sp":5,"sin":true}"#, #"{"sp":5}"#, #"{"sp":5.0}"#, #"{"sp":5,"sn":"[MIN_NAME]"}"#,
+                    #"{"sp":5,"sn":"[MIN_KEY]","sin":false}"#,
+                ], Query(start: at(.integer(5), .lowest))
+            ),
+            // startAt(5, "k")
+            (
+                [#"{"sp":5,"sn":"k","sin":true}"#, #"{"sp":5,"sn":"k"}"#],
+                Query(start: at(.integer(5), .key("k")))
+            ),
+            // startAfter(5)
+            (
+                [
+                    #"{"sp":5,"sn":"[MAX_NAME]","sin":false,"i":"n"}"#,
+                    #"{"sp":5,"sn":"[MAX_NAME]","i":"n"}"#, #"{"sp":5,"sn":"[MAX_KEY]","i":"n"}"#,
+                    #"{"sp":5,"sin":false,"i":"n"}"#,
+                ], Query(index: .child("n"), start: at(.integer(5), .highest))
+            ),
+            // startAfter(5, "k")
+            ([#"{"sp":5,"sn":"k","sin":false}"#], Query(start: at(.integer(5), .key("k"), inclusive: false))),
+            // orderByKey().startAfter("k")
+            (
+                [#"{"sp":"k","sin":false,"i":".key"}"#],
+                Query(index: .key, start: at(.empty, .key("k"), inclusive: false))
+            ),
+            (
+                [#"{"sp":"abc","sin":false,"l":2,"vf":"l","i":".key"}"#],
+                Query(
+                    index: .key, start: at(.empty, .key("abc"), inclusive: false),
+                    limit: .init(count: 2, anchor: .first))
+            ),
+            // orderByKey() with the extremes
+            (
+                [#"{"i":".key","sp":"[MAX_KEY]"}"#, #"{"i":".key","sp":"[MAX_NAME]","sin":false}"#],
+                Query(index: .key, start: at(.empty, .highest))
+            ),
+            (
+                [#"{"i":".key","sp":"[MIN_KEY]"}"#, #"{"i":".key","sp":"[MIN_NAME]","sin":false}"#],
+                Query(index: .key, start: at(.empty, .lowest))
+            ),
+            // endAt(5)
+            (
+                [#"{"ep":5,"ein":true}"#, #"{"ep":5}"#, #"{"ep":5,"en":"[MAX_KEY]"}"#],
+                Query(end: at(.integer(5), .highest))
+            ),
+            // endBefore(5)
+            (
+                [
+                    #"{"ep":5,"en":"[MIN_NAME]","ein":false,"i":"n"}"#,
+                    #"{"ep":5,"en":"[MIN_NAME]","i":"n"}"#, #"{"ep":5,"ein":false,"i":"n"}"#,
+                ], Query(index: .child("n"), end: at(.integer(5), .lowest))
+            ),
+            // endBefore(5, "k")
+            ([#"{"ep":5,"en":"k","ein":false}"#], Query(end: at(.integer(5), .key("k"), inclusive: false))),
+            (
+                [#"{"ep":"k","ein":false,"i":".key"}"#],
+                Query(index: .key, end: at(.empty, .key("k"), inclusive: false))
+            ),
+            // equalTo
+            (
+                [
+                    #"{"sp":"a","sin":true,"ep":"a","ein":true,"i":".value"}"#,
+                    #"{"sp":"a","ep":"a","i":".value"}"#,
+                ], Query(index: .value, start: at(.string("a"), .lowest), end: at(.string("a"), .highest))
+            ),
+            (
+                [#"{"sp":true,"ep":true,"sn":"k","en":"k"}"#],
+                Query(start: at(.boolean(true), .key("k")), end: at(.boolean(true), .key("k")))
+            ),
+            (
+                [#"{"sp":null,"ep":null,"i":"x"}"#, #"{"sp":null,"ep":null,"sin":true,"ein":true,"i":"x"}"#],
+                Query(index: .child("x"), start: at(.empty, .lowest), end: at(.empty, .highest))
+            ),
+            (
+                [#"{"sp":5,"sin":true,"ep":9,"en":"z","ein":true,"i":"n"}"#],
+                Query(index: .child("n"), start: at(.integer(5), .lowest), end: at(.integer(9), .key("z")))
+            ),
+            // limits
+            (
+                [#"{"l":3,"vf":"r"}"#, #"{"l":3}"#, #"{"l":3.0}"#],
+                Query(limit: .init(count: 3, anchor: .last))
+            ),
+            ([#"{"l":3,"vf":"l"}"#], Query(limit: .init(count: 3, anchor: .first))),
+            (
+                [#"{"sp":5,"l":3}"#, #"{"sp":5,"l":3,"vf":"l"}"#],
+                Query(start: at(.integer(5), .lowest), limit: .init(count: 3, anchor: .first))
+            ),
+            (
+                [#"{"ep":5,"l":3}"#],
+                Query(end: at(.integer(5), .highest), limit: .init(count: 3, anchor: .last))
+            ),
+            (
+                [#"{"sp":null,"l":3}"#],
+                Query(start: at(.empty, .lowest), limit: .init(count: 3, anchor: .first))
+            ),
+            ([#"{"l":2147483647,"vf":"r"}"#], Query(limit: .init(count: 2_147_483_647, anchor: .last))),
+            // a key without a value is no bound
+            ([#"{"sn":"k","en":"k","sin":false}"#], Query()),
+        ] as [([String], Query)])
     func spellings(spellings: [String], expected: Query) throws {
         for spelling in spellings {
             #expect(try query(spelling) == expected, "\(spelling)")
@@ -74,10 +140,19 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"l":0}"#, "no limit of nothing"), (#"{"l":-1}"#, "nor less"), (#"{"l":2147483648}"#, "too many"), (#"{"l":1.5}"#, "a fraction"), (#"{"l":"3"}"#, "no number"), (#"{"l":null}"#, "no number"), (#"{"l":true}"#, "no number"), (#"{"l":1e300}"#, "too many"),
-        (#"{"l":1,"vf":"x"}"#, "no such end"), (#"{"l":1,"vf":1}"#, "no text"), (#"{"sp":{}}"#, "no leaf"), (#"{"sp":[1]}"#, "no leaf"), (#"{"ep":{".value":1}}"#, "no leaf"), (#"{"sp":1,"sn":1}"#, "no text"), (#"{"sp":1,"sn":{"a":[]}}"#, "no text"),
-        (#"{"sp":1,"sin":"true"}"#, "no boolean"), (#"{"i":1}"#, "no text"), (#"{"i":".foo"}"#, "no such index"), (#"{"i":"a/.priority"}"#, "no child"), (#"{"i":".info"}"#, "no child"), (#"{"i":"a.b"}"#, "an illegal key"), (#"{"i":"$k"}"#, "an illegal key"),
-        (#"{"i":".key","sp":5}"#, "keys are text"), (#"{"i":".key","sp":null}"#, "keys are text"), (#"{"i":".key","ep":true}"#, "keys are text"), (#"{"sp":1e999}"#, "infinite"), (#"{"sp":"\ud800"}"#, "half a character"),
+        (#"{"l":0}"#, "no limit of nothing"), (#"{"l":-1}"#, "nor less"), (#"{"l":2147483648}"#, "too many"),
+        (#"{"l":1.5}"#, "a fraction"), (#"{"l":"3"}"#, "no number"), (#"{"l":null}"#, "no number"),
+        (#"{"l":true}"#, "no number"), (#"{"l":1e300}"#, "too many"),
+        (#"{"l":1,"vf":"x"}"#, "no such end"), (#"{"l":1,"vf":1}"#, "no text"), (#"{"sp":{}}"#, "no leaf"),
+        (#"{"sp":[1]}"#, "no leaf"), (#"{"ep":{".value":1}}"#, "no leaf"), (#"{"sp":1,"sn":1}"#, "no text"),
+        (#"{"sp":1,"sn":{"a":[]}}"#, "no text"),
+        (#"{"sp":1,"sin":"true"}"#, "no boolean"), (#"{"i":1}"#, "no text"),
+        (#"{"i":".foo"}"#, "no such index"), (#"{"i":"a/.priority"}"#, "no child"),
+        (#"{"i":".info"}"#, "no child"), (#"{"i":"a.b"}"#, "an illegal key"),
+        (#"{"i":"$k"}"#, "an illegal key"),
+        (#"{"i":".key","sp":5}"#, "keys are text"), (#"{"i":".key","sp":null}"#, "keys are text"),
+        (#"{"i":".key","ep":true}"#, "keys are text"), (#"{"sp":1e999}"#, "infinite"),
+        (#"{"sp":"\ud800"}"#, "half a character"),
         (#"{"i":"\#(String(repeating: "a/", count: 33))"}"#, "too deep"),
     ])
     func refused(json: String, reason: String) throws {
@@ -100,8 +175,10 @@ import Testing
     /// §7.3: the order of index values.
     @Test func indexValueOrder() throws {
         let ordered = try [
-            ["null"], ["false"], ["true"], ["-1e300"], ["-9223372036854775808"], ["-1.5"], ["0", "-0.0"], ["0.5"], ["1", "1.0"], ["9007199254740992", "9007199254740993"],
-            ["9223372036854775807", "9223372036854775808", "9223372036854775806"], ["1e300"], ["\"\""], [#""1""#], [#""a""#], [#""🐵""#], [#""\ue000""#], [#"{"a":1}"#, "[1]", #"{"b":{"c":1}}"#],
+            ["null"], ["false"], ["true"], ["-1e300"], ["-9223372036854775808"], ["-1.5"], ["0", "-0.0"],
+            ["0.5"], ["1", "1.0"], ["9007199254740992", "9007199254740993"],
+            ["9223372036854775807", "9223372036854775808", "9223372036854775806"], ["1e300"], ["\"\""],
+            [#""1""#], [#""a""#], [#""🐵""#], [#""\ue000""#], [#"{"a":1}"#, "[1]", #"{"b":{"c":1}}"#],
         ].map { try $0.map { try node($0) } }
         for (i, lower) in ordered.enumerated() {
             for (j, higher) in ordered.enumerated() {
@@ -110,6 +187,8 @@ import Testing
                 }
             }
         }
-        #expect(Priority.compare(nil, .number(-1)) < 0 && Priority.compare(.number(1e9), .string("")) < 0 && Priority.compare(.string("a"), .string("b")) < 0)
+        #expect(
+            Priority.compare(nil, .number(-1)) < 0 && Priority.compare(.number(1e9), .string("")) < 0
+                && Priority.compare(.string("a"), .string("b")) < 0)
     }
 }

@@ -5,53 +5,59 @@ import Testing
 
 @Suite struct CompoundHashVectors {
     /// wire-protocol §9.6: node, cuts, the text of each closed range, its hash.
-    @Test(arguments: [
-        (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#], ["LmKmJmXugtGlEGoulMbz86myDNw="]),
-        (
-            #"{"foo":{"!beforePriority":"before",".priority":"prio","afterPriority":"after"},"qux":"qux"}"#,
-            ["foo/.priority", "qux"],
-            [
-                #"("foo":("!beforePriority":(string:"before"),".priority":(string:"prio")))"#,
-                #"("foo":("afterPriority":(string:"after")),"qux":(string:"qux"))"#,
-            ], ["TNHQ1ppp/lp/iP3WA1GOUetV77U=", "eRF6PqPUdLcnQ/J24B4ofNFSH64="]
-        ),
-        (
-            #"{"foo":{".value":"bar",".priority":"baz"}}"#, ["foo"],
-            [#"("foo":(priority:string:"baz":string:"bar"))"#], ["Pg7xV/cwDhcX65Z5lEn4rKdDmX0="]
-        ),
-        (
-            #"{"1":"one","2":"two","10":"ten"}"#, ["2", "10"],
-            [#"("1":(string:"one"),"2":(string:"two"))"#, #"("10":(string:"ten"))"#],
-            ["YkodEihR5l3UXCbbKSqqVp082GU=", "pfduDpANk3ljVHkUt4HdLwrlDao="]
-        ),
-        (
-            #"{"bar":{"deep":"value"},"foo":{"other-deep":"value"}}"#, ["bar/deep", "foo/other-deep"],
-            [#"("bar":("deep":(string:"value")))"#, #"("foo":("other-deep":(string:"value")))"#],
-            ["Nq6PLLUyjPbRcyM3tpvqXJ5Dzm8=", "YRXpspSj3AnV90ZFjfGLH9lHAp8="]
-        ),
-        (
-            #"{"bar":{"deep":"value"},"foo":{"other-deep":"value"}}"#, ["foo/other-deep"],
-            [#"("bar":("deep":(string:"value")),"foo":("other-deep":(string:"value")))"#],
-            ["0Sio+izRDomUl6XRo4LRM8qfsog="]
-        ),
-        (
-            #"{"\"":"\\","\"\\\"\\":"\"\\\"\\"}"#, [#""\"\"#],
-            [#"("\"":(string:"\\"),"\"\\\"\\":(string:"\"\\\"\\"))"#], ["IMLSPGVfdnaX4ZxWRGflEMmGTUI="]
-        ),
-        (
-            #"{"a":{"x":1,"y":2},"b":3,"c":true}"#, ["a/x", "b", "c"],
-            [
-                #"("a":("x":(number:3ff0000000000000)))"#,
-                #"("a":("y":(number:4000000000000000)),"b":(number:4008000000000000))"#, #"("c":(boolean:true))"#,
-            ], ["1MrbPrFkag36VJVl+ntcevAS2SE=", "JMnRPWk33XtFz0LAOZyKCha8Ud4=", "uN9kX2WabmSrTfAbQzJw3M6byr8="]
-        ),
-        (#""leaf""#, ["/"], [#"(string:"leaf")"#], ["VzY3K/KprOmpGGrk0qFm5kfIo0I="]),
-        (
-            #"{"-Kabc":1,".priority":5}"#, ["-Kabc"], [#"("-Kabc":(number:3ff0000000000000))"#],
-            ["l5Vz8kVYkShz8xCXzSc43n0t/bE="]
-        ),
-        ("null", [], [], []),
-    ] as [(String, [Path], [String], [String])])
+    @Test(
+        arguments: [
+            (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#], ["LmKmJmXugtGlEGoulMbz86myDNw="]),
+            (
+                #"{"foo":{"!beforePriority":"before",".priority":"prio","afterPriority":"after"},"qux":"qux"}"#,
+                ["foo/.priority", "qux"],
+                [
+                    #"("foo":("!beforePriority":(string:"before"),".priority":(string:"prio")))"#,
+                    #"("foo":("afterPriority":(string:"after")),"qux":(string:"qux"))"#,
+                ], ["TNHQ1ppp/lp/iP3WA1GOUetV77U=", "eRF6PqPUdLcnQ/J24B4ofNFSH64="]
+            ),
+            (
+                #"{"foo":{".value":"bar",".priority":"baz"}}"#, ["foo"],
+                [#"("foo":(priority:string:"baz":string:"bar"))"#], ["Pg7xV/cwDhcX65Z5lEn4rKdDmX0="]
+            ),
+            (
+                #"{"1":"one","2":"two","10":"ten"}"#, ["2", "10"],
+                [#"("1":(string:"one"),"2":(string:"two"))"#, #"("10":(string:"ten"))"#],
+                ["YkodEihR5l3UXCbbKSqqVp082GU=", "pfduDpANk3ljVHkUt4HdLwrlDao="]
+            ),
+            (
+                #"{"bar":{"deep":"value"},"foo":{"other-deep":"value"}}"#, ["bar/deep", "foo/other-deep"],
+                [#"("bar":("deep":(string:"value")))"#, #"("foo":("other-deep":(string:"value")))"#],
+                ["Nq6PLLUyjPbRcyM3tpvqXJ5Dzm8=", "YRXpspSj3AnV90ZFjfGLH9lHAp8="]
+            ),
+            (
+                #"{"bar":{"deep":"value"},"foo":{"other-deep":"value"}}"#, ["foo/other-deep"],
+                [#"("bar":("deep":(string:"value")),"foo":("other-deep":(string:"value")))"#],
+                ["0Sio+izRDomUl6XRo4LRM8qfsog="]
+            ),
+            (
+                #"{"\"":"\\","\"\\\"\\":"\"\\\"\\"}"#, [#""\"\"#],
+                [#"("\"":(string:"\\"),"\"\\\"\\":(string:"\"\\\"\\"))"#], ["IMLSPGVfdnaX4ZxWRGflEMmGTUI="]
+            ),
+            (
+                #"{"a":{"x":1,"y":2},"b":3,"c":true}"#, ["a/x", "b", "c"],
+                [
+                    #"("a":("x":(number:3ff0000000000000)))"#,
+                    #"("a":("y":(number:4000000000000000)),"b":(number:4008000000000000))"#,
+                    #"("c":(boolean:true))"#,
+                ],
+                [
+                    "1MrbPrFkag36VJVl+ntcevAS2SE=", "JMnRPWk33XtFz0LAOZyKCha8Ud4=",
+                    "uN9kX2WabmSrTfAbQzJw3M6byr8=",
+                ]
+            ),
+            (#""leaf""#, ["/"], [#"(string:"leaf")"#], ["VzY3K/KprOmpGGrk0qFm5kfIo0I="]),
+            (
+                #"{"-Kabc":1,".priority":5}"#, ["-Kabc"], [#"("-Kabc":(number:3ff0000000000000))"#],
+                ["l5Vz8kVYkShz8xCXzSc43n0t/bE="]
+            ),
+            ("null", [], [], []),
+        ] as [(String, [Path], [String], [String])])
     func vector(json: String, cuts: [Path], texts: [String], hashes: [String]) throws {
         let claim = CompoundHash(paths: cuts, hashes: hashes.map { Text($0) } + [""])
         let hasher = RangeHasher(try node(json), against: claim, keepsTexts: true)
@@ -65,7 +71,8 @@ import Testing
     }
 
     @Test func longRangesAreHashedInPieces() throws {
-        let node = Node.object(Children(ascending: (0..<5000).map { .init(key: Key(index: $0), node: .integer(Int64($0))) }))
+        let node = Node.object(
+            Children(ascending: (0..<5000).map { .init(key: Key(index: $0), node: .integer(Int64($0))) }))
         let claim = CompoundHashBuilder(node) { $0 == "2000" }.claim
         #expect(claim.paths.count == 2)
         #expect(node.rangeMerges(against: claim) == [])
@@ -97,10 +104,13 @@ import Testing
         (#"{"ps":[]}"#, "no hashes"), (#"{"hs":[""]}"#, "no paths"),
         (#"{"ps":[],"hs":[]}"#, "one hash too few"), (#"{"ps":["a"],"hs":["A"]}"#, "one hash too few"),
         (#"{"ps":[],"hs":["",""]}"#, "one hash too many"),
-        (#"{"ps":{"0":"a"},"hs":["",""]}"#, "paths are no array"), (#"{"ps":"a","hs":["",""]}"#, "paths are no array"),
-        (#"{"ps":[1],"hs":["",""]}"#, "a path is no text"), (#"{"ps":["a"],"hs":["",null]}"#, "a hash is no text"),
+        (#"{"ps":{"0":"a"},"hs":["",""]}"#, "paths are no array"),
+        (#"{"ps":"a","hs":["",""]}"#, "paths are no array"),
+        (#"{"ps":[1],"hs":["",""]}"#, "a path is no text"),
+        (#"{"ps":["a"],"hs":["",null]}"#, "a hash is no text"),
         (#"{"ps":["a",[{"b":[]}]],"hs":["","",""]}"#, "a path is no text"),
-        (#"{"ps":["b","a"],"hs":["","",""]}"#, "paths descend"), (#"{"ps":["a","a"],"hs":["","",""]}"#, "a path twice"),
+        (#"{"ps":["b","a"],"hs":["","",""]}"#, "paths descend"),
+        (#"{"ps":["a","a"],"hs":["","",""]}"#, "a path twice"),
         (#"{"ps":["10","9"],"hs":["","",""]}"#, "integers descend"),
         (#"{"ps":["a/b","a"],"hs":["","",""]}"#, "a path after what lies below it"),
         (#"{"ps":["\#(String(repeating: "a/", count: 34))"],"hs":["",""]}"#, "deeper than any leaf"),
@@ -116,7 +126,8 @@ import Testing
         let paths = (0..<70_000).map { "\"\($0)\"" }.joined(separator: ",")
         let hashes = (0...70_000).map { _ in "\"\"" }.joined(separator: ",")
         #expect(!(try read(#"{"ps":[\#(paths)],"hs":[\#(hashes)]}"#).isUsable))
-        #expect(!(try read(#"{"ps":["\#(String(repeating: "a/", count: 1_000_000))"],"hs":["",""]}"#).isUsable))
+        #expect(
+            !(try read(#"{"ps":["\#(String(repeating: "a/", count: 1_000_000))"],"hs":["",""]}"#).isUsable))
     }
 
     @Test(arguments: ["", "{", #"{"ps":["a""#, #"{"ps":[}"#, #"{"ps":["a",]}"#, "[", #"{"hs":[tru]}"#])
@@ -129,34 +140,49 @@ import Testing
     private static let xy = #"{"a":{"x":1,"y":2},"b":3,"c":true}"#
 
     /// The server's tree, cuts of the client's, and the entries owed.
-    @Test(arguments: [
-        (xy, #"{"a":{"x":1,"y":2},"b":4,"c":true}"#, ["a/x", "b", "c"], [("a/x", "b", #"{"a":{"y":2},"b":4}"#)]),
-        (xy, #"{"a":{"x":9,"y":2},"b":3,"c":true}"#, ["a/x", "b", "c"], [(nil, "a/x", #"{"a":{"x":9}}"#)]),
-        (xy, #"{"a":{"x":1,"y":2},"b":3,"c":true,"d":0}"#, ["a/x", "b", "c"], [("c", nil, #"{"d":0}"#)]),
-        (xy, #"{"a":{"x":1,"y":2},"b":3}"#, ["a/x", "b", "c"], [("b", "c", "null")]),
-        (xy, xy, ["a/x", "b", "c"], []),
-        (
-            xy, "null", ["a/x", "b", "c"],
-            [(nil, "a/x", "null"), ("a/x", "b", "null"), ("b", "c", "null")]
-        ),
-        (
-            xy, "7", ["b", "c"], [(nil, "b", "7"), ("b", "c", "null")]
-        ),
-        ("null", #"{"d":0}"#, [], [(nil, nil, #"{"d":0}"#)]),
-        ("null", "null", [], []),
-        (#""leaf""#, #"{"a":1}"#, ["/"], [(nil, "/", "null"), ("/", nil, #"{"a":1}"#)]),
-        (#""leaf""#, #""other""#, ["/"], [(nil, "/", #""other""#)]),
-        (#"{"foo":1,"z":1}"#, #"{"foo":{"x":1},"z":1}"#, ["foo", "z"], [(nil, "foo", "null"), ("foo", "z", #"{"foo":{"x":1},"z":1}"#)]),
-        (#"{"foo":{"x":1},"z":1}"#, #"{"foo":1,"z":1}"#, ["foo/x", "z"], [(nil, "foo/x", #"{"foo":1}"#)]),
-        (
-            #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#, #"{"foo":{"!b":1,".priority":"p","a":5},"qux":3}"#,
-            ["foo/.priority", "qux"], [("foo/.priority", "qux", #"{"foo":{"a":5},"qux":3}"#)]
-        ),
-        (
-            #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#, #"{"foo":{"!b":1,".priority":"n","a":2},"qux":3}"#,
-            ["foo/.priority", "qux"], [(nil, "foo/.priority", #"{"foo":{"!b":1,".priority":"n"}}"#)]
-        ),
-    ] as [(String, String, [Path], [(Path?, Path?, String)])])
+    @Test(
+        arguments: [
+            (
+                xy, #"{"a":{"x":1,"y":2},"b":4,"c":true}"#, ["a/x", "b", "c"],
+                [("a/x", "b", #"{"a":{"y":2},"b":4}"#)]
+            ),
+            (
+                xy, #"{"a":{"x":9,"y":2},"b":3,"c":true}"#, ["a/x", "b", "c"],
+                [(nil, "a/x", #"{"a":{"x":9}}"#)]
+            ),
+            (xy, #"{"a":{"x":1,"y":2},"b":3,"c":true,"d":0}"#, ["a/x", "b", "c"], [("c", nil, #"{"d":0}"#)]),
+            (xy, #"{"a":{"x":1,"y":2},"b":3}"#, ["a/x", "b", "c"], [("b", "c", "null")]),
+            (xy, xy, ["a/x", "b", "c"], []),
+            (
+                xy, "null", ["a/x", "b", "c"],
+                [(nil, "a/x", "null"), ("a/x", "b", "null"), ("b", "c", "null")]
+            ),
+            (
+                xy, "7", ["b", "c"], [(nil, "b", "7"), ("b", "c", "null")]
+            ),
+            ("null", #"{"d":0}"#, [], [(nil, nil, #"{"d":0}"#)]),
+            ("null", "null", [], []),
+            (#""leaf""#, #"{"a":1}"#, ["/"], [(nil, "/", "null"), ("/", nil, #"{"a":1}"#)]),
+            (#""leaf""#, #""other""#, ["/"], [(nil, "/", #""other""#)]),
+            (
+                #"{"foo":1,"z":1}"#, #"{"foo":{"x":1},"z":1}"#, ["foo", "z"],
+                [(nil, "foo", "null"), ("foo", "z", #"{"foo":{"x":1},"z":1}"#)]
+            ),
+            (
+                #"{"foo":{"x":1},"z":1}"#, #"{"foo":1,"z":1}"#, ["foo/x", "z"],
+                [(nil, "foo/x", #"{"foo":1}"#)]
+            ),
+            (
+                #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#,
+                #"{"foo":{"!b":1,".priority":"p","a":5},"qux":3}"#,
+                ["foo/.priority", "qux"], [("foo/.priority", "qux", #"{"foo":{"a":5},"qux":3}"#)]
+            ),
+            (
+                #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#,
+                #"{"foo":{"!b":1,".priority":"n","a":2},"qux":3}"#,
+                ["foo/.priority", "qux"], [(nil, "foo/.priority", #"{"foo":{"!b":1,".priority":"n"}}"#)]
+            ),
+        ] as [(String, String, [Path], [(Path?, Path?, String)])])
     func entries(client: String, server: String, cuts: [Path], expected: [(Path?, Path?, String)]) throws {
         let claim = CompoundHashBuilder(try node(client)) { cuts.contains($0) }.claim
         #expect(claim.paths == cuts)
@@ -168,59 +194,72 @@ import Testing
     }
 
     /// Ranges that must not travel alone, because of what clients make of priorities.
-    @Test(arguments: [
-        (
-            #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#, #"{"foo":{"!b":1,".priority":"n","a":2},"qux":3}"#,
-            ["foo/!b", "foo/.priority", "foo/a", "qux"],
-            [("foo/!b", "foo/a", #"{"foo":{".priority":"n","a":2}}"#)],
-            "a priority reads back as nothing without a child"
-        ),
-        (
-            #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#, #"{"foo":{".priority":"p","b":2},"qux":3}"#,
-            ["foo/!b", "foo/.priority", "foo/a", "qux"],
-            [(nil, "foo/!b", "null"), ("foo/!b", "qux", #"{"foo":{".priority":"p","b":2},"qux":3}"#), ],
-            "foo loses all its children on the way, and with them its priority"
-        ),
-        (
-            #"{"l":{"-K":1,".priority":5},"z":1}"#, #"{"l":{"-K":1,".priority":7},"z":2}"#, ["l/-K", "z"],
-            [(nil, "z", #"{"l":{"-K":1,".priority":7},"z":2}"#)],
-            "no hash speaks of a priority after the last child"
-        ),
-        (
-            #"{"foo":{"!a":1,"zz":2}}"#, #"{"foo":{".value":1,".priority":"p"}}"#, ["foo/!a", "foo/zz"],
-            [(nil, nil, #"{"foo":{".value":1,".priority":"p"}}"#)],
-            "clearing foo/!a…foo/zz would take the leaf's priority for a child"
-        ),
-        (
-            #"{"a":{".value":1,".priority":"p"},"b":2}"#, #"{"a":{".value":1,".priority":"p"},"b":3}"#, ["a", "b"],
-            [("a/.priority", "b", #"{"b":3}"#)], "a range that begins at a leaf would clear its priority"
-        ),
-    ] as [(String, String, [Path], [(Path?, Path?, String)], String)])
+    @Test(
+        arguments: [
+            (
+                #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#,
+                #"{"foo":{"!b":1,".priority":"n","a":2},"qux":3}"#,
+                ["foo/!b", "foo/.priority", "foo/a", "qux"],
+                [("foo/!b", "foo/a", #"{"foo":{".priority":"n","a":2}}"#)],
+                "a priority reads back as nothing without a child"
+            ),
+            (
+                #"{"foo":{"!b":1,".priority":"p","a":2},"qux":3}"#,
+                #"{"foo":{".priority":"p","b":2},"qux":3}"#,
+                ["foo/!b", "foo/.priority", "foo/a", "qux"],
+                [(nil, "foo/!b", "null"), ("foo/!b", "qux", #"{"foo":{".priority":"p","b":2},"qux":3}"#)],
+                "foo loses all its children on the way, and with them its priority"
+            ),
+            (
+                #"{"l":{"-K":1,".priority":5},"z":1}"#, #"{"l":{"-K":1,".priority":7},"z":2}"#,
+                ["l/-K", "z"],
+                [(nil, "z", #"{"l":{"-K":1,".priority":7},"z":2}"#)],
+                "no hash speaks of a priority after the last child"
+            ),
+            (
+                #"{"foo":{"!a":1,"zz":2}}"#, #"{"foo":{".value":1,".priority":"p"}}"#, ["foo/!a", "foo/zz"],
+                [(nil, nil, #"{"foo":{".value":1,".priority":"p"}}"#)],
+                "clearing foo/!a…foo/zz would take the leaf's priority for a child"
+            ),
+            (
+                #"{"a":{".value":1,".priority":"p"},"b":2}"#, #"{"a":{".value":1,".priority":"p"},"b":3}"#,
+                ["a", "b"],
+                [("a/.priority", "b", #"{"b":3}"#)], "a range that begins at a leaf would clear its priority"
+            ),
+        ] as [(String, String, [Path], [(Path?, Path?, String)], String)])
     func neighbours(
         client: String, server: String, cuts: [Path], expected: [(Path?, Path?, String)], reason: String
     ) throws {
         let claim = CompoundHashBuilder(try node(client)) { cuts.contains($0) }.claim
         #expect(claim.paths == cuts)
         let merges = try #require(try node(server).rangeMerges(against: claim))
-        #expect(merges == (try expected.map { RangeMerge(start: $0, end: $1, node: try node($2)) }), "\(reason)")
+        #expect(
+            merges == (try expected.map { RangeMerge(start: $0, end: $1, node: try node($2)) }), "\(reason)")
         var model = RangeMergeClient(try node(client), seed: 1)
         for merge in merges { model.apply(merge) }
         #expect(model.node == (try node(server)), "\(reason)")
     }
 
     /// wire-protocol §9.7, the client's half, by the model that the property tests rest on.
-    @Test(arguments: [
-        (#"{"bar":"b","foo":"f","quu":"q"}"#, "bar", "foo", #"{"foo":"new"}"#, #"{"bar":"b","foo":"new","quu":"q"}"#),
-        (#"{"bar":"b","foo":"f"}"#, nil, "foo", #"{"baz":"z"}"#, #"{"baz":"z"}"#),
-        (#"{"foo":{"child":1}}"#, nil, "foo", #"{"baz":"z"}"#, #"{"baz":"z","foo":{"child":1}}"#),
-        (#""leaf""#, nil, nil, #"{"a":1}"#, #"{"a":1}"#),
-        (#"{"x":{"y":1}}"#, nil, nil, "null", "null"),
-        (
-            #"{"k":{"a":{"1":1,"2":2},"b":"b","c":"c","d":"d"}}"#, "k/a/1", "k/c",
-            #"{"k":{"a":{"2":"n","3":3},"c":"n"}}"#, #"{"k":{"a":{"1":1,"2":"n","3":3},"c":"n","d":"d"}}"#
-        ),
-        (#"{"bar":"b","foo":"f",".priority":"p"}"#, nil, "bar", #"{"bar":"n"}"#, #"{"bar":"n","foo":"f"}"#),
-    ] as [(String, Path?, Path?, String, String)])
+    @Test(
+        arguments: [
+            (
+                #"{"bar":"b","foo":"f","quu":"q"}"#, "bar", "foo", #"{"foo":"new"}"#,
+                #"{"bar":"b","foo":"new","quu":"q"}"#
+            ),
+            (#"{"bar":"b","foo":"f"}"#, nil, "foo", #"{"baz":"z"}"#, #"{"baz":"z"}"#),
+            (#"{"foo":{"child":1}}"#, nil, "foo", #"{"baz":"z"}"#, #"{"baz":"z","foo":{"child":1}}"#),
+            (#""leaf""#, nil, nil, #"{"a":1}"#, #"{"a":1}"#),
+            (#"{"x":{"y":1}}"#, nil, nil, "null", "null"),
+            (
+                #"{"k":{"a":{"1":1,"2":2},"b":"b","c":"c","d":"d"}}"#, "k/a/1", "k/c",
+                #"{"k":{"a":{"2":"n","3":3},"c":"n"}}"#, #"{"k":{"a":{"1":1,"2":"n","3":3},"c":"n","d":"d"}}"#
+            ),
+            (
+                #"{"bar":"b","foo":"f",".priority":"p"}"#, nil, "bar", #"{"bar":"n"}"#,
+                #"{"bar":"n","foo":"f"}"#
+            ),
+        ] as [(String, Path?, Path?, String, String)])
     func clientModel(before: String, start: Path?, end: Path?, merge: String, after: String) throws {
         var model = RangeMergeClient(try node(before), seed: 1)
         model.apply(RangeMerge(start: start, end: end, node: try node(merge)))
@@ -245,16 +284,22 @@ import Testing
             let claim = CompoundHashBuilder(client) { _ in generator.one(in: rarity) }.claim
             let merges = try #require(server.rangeMerges(against: claim), "seed \(seed)")
             if merges.isEmpty {
-                let (a, b) = (withoutHiddenPriorities(client, unlessIn: .empty), withoutHiddenPriorities(server, unlessIn: .empty))
+                let (a, b) = (
+                    withoutHiddenPriorities(client, unlessIn: .empty),
+                    withoutHiddenPriorities(server, unlessIn: .empty)
+                )
                 #expect(a == b, "seed \(seed)")
                 continue
             }
             for (merge, next) in zip(merges, merges.dropFirst()) {
-                #expect(merge.end != nil && next.start != nil && merge.end! <= next.start!, "seed \(seed): out of order")
+                #expect(
+                    merge.end != nil && next.start != nil && merge.end! <= next.start!,
+                    "seed \(seed): out of order")
             }
             var model = RangeMergeClient(client, seed: seed)
             for merge in merges { model.apply(merge) }
-            #expect(model.node == server, "seed \(seed)\nclient \(client)\nserver \(server)\ncuts \(claim.paths)")
+            #expect(
+                model.node == server, "seed \(seed)\nclient \(client)\nserver \(server)\ncuts \(claim.paths)")
         }
     }
 
@@ -276,7 +321,8 @@ import Testing
                 let end = range < claim.paths.count ? claim.paths[range] : nil
                 func own(_ node: Node) -> Node {
                     var result = Node.empty
-                    for (path, leaf) in leaves(of: node) where (start.map { $0 < path } ?? true) && (end.map { path <= $0 } ?? true) {
+                    for (path, leaf) in leaves(of: node)
+                    where (start.map { $0 < path } ?? true) && (end.map { path <= $0 } ?? true) {
                         result.set(leaf, at: path)
                     }
                     return result
@@ -296,8 +342,11 @@ import Testing
             let node = maker.tree()
             maker.keys += [".priority", "", "."]
             maker.maxDepth = 5
-            let paths = Set((0..<Int.random(in: 0...8, using: &maker.generator)).map { _ in maker.path() }).sorted()
-            let claim = CompoundHash(paths: paths, hashes: Array(repeating: maker.generator.pick(["", "x"]), count: paths.count + 1))
+            let paths = Set((0..<Int.random(in: 0...8, using: &maker.generator)).map { _ in maker.path() })
+                .sorted()
+            let claim = CompoundHash(
+                paths: paths,
+                hashes: Array(repeating: maker.generator.pick(["", "x"]), count: paths.count + 1))
             #expect(node.rangeMerges(against: claim) != nil, "seed \(seed)")
         }
     }
@@ -307,7 +356,10 @@ import Testing
         let entries = (0..<200_000).map { Children.Entry(key: Key(index: $0), node: .integer(Int64($0))) }
         let server = Node.object(Children(ascending: entries))
         let client = Node.object(
-            Children(ascending: entries.map { .init(key: $0.key, node: Int($0.key.string)! % 20 < 10 ? .integer(-1) : $0.node) }))
+            Children(
+                ascending: entries.map {
+                    .init(key: $0.key, node: Int($0.key.string)! % 20 < 10 ? .integer(-1) : $0.node)
+                }))
         var count = 0
         let claim = CompoundHashBuilder(client) { _ in
             count += 1

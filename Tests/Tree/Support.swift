@@ -53,7 +53,9 @@ struct TreeMaker {
 
     /// Never empty.
     mutating func tree(depth: Int = 0) -> Node {
-        guard depth < maxDepth, !generator.one(in: 3) || depth == 0 else { return leaf().with(priority: priority()) }
+        guard depth < maxDepth, !generator.one(in: 3) || depth == 0 else {
+            return leaf().with(priority: priority())
+        }
         var node = Node.empty
         for _ in 0..<Int.random(in: 1...maxWidth, using: &generator) {
             node.set(tree(depth: depth + 1), at: Path([generator.pick(keys)]))
