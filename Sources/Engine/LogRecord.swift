@@ -56,11 +56,15 @@ extension Delta {
 }
 
 extension LogRecord {
+    /// Room for a small write, so that its payload is allocated once.
+    private static let usualByteCount = 256
+
     package static func delta(_ changes: [Change]) -> LogRecord {
         var payload: [UInt8] = []
+        payload.reserveCapacity(Self.usualByteCount)
         payload.append(varint: UInt64(changes.count))
         for change in changes {
-            payload.append(counted: change.path.wireText)
+            payload.append(countedPath: change.path)
             payload.append(countedJSON: change.node)
         }
         return LogRecord(kind: .delta, payload: payload)
@@ -74,12 +78,12 @@ extension LogRecord {
         if let variable = credential.authVariable { payload.append(counted: variable.string) }
         payload.append(varint: UInt64(writes.count))
         for write in writes {
-            payload.append(counted: write.target.fullPath.wireText)
+            payload.append(countedPath: write.target.fullPath)
             payload.append(countedJSON: write.draft.node)
             payload.append(varint: UInt64(write.draft.depth))
             payload.append(varint: UInt64(write.draft.placeholders.count))
             for placeholder in write.draft.placeholders {
-                payload.append(counted: placeholder.target.fullPath.wireText)
+                payload.append(countedPath: placeholder.target.fullPath)
                 switch placeholder.value {
                 case .timestamp: payload.append(0)
                 case .increment(let by):
@@ -95,12 +99,22 @@ extension LogRecord {
         var payload: [UInt8] = []
         payload.append(littleEndian: session.rawValue)
         payload.append(path == nil ? 1 : 0)
-        if let path { payload.append(counted: path.wireText) }
+        if let path { payload.append(countedPath: path) }
         return LogRecord(kind: .onDisconnectCancelled, payload: payload)
     }
 }
 
 extension [UInt8] {
+    /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
+    fileprivate mutating func append(countedPath path: Path) {
+        let byteCount = path.keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
+        append(varint: UInt64(Swift.max(0, byteCount - 1)))
+        for (index, key) in path.keys.enumerated() {
+            if index > 0 { append(UInt8(ascii: "/")) }
+            append(utf8: key.string)
+        }
+    }
+
     fileprivate mutating func append(countedJSON node: Node) {
         let start = count
         append(littleEndian: UInt32(0))

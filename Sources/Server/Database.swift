@@ -1,10 +1,19 @@
 import PandoEngine
 
 /// One namespace: its name, its number in the journal, and its state machine.
-struct Database {
+///
+/// A class, so that a command changes the engine where it is: looking it up copies a reference.
+/// `@unchecked Sendable`: made by recovery, then handed to the database thread and touched by nobody else.
+final class Database: @unchecked Sendable {
     let id: UInt32
     let name: String
     var engine: Engine
+
+    init(id: UInt32, name: String, engine: Engine) {
+        self.id = id
+        self.name = name
+        self.engine = engine
+    }
 }
 
 /// Names of namespaces (wire-protocol §1.3).

@@ -27,8 +27,8 @@ final class DatabaseHost {
     }
 
     struct HostedSession {
-        var namespace: UInt32
-        var publicID: Text
+        let database: Database
+        let publicID: Text
         /// Bytes of the onDisconnect requests it has made.
         var queuedByteCount = 0
     }
@@ -43,8 +43,8 @@ final class DatabaseHost {
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
     private let journal: JournalThread?
 
-    var databases: [UInt32: Database]
-    var namespaces: [String: UInt32] = [:]
+    /// By name.
+    private var databases: [String: Database] = [:]
     private var nextNamespace: UInt32
     var sessions: [SessionID: HostedSession] = [:]
     var publicSessions: [Text: SessionID] = [:]
@@ -69,11 +69,10 @@ final class DatabaseHost {
         self.congestion = congestion
         self.loops = loops
         self.journal = journal
-        databases = recovered.databases
         nextNamespace = recovered.nextNamespace
         clock = WallClock(notBefore: recovered.lastTime)
         encoder = OutputEncoder(loopCount: loops.count)
-        for database in databases.values { namespaces[database.name] = database.id }
+        for database in recovered.databases.values { databases[database.name] = database }
     }
 
     /// Takes one burst of messages.
@@ -107,21 +106,20 @@ final class DatabaseHost {
 
     /// Runs a command, writes it down, and encodes what it causes.
     func run(_ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?) {
-        guard let namespace = sessions[session]?.namespace else { return }
-        run(operation, session, credential, number: number, in: namespace)
+        guard let database = sessions[session]?.database else { return }
+        run(operation, session, credential, number: number, in: database)
     }
 
     private func run(
-        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?, in namespace: UInt32
+        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?, in database: Database
     ) {
         let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
-        guard let delta = databases[namespace]?.engine.decide(command) else { return }
-        let hadQueue = databases[namespace]?.engine.hasQueue(session) ?? false
+        let delta = database.engine.decide(command)
         if journal != nil {
-            write(delta.records(hadQueue: hadQueue), in: namespace, at: command.time)
+            let hadQueue = database.engine.hasQueue(session)
+            write(delta.records(hadQueue: hadQueue), in: database.id, at: command.time)
         }
-        guard let effects = databases[namespace]?.engine.commit(delta) else { return }
-        encoder.encode(effects, to: session, number: number)
+        encoder.encode(database.engine.commit(delta), to: session, number: number)
     }
 
     /// Hands records to the journal as one entry.
@@ -143,19 +141,19 @@ final class DatabaseHost {
 
     private func open(_ session: SessionID, _ request: OpenRequest) {
         guard !isDraining else { return encoder.close(session, .goingAway) }
-        guard let namespace = namespace(named: request.namespace) else {
+        guard let database = database(named: request.namespace) else {
             encoder.shutdown(session, reason: Self.unknownNamespaceText)
             encoder.close(session, .finished)
             return
         }
         if let previous = request.previousSession, let old = publicSessions[previous],
-            sessions[old]?.namespace == namespace, old != session {
+            sessions[old]?.database === database, old != session {
             // The client has come back before its old connection was seen to be dead (§12.5).
             encoder.close(old, .replaced)
             end(old)
         }
         let publicID = Self.makePublicID()
-        sessions[session] = HostedSession(namespace: namespace, publicID: publicID)
+        sessions[session] = HostedSession(database: database, publicID: publicID)
         publicSessions[publicID] = session
         encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
     }
@@ -169,7 +167,7 @@ final class DatabaseHost {
     private func end(_ session: SessionID) {
         guard let hosted = sessions.removeValue(forKey: session) else { return }
         publicSessions[hosted.publicID] = nil
-        run(.endSession, session, .anonymous, number: nil, in: hosted.namespace)
+        run(.endSession, session, .anonymous, number: nil, in: hosted.database)
     }
 
     /// 128 random bits: nobody guesses another's session (§12.5).
@@ -184,19 +182,19 @@ final class DatabaseHost {
     // MARK: Namespaces
 
     /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
-    private func namespace(named name: String?) -> UInt32? {
+    private func database(named name: String?) -> Database? {
         // Without a name a client means the one database there is.
         guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
-        if let id = namespaces[name] { return id }
+        if let database = databases[name] { return database }
         guard configuration.isDevelopment else { return nil }
         let id = nextNamespace
         nextNamespace += 1
-        databases[id] = Database(id: id, name: name, engine: Engine(access: .open))
-        namespaces[name] = id
+        let database = Database(id: id, name: name, engine: Engine(access: .open))
+        databases[name] = database
         write([
             JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8))
         ])
-        return id
+        return database
     }
 
     // MARK: The durable barrier

@@ -4,7 +4,7 @@ import PandoJournal
 import PandoRules
 
 /// What a data directory holds: every namespace with its tree and its pending onDisconnect writes.
-package struct RecoveredState {
+package struct RecoveredState: Sendable {
     /// By the number under which the journal knows them.
     var databases: [UInt32: Database] = [:]
     /// Numbers are never used again, so that a record of a deleted namespace cannot speak for a new one.
@@ -73,13 +73,12 @@ package struct RecoveredState {
     mutating func endDeadSessions(at time: Int64) -> [(namespace: UInt32, records: [LogRecord])] {
         var entries: [(namespace: UInt32, records: [LogRecord])] = []
         for id in databases.keys.sorted() {
-            guard var database = databases.removeValue(forKey: id) else { continue }
+            guard let database = databases[id] else { continue }
             for session in database.engine.sessionsWithQueue {
                 let command = Command(session: session, credential: .anonymous, time: time, operation: .endSession)
                 let (delta, _) = database.engine.run(command)
                 entries.append((id, delta.records(hadQueue: true)))
             }
-            databases[id] = database
         }
         return entries
     }
