@@ -10,7 +10,7 @@ import threading
 from collections import deque
 
 import pytest
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import WebSocketException
 
 from pando_client import DEADLINE, Closed, Connection
 
@@ -50,7 +50,7 @@ class Writer(threading.Thread):
             connection.must("o", {"p": f"/gone/w{self.index}", "d": self.round_number})
             self.registered = True
             self.write(connection)
-        except (Closed, ConnectionError, EOFError, InvalidHandshake):
+        except (Closed, ConnectionError, EOFError, WebSocketException):
             pass  # the server has been killed, perhaps while this one was connecting
         except Exception as error:  # noqa: BLE001 (shown by the main thread)
             self.failure = error
