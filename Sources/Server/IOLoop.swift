@@ -15,14 +15,14 @@ final class IOLoop: @unchecked Sendable {
     private let encoder: EncodingThread
     private let congestion: Congestion
 
-    /// Realtime sessions by slot; free slots are nil.
-    private var sessions: ContiguousArray<RealtimeSession?> = []
+    /// Sessions by slot; free slots are nil.
+    private var sessions: ContiguousArray<ClientSession?> = []
     private var freeSlots: [UInt32] = []
     private var generation: UInt32 = 0
     /// Messages for the database thread that the current read event has brought.
     private var outgoing: [DatabaseMessage] = []
     /// Sessions that are not read because the database or the disk is behind.
-    private var paused: [RealtimeSession] = []
+    private var paused: [ClientSession] = []
     private var isCongested = false
     private var onEmpty: (() -> Void)?
     let encoded: Mailbox<EncodedMessage>
@@ -72,7 +72,7 @@ final class IOLoop: @unchecked Sendable {
     }
 
     /// The connection is gone.
-    func remove(_ session: RealtimeSession) {
+    func remove(_ session: ClientSession) {
         let slot = session.id.slot
         sessions[Int(slot)] = nil
         freeSlots.append(slot)
@@ -81,7 +81,7 @@ final class IOLoop: @unchecked Sendable {
         tellIfEmpty()
     }
 
-    private func session(_ id: SessionID) -> RealtimeSession? {
+    private func session(_ id: SessionID) -> ClientSession? {
         guard id.loop == index, Int(id.slot) < sessions.count,
             let session = sessions[Int(id.slot)], session.id == id
         else { return nil }
@@ -91,7 +91,7 @@ final class IOLoop: @unchecked Sendable {
     // MARK: To the database thread
 
     /// Queues a message; ``flushOutgoing()`` sends what one read event brought as one burst.
-    func post(_ message: DatabaseMessage, byteCount: Int, for session: RealtimeSession?) {
+    func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         outgoing.append(message)
         if byteCount > 0, congestion.add(byteCount) { isCongested = true }
         if isCongested, let session, session.pauseReading() { paused.append(session) }
@@ -126,7 +126,7 @@ final class IOLoop: @unchecked Sendable {
 
     private func resumeReading() {
         isCongested = false
-        var sessions: [RealtimeSession] = []
+        var sessions: [ClientSession] = []
         swap(&sessions, &paused)
         for session in sessions { session.resumeReading() }
     }

@@ -9,16 +9,12 @@ import PandoWire
 /// One client on a WebSocket: frames in, requests out; outputs in, frames out. Confined to its loop.
 ///
 /// Requests are handed on strictly in order. While a token is being verified they wait here (wire-protocol §3.4: the
-/// authentication is finished before the next message is looked at), and while a large answer is being encoded,
-/// later outputs do.
-final class RealtimeSession: ChannelDelegate {
+/// authentication is finished before the next message is looked at).
+final class RealtimeSession: ClientSession {
     /// Bytes of messages that may wait for a verification before the socket is no longer read: clients send their
     /// listens right behind `auth`.
     private static let waitingByteLimit = 1 << 20
 
-    let id: SessionID
-    private let channel: Channel
-    private let owner: IOLoop
     private var reader: MessageReader
     private var reassembler: Reassembler
     private var closing = CloseHandshake(role: .server)
@@ -26,12 +22,6 @@ final class RealtimeSession: ChannelDelegate {
     /// Messages behind a verification that is under way; nil when none is.
     private var waiting: [WaitingMessage]?
     private var waitingByteCount = 0
-    /// Outputs behind a large one that is being encoded or sent; nil when none is.
-    private var delayed: [Delayed]?
-    private var delayedByteCount = 0
-    /// What is left of the large one, last piece first.
-    private var unsent: [SharedBytes] = []
-    private var lastHeard: MonotonicTime
     private var isPinged = false
 
     private struct WaitingMessage {
@@ -39,36 +29,20 @@ final class RealtimeSession: ChannelDelegate {
         var byteCount: Int
     }
 
-    private enum Delayed {
-        case bytes([UInt8])
-        case shared(SharedBytes)
-        case deferred(DeferredMessage)
-        case close(OutputBatch.CloseReason)
-
-        var byteCount: Int {
-            switch self {
-            case .bytes(let bytes): bytes.count
-            case .shared(let bytes): bytes.count
-            case .deferred, .close: 0
-            }
-        }
-    }
-
-    init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
-        self.id = id
-        self.channel = channel
-        self.owner = owner
+    override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         let messageByteLimit = owner.configuration.chunkCountLimit * Segmenter.chunkUnitLimit
         // Text is checked when a message is whole: C++ clients cut inside characters.
         reader = MessageReader(role: .server, messageByteLimit: messageByteLimit, checksText: false)
         reassembler = Reassembler(
             chunkLimit: owner.configuration.chunkCountLimit, messageByteLimit: messageByteLimit)
-        lastHeard = owner.loop.now
+        super.init(id, on: channel, of: owner)
     }
+
+    override var isOpen: Bool { closing.isOpen }
 
     // MARK: From the socket
 
-    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+    override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         received(&bytes, from: 0, on: channel)
     }
 
@@ -177,77 +151,13 @@ final class RealtimeSession: ChannelDelegate {
 
     // MARK: To the socket
 
-    func send(_ bytes: RawSpan) {
-        guard closing.isOpen else { return }
-        guard delayed != nil else { return channel.write(bytes) }
-        var copy: [UInt8] = []
-        copy.append(bytes)
-        delay(.bytes(copy), byteCount: copy.count)
-    }
-
-    func send(_ bytes: SharedBytes) {
-        guard closing.isOpen else { return }
-        if delayed != nil { delay(.shared(bytes), byteCount: bytes.count) } else { channel.write(bytes) }
-    }
-
-    /// Has a large message encoded; what follows waits.
-    func send(_ message: DeferredMessage) {
-        guard closing.isOpen else { return }
-        guard delayed == nil else { return delay(.deferred(message), byteCount: 0) }
-        delayed = []
-        owner.encode(message, for: id)
-    }
-
-    /// Keeps an output back. A client that lets too much gather is treated as one that does not read.
-    private func delay(_ output: Delayed, byteCount: Int) {
-        delayedByteCount += byteCount
-        if delayedByteCount > channel.outboundByteLimit { return channel.reset() }
-        delayed?.append(output)
-    }
-
-    /// The large message is encoded: sends it piece by piece, then what waited behind it.
-    func finishEncoding(_ pieces: [SharedBytes]?) {
-        guard let pieces else {
-            refuseOversized()
-            return
-        }
-        unsent = pieces.reversed()
-        sendNextPiece()
-    }
-
-    func channelDidDrain(_ channel: Channel) {
-        sendNextPiece()
-    }
-
-    private func sendNextPiece() {
-        guard delayed != nil, closing.isOpen else { return }
-        if let piece = unsent.popLast() { channel.write(piece) }
-        // The client tells by reading that it is ready for more.
-        if !unsent.isEmpty { return }
-        let rest = delayed ?? []
-        delayed = nil
-        delayedByteCount = 0
-        for (index, output) in rest.enumerated() {
-            switch output {
-            case .bytes(let bytes): send(bytes.rawSpan)
-            case .shared(let bytes): send(bytes)
-            case .close(let reason): close(reason)
-            case .deferred(let message):
-                send(message)
-                for output in rest[(index + 1)...] { delay(output, byteCount: output.byteCount) }
-                return
-            }
-        }
-    }
-
     /// More than clients can take in one message (wire-protocol §2.2, §14): says so and closes.
-    private func refuseOversized() {
+    override func refuseOversized() {
         var message: [UInt8] = []
         message.append(
             errorNotice: "The specified payload is too large, please request a location with less data.")
         var frames: [UInt8] = []
         frames.append(frame: .text, payload: message.rawSpan)
-        delayed = nil
         channel.write(frames.rawSpan)
         act(closing.close(.messageTooBig))
     }
@@ -266,23 +176,9 @@ final class RealtimeSession: ChannelDelegate {
         channel.write(frame.rawSpan)
     }
 
-    // MARK: Backpressure
-
-    /// - Returns: false when reading is paused already.
-    func pauseReading() -> Bool {
-        guard channel.isReading else { return false }
-        channel.pauseReading()
-        return true
-    }
-
-    func resumeReading() {
-        channel.resumeReading()
-    }
-
     // MARK: The end
 
-    func close(_ reason: OutputBatch.CloseReason) {
-        if delayed != nil, reason == .finished { return delay(.close(reason), byteCount: 0) }
+    override func end(_ reason: OutputBatch.CloseReason) {
         switch reason {
         case .finished, .replaced: act(closing.close(.normal))
         case .goingAway: act(closing.close(.goingAway))
@@ -314,7 +210,7 @@ final class RealtimeSession: ChannelDelegate {
     }
 
     /// Asks a silent client whether it lives, and gives up on one that does not answer (§2.3).
-    func checkIdle(at now: MonotonicTime) {
+    override func checkIdle(at now: MonotonicTime) {
         let silence = now - lastHeard
         if silence > owner.configuration.idleTimeout * 1.5, isPinged {
             channel.close()
@@ -324,13 +220,13 @@ final class RealtimeSession: ChannelDelegate {
         }
     }
 
-    func channelDidEnd(_ channel: Channel) {
+    override func channelDidEnd(_ channel: Channel) {
         _ = closing.peerVanished()
         channel.closeAfterFlush()
     }
 
-    func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
+    override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = closing.peerVanished()
-        owner.remove(self)
+        super.channelDidClose(channel, reason: reason)
     }
 }
