@@ -13,7 +13,7 @@ struct DataOptions: ParsableArguments {
     /// Takes the directory under its lock, so that no server runs on it.
     func open(_ state: inout RecoveredState) throws -> Journal<SystemDisk> {
         do throws(StartError) {
-            return try DataDirectory.open(data, into: &state, logger: quietLogger)
+            return try DataDirectory.open(data, into: &state, endsSessions: false, logger: quietLogger)
         } catch {
             printError(error.description)
             throw ExitCode(error.exitCode)

@@ -5,7 +5,7 @@ import PandoTree
 // What the engine writes down of a delta, and how it reads it back. The journal carries these payloads and does not
 // look inside.
 //
-//  delta                     count, then for each change:  path, JSON
+//  delta                     base path, count, then for each change:  path below the base, JSON
 //  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
 //                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON
 //  onDisconnectCancelled     session (8), 0 path | 1 (everything)
@@ -62,12 +62,30 @@ extension LogRecord {
     package static func delta(_ changes: [Change]) -> LogRecord {
         var payload: [UInt8] = []
         payload.reserveCapacity(Self.usualByteCount)
+        // Paths below the base only: many changes far down would otherwise repeat all that is above them.
+        let base = commonBase(of: changes)
+        payload.append(countedPath: base.keys[...])
         payload.append(varint: UInt64(changes.count))
         for change in changes {
-            payload.append(countedPath: change.path)
+            payload.append(countedPath: change.path.keys[base.count...])
             payload.append(countedJSON: change.node)
         }
         return LogRecord(kind: .delta, payload: payload)
+    }
+
+    /// The deepest path that all changes are at or below.
+    private static func commonBase(of changes: [Change]) -> Path {
+        guard var base = changes.first?.path else { return .root }
+        for change in changes.dropFirst() {
+            let count = zip(base.keys, change.path.keys).prefix { $0 == $1 }.count
+            if count < base.count { base.keys.removeSubrange(count...) }
+        }
+        return base
+    }
+
+    /// Bytes that queueing the writes takes in the log; running them takes about as many again.
+    package static func byteCount(ofQueueing writes: [Write]) -> Int {
+        registered(SessionID(0), writes, .anonymous).payload.count
     }
 
     static func registered(_ session: SessionID, _ writes: [Write], _ credential: Credential) -> LogRecord {
@@ -78,12 +96,12 @@ extension LogRecord {
         if let variable = credential.authVariable { payload.append(counted: variable.string) }
         payload.append(varint: UInt64(writes.count))
         for write in writes {
-            payload.append(countedPath: write.target.fullPath)
+            payload.append(countedPath: write.target.fullPath.keys[...])
             payload.append(countedJSON: write.draft.node)
             payload.append(varint: UInt64(write.draft.depth))
             payload.append(varint: UInt64(write.draft.placeholders.count))
             for placeholder in write.draft.placeholders {
-                payload.append(countedPath: placeholder.target.fullPath)
+                payload.append(countedPath: placeholder.target.fullPath.keys[...])
                 switch placeholder.value {
                 case .timestamp: payload.append(0)
                 case .increment(let by):
@@ -99,17 +117,17 @@ extension LogRecord {
         var payload: [UInt8] = []
         payload.append(littleEndian: session.rawValue)
         payload.append(path == nil ? 1 : 0)
-        if let path { payload.append(countedPath: path) }
+        if let path { payload.append(countedPath: path.keys[...]) }
         return LogRecord(kind: .onDisconnectCancelled, payload: payload)
     }
 }
 
 extension [UInt8] {
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
-    fileprivate mutating func append(countedPath path: Path) {
-        let byteCount = path.keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
+    fileprivate mutating func append(countedPath keys: ArraySlice<Key>) {
+        let byteCount = keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
         append(varint: UInt64(Swift.max(0, byteCount - 1)))
-        for (index, key) in path.keys.enumerated() {
+        for (index, key) in keys.enumerated() {
             if index > 0 { append(UInt8(ascii: "/")) }
             append(utf8: key.string)
         }
@@ -152,6 +170,11 @@ extension Engine {
         }
     }
 
+    /// Bytes that the session's queue takes in the log. O(queue).
+    package func queuedByteCount(of session: SessionID) -> Int {
+        LogRecord.byteCount(ofQueueing: (sessions[session]?.queue.pending ?? []).map(\.write))
+    }
+
     /// Does again what a record says. For recovery, before anybody listens.
     package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
@@ -175,8 +198,13 @@ extension Engine {
 extension ByteCursor {
     fileprivate mutating func readChanges() throws(UnreadableRecord) -> [Change] {
         var changes: [Change] = []
+        let base = try readPath()
         for _ in 0..<(try readCount()) {
-            let path = try readPath()
+            let path = base.appending(try readPath().keys)
+            // One more key than a node's path may have: a final `.priority`.
+            guard path.count <= Limits.pathDepth + 1, !path.keys.dropLast().contains(Path.priorityKey) else {
+                throw UnreadableRecord(reason: "no path before byte \(offset): \(path)")
+            }
             changes.append(Change(path: path, node: try readJSON()))
         }
         return changes

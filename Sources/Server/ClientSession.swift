@@ -4,40 +4,61 @@ import PandoReactor
 
 /// One connection as the database thread knows it: what it is sent, in order. Confined to its loop.
 ///
-/// While a large answer is being encoded or sent, later outputs wait behind it. What waits is bounded, as what a
-/// client leaves unread is.
+///     ready ──large message──▶ encoding ──pieces──▶ sending ──last piece──▶ ready
+///
+/// While a large message is on its way, later outputs wait behind it. What waits, and what a client leaves unread, is
+/// bounded: a client with much to take is not read from, and one that takes nothing is cut off.
 class ClientSession: ChannelDelegate {
+    /// Why a socket is not read for a while. It is read again when no reason is left.
+    struct PauseReasons: OptionSet {
+        let rawValue: UInt8
+        /// The database or the disk is behind.
+        static let congestion = PauseReasons(rawValue: 1)
+        /// A token is being verified, and enough messages wait for that.
+        static let verification = PauseReasons(rawValue: 2)
+        /// The client has much to take before it may ask for more.
+        static let unreadOutput = PauseReasons(rawValue: 4)
+    }
+
+    private enum Outlet {
+        case ready
+        case encoding(LargeMessage)
+        /// `next`: the piece to be sent next.
+        case sending(LargeMessage, next: Int)
+    }
+
+    fileprivate enum Waiting {
+        case bytes([UInt8])
+        case shared(SharedBytes)
+        case large(LargeMessage)
+        case close(OutputBatch.CloseReason)
+    }
+
+    /// Bytes a client may have to take before its socket is not read any more.
+    private static let unreadByteLimit = 4 << 20
+    /// Outputs that may wait behind a large one before the socket is not read any more.
+    private static let waitingCountLimit = 1000
+    /// A client that takes nothing of a large message for that long is cut off.
+    private static let stallTimeout: Duration = .seconds(30)
+
     let id: SessionID
     let channel: Channel
     let owner: IOLoop
     /// When the client last sent anything.
     var lastHeard: MonotonicTime
-    /// Outputs behind a large one; nil when none is under way.
-    private var delayed: [Delayed]?
-    private var delayedByteCount = 0
-    /// What is left of the large one, last piece first.
-    private var unsent: [SharedBytes] = []
-
-    private enum Delayed {
-        case bytes([UInt8])
-        case shared(SharedBytes)
-        case deferred(DeferredMessage)
-        case close(OutputBatch.CloseReason)
-
-        var byteCount: Int {
-            switch self {
-            case .bytes(let bytes): bytes.count
-            case .shared(let bytes): bytes.count
-            case .deferred, .close: 0
-            }
-        }
-    }
+    private var outlet = Outlet.ready
+    private var waiting: [Waiting] = []
+    private var waitingByteCount = 0
+    /// When the client last took a piece of a large message.
+    private var lastProgress: MonotonicTime
+    private var pauseReasons: PauseReasons = []
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         self.id = id
         self.channel = channel
         self.owner = owner
         lastHeard = owner.loop.now
+        lastProgress = owner.loop.now
     }
 
     // MARK: For subclasses
@@ -50,13 +71,15 @@ class ClientSession: ChannelDelegate {
         channel.closeAfterFlush()
     }
 
-    /// Tells that an answer is larger than can be sent, and ends the connection.
-    func refuseOversized() {
+    /// Tells that a message is larger than can be sent; a request that asked for it gets its answer.
+    func refuse(_ message: LargeMessage) {
         channel.reset()
     }
 
-    /// Asks a silent client whether it lives, or gives it up.
-    func checkIdle(at now: MonotonicTime) {}
+    /// Looks after a client that may have gone silent.
+    func checkIdle(at now: MonotonicTime) {
+        if case .sending = outlet, now - lastProgress > Self.stallTimeout { channel.reset() }
+    }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
 
@@ -65,91 +88,135 @@ class ClientSession: ChannelDelegate {
     }
 
     func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
-        delayed = nil
-        unsent = []
+        outlet = .ready
+        waiting = []
         owner.remove(self)
     }
 
     // MARK: Outputs
 
+    /// Whole frames; copied.
     func send(_ bytes: RawSpan) {
         guard isOpen else { return }
-        guard delayed != nil else { return channel.write(bytes) }
-        var copy: [UInt8] = []
-        copy.append(bytes)
-        delay(.bytes(copy), byteCount: copy.count)
+        if case .ready = outlet {
+            channel.write(bytes)
+            pauseIfUnread()
+        } else {
+            var copy: [UInt8] = []
+            copy.append(bytes)
+            wait(.bytes(copy), byteCount: copy.count)
+        }
     }
 
     func send(_ bytes: SharedBytes) {
         guard isOpen else { return }
-        if delayed != nil { delay(.shared(bytes), byteCount: bytes.count) } else { channel.write(bytes) }
+        if case .ready = outlet {
+            channel.write(bytes)
+            pauseIfUnread()
+        } else {
+            wait(.shared(bytes), byteCount: bytes.count)
+        }
     }
 
-    /// Has a large message encoded; what follows waits.
-    func send(_ message: DeferredMessage) {
+    func send(_ message: LargeMessage) {
         guard isOpen else { return }
-        guard delayed == nil else { return delay(.deferred(message), byteCount: 0) }
-        delayed = []
+        guard case .ready = outlet else { return wait(.large(message), byteCount: 0) }
+        outlet = .encoding(message)
         owner.encode(message, for: id)
     }
 
-    /// Keeps an output back. A client that lets too much gather is treated as one that does not read.
-    private func delay(_ output: Delayed, byteCount: Int) {
-        delayedByteCount += byteCount
-        if delayedByteCount > channel.outboundByteLimit { return channel.reset() }
-        delayed?.append(output)
+    func close(_ reason: OutputBatch.CloseReason) {
+        if case .ready = outlet { return end(reason) }
+        // What was to be said first is said first; who goes away is not waited for.
+        if reason == .finished { wait(.close(reason), byteCount: 0) } else { end(reason) }
     }
 
-    /// The large message is encoded: sends it piece by piece, then what waited behind it.
-    func finishEncoding(_ pieces: [SharedBytes]?) {
-        guard let pieces else {
-            refuseOversized()
-            return
+    /// The message of ``Outlet/encoding(_:)`` is encoded.
+    func finishEncoding(_ message: LargeMessage) {
+        guard case .encoding(let expected) = outlet, expected === message else { return }
+        if message.pieces == nil {
+            outlet = .ready
+            refuse(message)
+            sendWaiting()
+        } else {
+            outlet = .sending(message, next: 0)
+            lastProgress = owner.loop.now
+            sendPieces()
         }
-        unsent = pieces.reversed()
-        sendNextPiece()
     }
 
     func channelDidDrain(_ channel: Channel) {
-        sendNextPiece()
+        sendPieces()
+        resume(.unreadOutput)
     }
 
-    private func sendNextPiece() {
-        guard delayed != nil, isOpen else { return }
-        if let piece = unsent.popLast() { channel.write(piece) }
-        // The client tells by reading that it is ready for more.
-        if !unsent.isEmpty { return }
-        let rest = delayed ?? []
-        delayed = nil
-        delayedByteCount = 0
+    /// Hands over the next piece when the client has taken the last.
+    private func sendPieces() {
+        guard case .sending(let message, let next) = outlet, isOpen, let pieces = message.pieces else { return }
+        lastProgress = owner.loop.now
+        channel.write(pieces[next])
+        if next + 1 < pieces.count {
+            outlet = .sending(message, next: next + 1)
+        } else {
+            outlet = .ready
+            sendWaiting()
+        }
+    }
+
+    /// Sends what waited, up to the next large message.
+    private func sendWaiting() {
+        var rest: [Waiting] = []
+        swap(&rest, &waiting)
+        waitingByteCount = 0
         for (index, output) in rest.enumerated() {
+            guard case .ready = outlet else {
+                waiting = Array(rest[index...])
+                waitingByteCount = waiting.reduce(0) { $0 + $1.byteCount }
+                return
+            }
             switch output {
             case .bytes(let bytes): send(bytes.rawSpan)
             case .shared(let bytes): send(bytes)
-            case .close(let reason): close(reason)
-            case .deferred(let message):
-                send(message)
-                for output in rest[(index + 1)...] { delay(output, byteCount: output.byteCount) }
-                return
+            case .large(let message): send(message)
+            case .close(let reason): end(reason)
             }
         }
     }
 
-    func close(_ reason: OutputBatch.CloseReason) {
-        if delayed != nil, reason == .finished { return delay(.close(reason), byteCount: 0) }
-        end(reason)
+    /// Keeps an output back. A client that lets too much gather is treated as one that does not read.
+    private func wait(_ output: Waiting, byteCount: Int) {
+        waitingByteCount += byteCount
+        if waitingByteCount > channel.outboundByteLimit { return channel.reset() }
+        waiting.append(output)
+        if waiting.count > Self.waitingCountLimit || waitingByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+    }
+
+    private func pauseIfUnread() {
+        if channel.outboundByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
 
     // MARK: Backpressure
 
-    /// - Returns: false when reading is paused already.
-    func pauseReading() -> Bool {
-        guard channel.isReading else { return false }
-        channel.pauseReading()
-        return true
+    func pause(_ reason: PauseReasons) {
+        if pauseReasons.isEmpty { channel.pauseReading() }
+        pauseReasons.insert(reason)
     }
 
-    func resumeReading() {
-        channel.resumeReading()
+    func resume(_ reason: PauseReasons) {
+        guard pauseReasons.contains(reason) else { return }
+        pauseReasons.remove(reason)
+        if pauseReasons.isEmpty { channel.resumeReading() }
+    }
+
+    var isPausedForCongestion: Bool { pauseReasons.contains(.congestion) }
+}
+
+extension ClientSession.Waiting {
+    fileprivate var byteCount: Int {
+        switch self {
+        case .bytes(let bytes): bytes.count
+        case .shared(let bytes): bytes.count
+        case .large, .close: 0
+        }
     }
 }

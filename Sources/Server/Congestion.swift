@@ -1,9 +1,10 @@
 import Synchronization
 
-/// Bytes of requests between the socket they came from and the disk they go to, over all connections.
+/// Counts bytes on their way from one side to another, and says when the first side must pause and when it may go on.
 ///
-/// I/O loops add what they read; the database thread takes away what has become durable and was answered. Over the
-/// limit, loops stop reading, so a slow disk slows writers down instead of filling memory (design: step 4).
+/// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows writers
+/// down instead of filling memory (design: step 4). One counts outputs, from the database thread to the sockets: over
+/// the limit that thread stops taking requests.
 final class Congestion: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
@@ -13,7 +14,7 @@ final class Congestion: Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// Any loop. True: stop reading until told to go on.
+    /// The first side. True: pause until told to go on.
     func add(_ bytes: Int) -> Bool {
         let total = byteCount.add(bytes, ordering: .sequentiallyConsistent).newValue
         guard total > byteLimit else { return false }
@@ -23,7 +24,7 @@ final class Congestion: Sendable {
         return !isPaused.exchange(false, ordering: .sequentiallyConsistent)
     }
 
-    /// The database thread. True: the way is free again, and the loops must be told.
+    /// The other side. True: the way is free again, and the first side must be told.
     func remove(_ bytes: Int) -> Bool {
         let total = byteCount.subtract(bytes, ordering: .sequentiallyConsistent).newValue
         guard total < byteLimit / 2, isPaused.load(ordering: .sequentiallyConsistent) else { return false }

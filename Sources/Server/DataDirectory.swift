@@ -6,12 +6,13 @@ import PandoRules
 
 /// The data directory of a server or of an offline command, taken under its lock.
 package enum DataDirectory {
-    /// Opens a directory, making it when it is missing, and replays its log into `state`; ends the sessions that died
-    /// with the last process.
+    /// Opens a directory, making it when it is missing, and replays its log into `state`.
+    /// - Parameter endsSessions: Ends the sessions that died with the last process, under the access that `state` gives.
+    ///   A server does; an offline command leaves that to the next server.
     /// - Returns: The journal, everything in it durable.
     /// - Throws: ``StartError``; nothing was changed when it is `.badData` or `.locked`.
     package static func open(
-        _ path: String, into state: inout RecoveredState, logger: Logger
+        _ path: String, into state: inout RecoveredState, endsSessions: Bool, logger: Logger
     ) throws(StartError) -> Journal<SystemDisk> {
         let disk: SystemDisk
         do throws(DiskFailure) {
@@ -33,7 +34,7 @@ package enum DataDirectory {
                 }
             }
             report(journal.recovery, path, logger)
-            try endDeadSessions(&recovered, &journal)
+            if endsSessions { try endDeadSessions(&recovered, &journal) }
             state = recovered
             return journal
         } catch {

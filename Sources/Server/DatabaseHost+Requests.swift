@@ -7,13 +7,27 @@ extension DatabaseHost {
     /// Turns a wire action into an operation of the engine (wire-protocol §4).
     func handle(_ request: Request, byteCount: Int, from session: SessionID, as credential: Credential) {
         guard let operation = Operation(request.action) else { return }
-        if case .onDisconnect = operation {
-            sessions[session]?.queuedByteCount += byteCount
-            guard sessions[session]?.queuedByteCount ?? 0 <= Self.queuedByteLimit else {
-                return encoder.answer(.tooBig(request.number), to: session)
-            }
+        if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
+            return encoder.answer(.tooBig(request.number), to: session)
         }
         run(operation, session, credential, number: request.number)
+    }
+
+    /// Counts what the writes take in the log, where they are repeated when the session ends.
+    /// - Returns: false when the session has too much pending already.
+    private func makeRoom(for writes: [Write], of session: SessionID) -> Bool {
+        guard let hosted = sessions[session] else { return false }
+        let byteCount = LogRecord.byteCount(ofQueueing: writes)
+        if hosted.queuedByteCount + byteCount > Self.queuedByteLimit {
+            // Replaced and cancelled writes have been counted too: now it is worth looking what is left.
+            sessions[session]?.queuedByteCount = hosted.database.engine.queuedByteCount(of: session)
+        }
+        sessions[session]?.queuedByteCount += byteCount
+        guard sessions[session]?.queuedByteCount ?? 0 <= Self.queuedByteLimit else {
+            sessions[session]?.queuedByteCount -= byteCount
+            return false
+        }
+        return true
     }
 }
 

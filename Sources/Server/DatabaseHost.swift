@@ -29,15 +29,21 @@ final class DatabaseHost {
     struct HostedSession {
         let database: Database
         let publicID: Text
-        /// Bytes of the onDisconnect requests it has made.
+        /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
         var queuedByteCount = 0
     }
 
-    /// Bytes of onDisconnect requests one session may make, so that what it leaves fits one entry of the journal.
+    /// Bytes that the onDisconnect writes of one session may take in the log.
     static let queuedByteLimit = 16 << 20
+    /// Bytes of one record that a request may ask for: what 16 MiB of JSON come to when it is written out, and less than
+    /// an entry of the journal may have.
+    private static let recordByteLimit = 256 << 20
 
     private let configuration: Configuration
+    /// Bytes of requests that are not answered yet.
     private let congestion: Congestion
+    /// Bytes of outputs that loops have not dealt out yet.
+    private let outputCongestion: Congestion
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
@@ -58,15 +64,24 @@ final class DatabaseHost {
     private var answeredByteCount = 0
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
+    /// Messages not yet taken, and how many at the front are.
+    private var backlog: [DatabaseMessage] = []
+    private var takenCount = 0
+    /// Too much has been put out that the disk or the loops have not taken.
+    private var isWaiting = false
+
+    /// Outputs of one batch: what goes to the loops at once, and is held for one sync.
+    private static let batchByteLimit = 1 << 20
     private var isDraining = false
     private var onDrained: (@Sendable () -> Void)?
 
     init(
         _ configuration: Configuration, recovered: RecoveredState, journal: JournalThread?, congestion: Congestion,
-        loops: [Mailbox<OutputBatch>]
+        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>]
     ) {
         self.configuration = configuration
         self.congestion = congestion
+        self.outputCongestion = outputCongestion
         self.loops = loops
         self.journal = journal
         nextNamespace = recovered.nextNamespace
@@ -75,11 +90,34 @@ final class DatabaseHost {
         for database in recovered.databases.values { databases[database.name] = database }
     }
 
-    /// Takes one burst of messages.
+    /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
     func receive(_ batch: inout [DatabaseMessage]) {
-        for message in batch { take(message) }
+        for message in batch {
+            switch message {
+            case .durable(let ticket): durableTicket = max(durableTicket, ticket)
+            case .proceed: isWaiting = false
+            default: backlog.append(message)
+            }
+        }
+        release()
+        takeBacklog()
+    }
+
+    private func takeBacklog() {
+        while takenCount < backlog.count, !isWaiting {
+            take(backlog[takenCount])
+            takenCount += 1
+            if encoder.byteCount > Self.batchByteLimit { seal() }
+        }
+        if takenCount == backlog.count {
+            backlog.removeAll(keepingCapacity: backlog.capacity <= Self.keptBacklogCount)
+            takenCount = 0
+        }
         seal()
     }
+
+    /// A burst leaves behind no more spare room than this.
+    private static let keptBacklogCount = 4096
 
     private func take(_ message: DatabaseMessage) {
         switch message {
@@ -91,7 +129,7 @@ final class DatabaseHost {
             encoder.answer(answer, to: session)
         case .open(let session, let request): open(session, request)
         case .closed(let session): end(session)
-        case .durable(let ticket): durableTicket = max(durableTicket, ticket)
+        case .durable, .proceed: preconditionFailure("heard when it came")
         case .drain(let body):
             for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
                 encoder.close(session, .goingAway)
@@ -115,10 +153,11 @@ final class DatabaseHost {
     ) {
         let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
         let delta = database.engine.decide(command)
-        if journal != nil {
-            let hadQueue = database.engine.hasQueue(session)
-            write(delta.records(hadQueue: hadQueue), in: database.id, at: command.time)
+        let records = journal == nil ? [] : delta.records(hadQueue: database.engine.hasQueue(session))
+        if let number, records.contains(where: { $0.payload.count > Self.recordByteLimit }) {
+            return encoder.answer(.tooBig(number), to: session)
         }
+        write(records, in: database.id, at: command.time)
         encoder.encode(database.engine.commit(delta), to: session, number: number)
     }
 
@@ -208,6 +247,7 @@ final class DatabaseHost {
         if journal == nil { durableTicket = ticket }
         let batches = encoder.takeBatches()
         if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
+            if outputCongestion.add(batches.reduce(0) { $0 + $1.byteCount }) { isWaiting = true }
             held.append(Held(ticket: ticket, batches: batches, byteCount: answeredByteCount))
             answeredByteCount = 0
         }

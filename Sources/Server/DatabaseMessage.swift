@@ -18,6 +18,8 @@ enum DatabaseMessage: Sendable {
     case closed(SessionID)
     /// All entries up to this ticket are as durable as was asked for.
     case durable(UInt64)
+    /// The loops have dealt out enough for more requests to be taken.
+    case proceed
     /// End all sessions, make everything durable, and call back.
     case drain(@Sendable () -> Void)
 }

@@ -2,52 +2,81 @@ import PandoBytes
 import PandoEngine
 import PandoReactor
 
-/// A large message to encode, and where the bytes go.
+/// A large message to encode, and who is told when it is.
 struct EncodingJob: Sendable {
     var session: SessionID
-    var message: DeferredMessage
+    var message: LargeMessage
     var answer: Mailbox<EncodedMessage>
 }
 
 struct EncodedMessage: Sendable {
     var session: SessionID
-    /// Ready framed, in pieces that are sent one after the other as the client reads them; nil when the message is
-    /// larger than clients can take.
-    var pieces: [SharedBytes]?
+    var message: LargeMessage
 }
 
 /// Prints large nodes, from snapshots, while the database and the loops go on (design: threads and ownership).
+///
+/// The lighter ones first, so that a small answer does not wait behind the largest; those wait while clients have too
+/// much to take (``EncodingBudget``).
 final class EncodingThread: Sendable {
-    private let bell: Bell
-    private let jobs: Mailbox<EncodingJob?>
+    private enum Order: Sendable {
+        case encode(EncodingJob)
+        case stop
+    }
+
+    /// Printed bytes from which on a message lets others go first.
+    private static let heavyByteCount = 1 << 20
+
+    private let orders: Mailbox<Order>
     private let thread: NamedThread
 
     init() throws(SocketError) {
         let bell = try Bell()
-        let jobs = Mailbox<EncodingJob?>(ringing: bell)
-        self.bell = bell
-        self.jobs = jobs
+        let orders = Mailbox<Order>(ringing: bell)
+        let budget = EncodingBudget(ringing: bell)
+        self.orders = orders
         thread = try NamedThread.start("pando-encode", stackByteCount: 8 << 20) {
-            var batch: [EncodingJob?] = []
-            while true {
-                bell.wait()
-                jobs.drain(into: &batch)
-                for job in batch {
-                    guard let job else { return }
-                    job.answer.post(EncodedMessage(session: job.session, pieces: job.message.encoded()))
-                }
-                batch.removeAll()
-            }
+            Self.run(bell, orders, budget)
         }
     }
 
     func post(_ job: EncodingJob) {
-        jobs.post(job)
+        orders.post(.encode(job))
     }
 
-    /// Finishes what was asked for, then ends the thread.
+    /// Drops what was asked for, and ends the thread.
     func stop() {
-        jobs.post(nil)
+        orders.post(.stop)
         thread.join()
+    }
+
+    private static func run(_ bell: Bell, _ orders: Mailbox<Order>, _ budget: EncodingBudget) {
+        var batch: [Order] = []
+        var heavy: [EncodingJob] = []
+        while true {
+            if heavy.isEmpty || budget.isExhausted { bell.wait() }
+            orders.drain(into: &batch)
+            for order in batch {
+                guard case .encode(let job) = order else { return }
+                if job.message.isHeavier(than: heavyByteCount) { heavy.append(job) } else { encode(job, budget) }
+            }
+            batch.removeAll()
+            if !heavy.isEmpty, !budget.isExhausted { encode(heavy.removeFirst(), budget) }
+        }
+    }
+
+    private static func encode(_ job: EncodingJob, _ budget: EncodingBudget) {
+        job.message.encode(within: budget)
+        job.answer.post(EncodedMessage(session: job.session, message: job.message))
+    }
+}
+
+extension LargeMessage {
+    fileprivate func isHeavier(than byteLimit: Int) -> Bool {
+        switch content {
+        case .push(let body, _): body.isHeavier(than: byteLimit)
+        case .response(_, let node): node.isHeavier(than: byteLimit)
+        case .stale(_, let current): current.node.isHeavier(than: byteLimit)
+        }
     }
 }

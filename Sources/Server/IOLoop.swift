@@ -14,6 +14,7 @@ final class IOLoop: @unchecked Sendable {
     private let database: Mailbox<DatabaseMessage>
     private let encoder: EncodingThread
     private let congestion: Congestion
+    private let outputCongestion: Congestion
 
     /// Sessions by slot; free slots are nil.
     private var sessions: ContiguousArray<ClientSession?> = []
@@ -25,11 +26,16 @@ final class IOLoop: @unchecked Sendable {
     private var paused: [ClientSession] = []
     private var isCongested = false
     private var onEmpty: (() -> Void)?
+    private var unfinishedByteCount = 0
+
+    /// Bytes of unfinished messages on one loop: sixteen of the largest, which clients send seldom and at once.
+    private static let unfinishedByteLimit = 256 << 20
     let encoded: Mailbox<EncodedMessage>
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: Mailbox<DatabaseMessage>,
-        outputs: Mailbox<OutputBatch>, encoder: EncodingThread, congestion: Congestion
+        outputs: Mailbox<OutputBatch>, encoder: EncodingThread, congestion: Congestion,
+        outputCongestion: Congestion
     ) {
         self.loop = loop
         self.index = index
@@ -37,13 +43,14 @@ final class IOLoop: @unchecked Sendable {
         self.database = database
         self.encoder = encoder
         self.congestion = congestion
+        self.outputCongestion = outputCongestion
         verifier = TokenVerifier(acceptsDevelopmentTokens: configuration.isDevelopment)
         encoded = Mailbox(ringing: loop.bell)
         loop.attach(outputs) { [self] batches in
             for batch in batches { deliver(batch) }
         }
         loop.attach(encoded) { [self] messages in
-            for message in messages { session(message.session)?.finishEncoding(message.pieces) }
+            for message in messages { session(message.session)?.finishEncoding(message.message) }
         }
         scheduleSweep()
     }
@@ -76,6 +83,7 @@ final class IOLoop: @unchecked Sendable {
         let slot = session.id.slot
         sessions[Int(slot)] = nil
         freeSlots.append(slot)
+        paused.removeAll { $0 === session }
         post(.closed(session.id), byteCount: 0, for: nil)
         flushOutgoing()
         tellIfEmpty()
@@ -88,13 +96,25 @@ final class IOLoop: @unchecked Sendable {
         return session
     }
 
+    // MARK: Unfinished messages
+
+    /// Counts bytes that sessions keep for messages that are not complete.
+    /// - Returns: false when all of them keep too much: then one must go, and it is the one that asks for more.
+    func keepUnfinished(_ difference: Int) -> Bool {
+        unfinishedByteCount += difference
+        return difference <= 0 || unfinishedByteCount <= Self.unfinishedByteLimit
+    }
+
     // MARK: To the database thread
 
     /// Queues a message; ``flushOutgoing()`` sends what one read event brought as one burst.
     func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         outgoing.append(message)
         if byteCount > 0, congestion.add(byteCount) { isCongested = true }
-        if isCongested, let session, session.pauseReading() { paused.append(session) }
+        if isCongested, let session, !session.isPausedForCongestion {
+            session.pause(.congestion)
+            paused.append(session)
+        }
     }
 
     func flushOutgoing() {
@@ -104,7 +124,7 @@ final class IOLoop: @unchecked Sendable {
     }
 
     /// Has a large message encoded on the helper thread; it comes back through ``encoded``.
-    func encode(_ message: DeferredMessage, for session: SessionID) {
+    func encode(_ message: LargeMessage, for session: SessionID) {
         encoder.post(EncodingJob(session: session, message: message, answer: encoded))
     }
 
@@ -117,18 +137,19 @@ final class IOLoop: @unchecked Sendable {
             case .frames(let id, let range): session(id)?.send(arena.extracting(range))
             case .shared(let bytes, let recipients):
                 for id in recipients { session(id)?.send(bytes) }
-            case .deferred(let id, let message): session(id)?.send(message)
+            case .large(let id, let message): session(id)?.send(message)
             case .close(let id, let reason): session(id)?.close(reason)
             case .resumeReading: resumeReading()
             }
         }
+        if outputCongestion.remove(batch.byteCount) { database.post(.proceed) }
     }
 
     private func resumeReading() {
         isCongested = false
         var sessions: [ClientSession] = []
         swap(&sessions, &paused)
-        for session in sessions { session.resumeReading() }
+        for session in sessions { session.resume(.congestion) }
     }
 
     // MARK: The end

@@ -14,7 +14,7 @@ struct JournalEntry: Sendable {
 ///
 ///     entries ──▶ append … append ──▶ write ──▶ sync ──▶ durable(last ticket)      always
 ///                                          └──▶ durable(last ticket), sync by the clock    interval
-///                                          └──▶ durable(last ticket)                       none
+///                                          └──▶ durable(last ticket), sync now and then    none
 ///
 /// While the disk works, the database thread goes on and the next batch gathers: the slower the disk, the larger the
 /// batches (group commit). A failed write or sync is final in every mode: the promise cannot be kept, so the process
@@ -25,8 +25,15 @@ final class JournalThread: Sendable {
         case stop
     }
 
-    /// How old an acknowledged write may be before it is synced, under `interval`.
-    static let syncInterval: Duration = .milliseconds(100)
+    /// How old an acknowledged write may be before it is synced. Under `none` nothing is promised, but each sync moves
+    /// the mark below which recovery can tell damage from a torn end.
+    private static func syncInterval(_ durability: Durability) -> Duration {
+        switch durability {
+        case .always: .zero
+        case .interval: .milliseconds(100)
+        case .none: .seconds(1)
+        }
+    }
 
     private let mailbox: Mailbox<Order>
     private let thread: NamedThread
@@ -119,13 +126,12 @@ final class JournalThread: Sendable {
             switch durability {
             case .always:
                 if hasWritten { try journal.sync() }
-            case .interval:
-                if hasWritten, syncDeadline == nil { syncDeadline = .now + JournalThread.syncInterval }
+            case .interval, .none:
+                if hasWritten, syncDeadline == nil { syncDeadline = .now + JournalThread.syncInterval(durability) }
                 if let syncDeadline, syncDeadline <= .now {
                     try journal.sync()
                     self.syncDeadline = nil
                 }
-            case .none: break
             }
         }
     }

@@ -35,15 +35,12 @@ struct OutputEncoder {
 
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
-        let recipientCount = untagged.reduce(push.taggedRecipients.count) { $0 + $1.count }
-        // One listener's large value, its first snapshot above all, is printed elsewhere.
-        if recipientCount == 1, push.body.isLarge {
-            if let session = untagged.first?.first {
-                append(.deferred(session, DeferredMessage(content: .push(push.body, tag: nil))), to: session)
-            } else if let recipient = push.taggedRecipients.first {
-                let message = DeferredMessage(content: .push(push.body, tag: recipient.tag))
-                append(.deferred(recipient.session, message), to: recipient.session)
-            }
+        // Clients number their tags from one, so listeners of one query often share theirs.
+        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
+        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
+        if push.body.isHeavier(than: LargeMessage.byteCount) {
+            if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
+            for (tag, sessions) in byTag { sendLarge(.push(push.body, tag: tag), to: [sessions]) }
             return
         }
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
@@ -53,9 +50,6 @@ struct OutputEncoder {
             message.append(pushTail: nil)
             send(to: untagged)
         }
-        // Clients number their tags from one, so listeners of one query often share theirs.
-        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
-        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
         for (tag, sessions) in byTag {
             message.removeSubrange(headCount...)
             message.append(pushTail: tag)
@@ -64,9 +58,12 @@ struct OutputEncoder {
     }
 
     private mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
-        if case .data(let node) = reply, node.hasMoreLeaves(than: DeferredMessage.leafCount) {
-            append(.deferred(session, DeferredMessage(content: .response(number, node))), to: session)
-            return
+        switch reply {
+        case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
+            return append(.large(session, LargeMessage(.response(number, node))), to: session)
+        case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
+            return append(.large(session, LargeMessage(.stale(number, current))), to: session)
+        default: break
         }
         respond(to: session) { message in
             switch reply {
@@ -75,17 +72,12 @@ struct OutputEncoder {
             case .data(let node): message.append(response: number, .ok, .node(node))
             case .permissionDenied:
                 message.append(response: number, .permissionDenied, .text("Permission denied"))
-            case .dataStale(nil): message.append(response: number, .dataStale, .text(Self.staleText))
-            case .dataStale(let current?):
-                message.append(
-                    response: number, .dataStale,
-                    .current(reason: Self.staleText, node: current.node, hash: Text(current.hash)))
+            case .dataStale(nil): message.append(response: number, .dataStale, .text(staleText))
+            case .dataStale(let current?): message.append(staleResponse: number, current)
             case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
             }
         }
     }
-
-    private static let staleText: Text = "Transaction hash does not match"
 
     // MARK: What the sessions answer themselves
 
@@ -145,8 +137,8 @@ struct OutputEncoder {
         swap(&message, &self.message)
         defer { swap(&message, &self.message) }
         let start = batches[loop].arena.count
-        // An answer too large to be framed is a read, and those are deferred.
-        guard batches[loop].arena.append(framesOf: message.rawSpan) else { return }
+        let isFramed = batches[loop].arena.append(framesOf: message.rawSpan)
+        precondition(isFramed, "what can be too large for frames is a large message")
         batches[loop].items.append(.frames(session, start..<batches[loop].arena.count))
     }
 
@@ -154,47 +146,29 @@ struct OutputEncoder {
         if groups.count == 1, groups[0].count == 1 { return sendToOne(groups[0][0]) }
         var frames: [UInt8] = []
         frames.reserveCapacity(message.count + 10)
-        guard frames.append(framesOf: message.rawSpan) else { return }
+        let isFramed = frames.append(framesOf: message.rawSpan)
+        precondition(isFramed, "what can be too large for frames is a large message")
         let shared = SharedBytes(frames)
-        for group in groups {
-            for loop in batches.indices { batches[loop].items.append(.shared(shared, group)) }
+        for loop in batches.indices {
+            batches[loop].sharedByteCount += shared.count
+            for group in groups { batches[loop].items.append(.shared(shared, group)) }
         }
     }
+
+    /// Has the encoding thread print what many may get, once.
+    private mutating func sendLarge(_ content: LargeMessage.Content, to groups: [ContiguousArray<SessionID>]) {
+        let message = LargeMessage(content)
+        for session in groups.joined() { append(.large(session, message), to: session) }
+    }
+
+    /// Bytes encoded since ``takeBatches()``.
+    var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }
 }
 
-extension Push.Body {
-    /// True when printing it would hold up the database thread.
-    fileprivate var isLarge: Bool {
-        switch self {
-        case .overwrite(_, let node): node.hasMoreLeaves(than: DeferredMessage.leafCount)
-        case .merge(_, let entries): entries.contains { $0.node.hasMoreLeaves(than: DeferredMessage.leafCount) }
-        case .rangeMerge: true
-        }
-    }
-}
-
-extension DeferredMessage {
-    /// The message framed and cut into pieces; nil when it is larger than clients can take. Any thread.
-    func encoded() -> [SharedBytes]? {
-        var message: [UInt8] = []
-        switch content {
-        case .push(let body, let tag):
-            message.append(pushHead: body)
-            message.append(pushTail: tag)
-        case .response(let number, let node): message.append(response: number, .ok, .node(node))
-        }
-        var frames: [UInt8] = []
-        frames.reserveCapacity(message.count + message.count / 1000 + 32)
-        guard frames.append(framesOf: message.rawSpan) else { return nil }
-        return stride(from: 0, to: frames.count, by: DeferredMessage.pieceByteCount).map { start in
-            let end = min(start + DeferredMessage.pieceByteCount, frames.count)
-            return SharedBytes(frames.rawSpan.extracting(start..<end))
-        }
-    }
-}
+private let staleText: Text = "Transaction hash does not match"
 
 extension [UInt8] {
-    fileprivate mutating func append(pushHead body: Push.Body) {
+    mutating func append(pushHead body: Push.Body) {
         switch body {
         case .overwrite(let path, let node): append(push: node, at: path)
         case .merge(let base, let entries):
@@ -205,16 +179,28 @@ extension [UInt8] {
 
     /// Appends a message as text frames, with a count frame before them when it takes more than one (§2.1).
     /// - Returns: false, and nothing is appended, when it takes more frames than clients can count.
-    fileprivate mutating func append(framesOf message: RawSpan) -> Bool {
+    mutating func append(framesOf message: RawSpan) -> Bool {
         switch Segmenter.split(message) {
         case .whole: append(frame: .text, payload: message)
         case .chunks(let ranges):
-            var count: [UInt8] = []
-            count.append(decimal: UInt64(ranges.count))
-            append(frame: .text, payload: count.rawSpan)
+            append(countFrame: ranges.count)
             for range in ranges { append(frame: .text, payload: message.extracting(range)) }
         case .tooBig: return false
         }
         return true
+    }
+
+    /// Appends the frame that announces so many chunks.
+    mutating func append(countFrame count: Int) {
+        var digits: [UInt8] = []
+        digits.append(decimal: UInt64(count))
+        append(frame: .text, payload: digits.rawSpan)
+    }
+
+    /// Appends the refusal of a compare-and-set, with the value it was compared with (§11.2).
+    mutating func append(staleResponse number: Int64, _ current: Reply.CurrentValue) {
+        append(
+            response: number, .dataStale,
+            .current(reason: staleText, node: current.node, hash: Text(current.hash)))
     }
 }

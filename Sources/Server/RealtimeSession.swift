@@ -23,6 +23,8 @@ final class RealtimeSession: ClientSession {
     private var waiting: [WaitingMessage]?
     private var waitingByteCount = 0
     private var isPinged = false
+    /// Bytes kept for a message that is not complete, as the loop knows them.
+    private var unfinishedByteCount = 0
 
     private struct WaitingMessage {
         var request: Request
@@ -68,7 +70,16 @@ final class RealtimeSession: ClientSession {
             act(closing.failed(error))
         }
         swap(&reader, &self.reader)
+        countUnfinished()
         owner.flushOutgoing()
+    }
+
+    private func countUnfinished() {
+        let byteCount = reader.ownedByteCount + reassembler.byteCount
+        guard byteCount != unfinishedByteCount else { return }
+        let difference = byteCount - unfinishedByteCount
+        unfinishedByteCount = byteCount
+        if !owner.keepUnfinished(difference) { fail(.messageTooBig) }
     }
 
     private func receiveFrame(_ frame: RawSpan) {
@@ -105,7 +116,7 @@ final class RealtimeSession: ClientSession {
         guard waiting == nil else {
             waitingByteCount += byteCount
             waiting?.append(WaitingMessage(request: request, byteCount: byteCount))
-            if waitingByteCount > Self.waitingByteLimit { channel.pauseReading() }
+            if waitingByteCount > Self.waitingByteLimit { pause(.verification) }
             return
         }
         let number = request.number
@@ -142,7 +153,7 @@ final class RealtimeSession: ClientSession {
         }
         let messages = waiting ?? []
         waiting = nil
-        if waitingByteCount > Self.waitingByteLimit { channel.resumeReading() }
+        resume(.verification)
         waitingByteCount = 0
         // Another `auth` among them closes the queue again, and the rest waits behind it.
         for message in messages { take(message.request, byteCount: message.byteCount) }
@@ -151,24 +162,34 @@ final class RealtimeSession: ClientSession {
 
     // MARK: To the socket
 
-    /// More than clients can take in one message (wire-protocol §2.2, §14): says so and closes.
-    override func refuseOversized() {
-        var message: [UInt8] = []
-        message.append(
-            errorNotice: "The specified payload is too large, please request a location with less data.")
-        var frames: [UInt8] = []
-        frames.append(frame: .text, payload: message.rawSpan)
-        channel.write(frames.rawSpan)
-        act(closing.close(.messageTooBig))
+    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data that a
+    /// listen waits for cannot be left out, so the connection says why and ends.
+    override func refuse(_ message: LargeMessage) {
+        var text: [UInt8] = []
+        if let number = message.requestNumber {
+            text.append(response: number, .tooBig, .text(Self.oversizedText))
+        } else {
+            text.append(errorNotice: Self.oversizedText)
+        }
+        var frame: [UInt8] = []
+        frame.append(frame: .text, payload: text.rawSpan)
+        channel.write(frame.rawSpan)
+        if message.requestNumber == nil { act(closing.close(.messageTooBig)) }
     }
 
+    private static let oversizedText: Text =
+        "The specified payload is too large, please request a location with less data."
+
+    /// A text frame, so it has its place in the order of the others (§15.10: none between the chunks of a message).
     private func sendPong() {
         var message: [UInt8] = []
         message.appendPong()
-        sendControl(.text, message.rawSpan)
+        var frame: [UInt8] = []
+        frame.append(frame: .text, payload: message.rawSpan)
+        send(frame.rawSpan)
     }
 
-    /// Sends a frame that has no place in the order of data.
+    /// Sends a control frame at once: it may stand between any two frames.
     private func sendControl(_ opcode: Opcode, _ payload: RawSpan) {
         guard closing.isOpen else { return }
         var frame: [UInt8] = []
@@ -211,6 +232,7 @@ final class RealtimeSession: ClientSession {
 
     /// Asks a silent client whether it lives, and gives up on one that does not answer (§2.3).
     override func checkIdle(at now: MonotonicTime) {
+        super.checkIdle(at: now)
         let silence = now - lastHeard
         if silence > owner.configuration.idleTimeout * 1.5, isPinged {
             channel.close()
@@ -227,6 +249,7 @@ final class RealtimeSession: ClientSession {
 
     override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = closing.peerVanished()
+        _ = owner.keepUnfinished(-unfinishedByteCount)
         super.channelDidClose(channel, reason: reason)
     }
 }

@@ -68,32 +68,36 @@ package final class Server: @unchecked Sendable {
         database = Mailbox(ringing: databaseEventLoop.bell)
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
-
-        var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
-        if let path = configuration.dataDirectory {
-            let opened = try DataDirectory.open(path, into: &state, logger: logger)
-            journal = try JournalThread(
-                opened, durability: configuration.durability, durable: database, logger: logger)
-        } else {
-            journal = nil
-        }
+        let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         encoder = try EncodingThread()
-        let host = DatabaseHost(
-            configuration, recovered: state, journal: journal, congestion: congestion, loops: outputs)
-        databaseEventLoop.attach(database) { host.receive(&$0) }
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
             ioLoops.append(
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
-                    outputs: outputs[index], encoder: encoder, congestion: congestion))
+                    outputs: outputs[index], encoder: encoder, congestion: congestion,
+                    outputCongestion: outputCongestion))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
+        // The port first: when it is taken, the data directory is left as it was.
         acceptor = try Acceptor(
             at: address, on: ioEventLoops[0], targets: ioEventLoops,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
             onExhausted: { error in logger.error("accepting pauses: \(error)") })
+
+        var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
+        if let path = configuration.dataDirectory {
+            let opened = try DataDirectory.open(path, into: &state, endsSessions: true, logger: logger)
+            journal = try JournalThread(
+                opened, durability: configuration.durability, durable: database, logger: logger)
+        } else {
+            journal = nil
+        }
+        let host = DatabaseHost(
+            configuration, recovered: state, journal: journal, congestion: congestion,
+            outputCongestion: outputCongestion, loops: outputs)
+        databaseEventLoop.attach(database) { host.receive(&$0) }
     }
 
     /// Where clients find the server: `http://127.0.0.1:9000`.
