@@ -60,7 +60,7 @@ struct CheckData: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         for problem in report.problems where !problem.isDamage {
-            print("\(problem): what a crash leaves; the next start cuts it off")
+            try writeOutput(Array("\(problem): what a crash leaves; the next start cuts it off\n".utf8))
         }
         problems += report.problems.filter(\.isDamage).map(\.description)
         try conclude(
@@ -70,7 +70,7 @@ struct CheckData: ParsableCommand {
 }
 
 private func conclude(_ problems: [String], orSay praise: String) throws {
-    for problem in problems { print(problem) }
+    let lines = problems.isEmpty ? [praise] : problems
+    try writeOutput(Array((lines.joined(separator: "\n") + "\n").utf8))
     guard problems.isEmpty else { throw Exit.checkFailed }
-    print(praise)
 }

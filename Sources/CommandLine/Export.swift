@@ -34,14 +34,29 @@ struct Export: ParsableCommand {
         var json: [UInt8] = []
         json.append(json: node)
         json.append(UInt8(ascii: "\n"))
-        guard let output else {
-            FileHandle.standardOutput.write(Data(json))
-            return
+        guard let output else { return try writeOutput(json) }
+        try write(json, to: output)
+    }
+
+    /// The file appears whole or not at all: it is written beside its place, synced, and moved there.
+    private func write(_ json: [UInt8], to output: String) throws {
+        let manager = FileManager.default
+        let kind = (try? manager.attributesOfItem(atPath: output))?[.type] as? FileAttributeType
+        guard kind == nil || kind == .typeRegular else {
+            printError("--output: \(output) is no file; leave --output out to write to standard output")
+            throw Exit.badConfiguration
         }
+        let temporary = "\(output).\(ProcessInfo.processInfo.processIdentifier).new"
         do {
-            // Written beside it, synced by the rename that puts it in place.
-            try Data(json).write(to: URL(fileURLWithPath: output), options: .atomic)
+            guard manager.createFile(atPath: temporary, contents: nil),
+                let handle = FileHandle(forWritingAtPath: temporary)
+            else { throw CocoaError(.fileWriteUnknown) }
+            try handle.write(contentsOf: Data(json))
+            try handle.synchronize()
+            try handle.close()
+            if unsafe rename(temporary, output) != 0 { throw CocoaError(.fileWriteUnknown) }
         } catch {
+            try? manager.removeItem(atPath: temporary)
             printError("--output: \(output): \(error.localizedDescription)")
             throw Exit.diskFailure
         }

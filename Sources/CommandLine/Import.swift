@@ -45,6 +45,12 @@ struct Import: ParsableCommand {
             records.append(
                 JournalRecord(.delta, namespace: id, timestamp: time, payload: LogRecord.delta(changes).payload))
         }
+        // One entry, so that a crash leaves all of it or nothing. More than an entry holds needs a checkpoint.
+        let byteCount = records.reduce(0) { $0 + $1.payload.count }
+        guard byteCount <= Self.entryByteLimit else {
+            printError("\(file): \(byteCount) bytes; at most \(Self.entryByteLimit) can be imported at once")
+            throw Exit.badData
+        }
         try Offline.append(records, to: &journal)
         progress.finish("imported \(file) to \(target) of \(namespaceOptions.namespace)")
     }
@@ -70,9 +76,14 @@ struct Import: ParsableCommand {
         let size = (try? FileManager.default.attributesOfItem(atPath: file))?[.size] as? Int
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size ?? 0)
-        while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
-            bytes += piece
-            progress.update("reading", done: bytes.count, of: size)
+        do {
+            while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
+                bytes += piece
+                progress.update("reading", done: bytes.count, of: size)
+            }
+        } catch {
+            printError("\(file): can't be read: \(error.localizedDescription)")
+            throw Exit.badData
         }
         return bytes
     }
@@ -88,16 +99,18 @@ struct Import: ParsableCommand {
         throw Exit.badData
     }
 
-    /// Leaves in one record: some megabytes of JSON, far below what a record may hold.
-    private static let leavesPerRecord = 50_000
+    /// Bytes of one import in the journal: an entry, less what its records' headers take.
+    private static let entryByteLimit = JournalFormat.entryByteLimit - (1 << 20)
+    /// Bytes of JSON in one record: far below what a record may hold, and enough to make headers nothing.
+    private static let recordByteCount = 8 << 20
 
-    /// The changes that make a tree, in pieces: first nothing at all, then parts of at most so many leaves.
+    /// The changes that make a tree, in pieces: first nothing at all, then parts of so many bytes; a string may be more.
     static func split(_ node: Node, at path: Path) -> [[Change]] {
         var pieces: [[Change]] = [[Change(path: path, node: .empty)]]
-        var leafCount = 0
+        var byteCount = 0
         func add(_ node: Node, _ path: Path) {
-            let count = node.leafCount
-            if count > leavesPerRecord, case .object(let children) = node.withoutPriority {
+            let weight = node.weight(upTo: recordByteCount + 1)
+            if weight > recordByteCount, case .object(let children) = node.withoutPriority {
                 children.forEach { key, child in
                     add(child, path.appending(key))
                     return true
@@ -108,12 +121,12 @@ struct Import: ParsableCommand {
                 }
                 return
             }
-            if leafCount + count > leavesPerRecord {
+            if byteCount + weight > recordByteCount {
                 pieces.append([])
-                leafCount = 0
+                byteCount = 0
             }
             pieces[pieces.count - 1].append(Change(path: path, node: node))
-            leafCount += count
+            byteCount += weight
         }
         if !node.isEmpty { add(node, path) }
         return pieces

@@ -19,8 +19,8 @@ struct Log: ParsableCommand {
     var width = 120
 
     func run() throws {
-        let output = FileHandle.standardOutput
         let report: InspectionReport
+        var failure: (any Error)?
         do throws(StartError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 var line: [UInt8] = []
@@ -28,12 +28,14 @@ struct Log: ParsableCommand {
                 line.append(utf8: "\(record.kind)\t")
                 line.append(utf8: describe(record, payload))
                 line.append(UInt8(ascii: "\n"))
-                output.write(Data(line))
+                guard failure == nil else { return }
+                do { try writeOutput(line) } catch { failure = error }
             }
         } catch {
             printError(error.description)
             throw ExitCode(error.exitCode)
         }
+        if let failure { throw failure }
         for problem in report.problems { printError(problem.description) }
         if report.problems.contains(where: \.isDamage) { throw Exit.badData }
     }

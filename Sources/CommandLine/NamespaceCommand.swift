@@ -31,7 +31,7 @@ struct NamespaceCreate: ParsableCommand {
             throw Exit.badConfiguration
         }
         try Offline.append([record], to: &journal)
-        print("created \(name.lowercased())")
+        try writeOutput(Array("created \(name.lowercased())\n".utf8))
     }
 }
 
@@ -41,7 +41,7 @@ struct NamespaceList: ParsableCommand {
     @OptionGroup var dataOptions: DataOptions
 
     func run() throws {
-        for name in try dataOptions.read().namespaceNames { print(name) }
+        try writeOutput(Array(dataOptions.read().namespaceNames.map { $0 + "\n" }.joined().utf8))
     }
 }
 
@@ -75,6 +75,6 @@ struct NamespaceDelete: ParsableCommand {
         }
         let record = JournalRecord(.namespaceDeleted, namespace: database.id, timestamp: Offline.milliseconds, payload: [])
         try Offline.append([record], to: &journal)
-        print("deleted \(name)")
+        try writeOutput(Array("deleted \(name)\n".utf8))
     }
 }

@@ -31,10 +31,10 @@ struct Progress {
     /// Replaces the line by the result.
     func finish(_ result: String) {
         if isShown { show(result) }
-        FileHandle.standardError.write(Data((isShown ? "\n" : "\(result)\n").utf8))
+        try? FileHandle.standardError.write(contentsOf: Data((isShown ? "\n" : "\(result)\n").utf8))
     }
 
     private func show(_ text: String) {
-        FileHandle.standardError.write(Data("\r\u{1B}[K\(title): \(text)".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("\r\u{1B}[K\(title): \(text)".utf8))
     }
 }

@@ -100,7 +100,17 @@ struct Serve: ParsableCommand {
 
 extension Durability: ExpressibleByArgument {}
 
-/// Writes a line to stderr.
+/// Writes a line to stderr; where nobody can read it, it is lost.
 func printError(_ line: String) {
-    FileHandle.standardError.write(Data("pando: \(line)\n".utf8))
+    try? FileHandle.standardError.write(contentsOf: Data("pando: \(line)\n".utf8))
+}
+
+/// Writes to standard output; ends the command with 74 when that cannot be written.
+func writeOutput(_ bytes: [UInt8]) throws {
+    do {
+        try FileHandle.standardOutput.write(contentsOf: Data(bytes))
+    } catch {
+        printError("standard output can't be written: \(error.localizedDescription)")
+        throw Exit.diskFailure
+    }
 }

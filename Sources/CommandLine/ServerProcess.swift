@@ -21,7 +21,7 @@ enum ServerProcess {
         do throws(SocketError) {
             try server.run {
                 // Scripts wait for the line: it must not stay in a buffer.
-                FileHandle.standardOutput.write(Data("listening on \(server.url)\n".utf8))
+                try? writeOutput(Array("listening on \(server.url)\n".utf8))
             }
         } catch {
             printError("\(error)")

@@ -11,6 +11,9 @@ extension Engine {
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return refusal(command, "A query and a tag belong together")
             }
+            guard (sessions[command.session]?.listenCount ?? 0) < SessionState.listenLimit else {
+                return refusal(command, "Too many listens on this connection")
+            }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)

@@ -7,6 +7,11 @@ struct SessionState: Sendable {
     var filteredListens = MemberSet<[FilteredListenKey]>()
     var queue = DisconnectQueue()
 
+    /// Listens of one connection; our own bound. Each costs memory, a filtered one that of its window.
+    static let listenLimit = 50_000
+
+    var listenCount: Int { defaultListens.count + filteredListens.members.count }
+
     /// Nothing is worth remembering: the state goes, so that a session costs nothing between its listens.
     var isIdle: Bool { defaultListens.isEmpty && filteredListens.isEmpty && queue.isEmpty }
 

@@ -13,7 +13,8 @@ package enum Signal: Sendable {
 package final class Signals: Pollable {
     private let handler: (Signal) -> Void
 
-    /// Blocks the three signals in this thread and all it will start, and ignores SIGPIPE in the process.
+    /// Blocks the three signals in this thread and all it will start, and ignores SIGPIPE and
+    /// SIGXFSZ in the process: the calls that cause them fail instead.
     ///
     /// First thing in `main`: a signal that some thread does not block is delivered there, and ends the
     /// process.

@@ -120,7 +120,7 @@ class ClientSession: ChannelDelegate {
 
     func send(_ message: LargeMessage) {
         guard isOpen else { return }
-        guard case .ready = outlet else { return wait(.large(message), byteCount: 0) }
+        guard case .ready = outlet else { return wait(.large(message), byteCount: message.estimatedByteCount) }
         outlet = .encoding(message)
         owner.encode(message, for: id)
     }
@@ -216,7 +216,8 @@ extension ClientSession.Waiting {
         switch self {
         case .bytes(let bytes): bytes.count
         case .shared(let bytes): bytes.count
-        case .large, .close: 0
+        case .large(let message): message.estimatedByteCount
+        case .close: 0
         }
     }
 }

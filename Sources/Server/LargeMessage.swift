@@ -48,6 +48,18 @@ final class LargeMessage: @unchecked Sendable {
         }
     }
 
+    /// A lower bound of what the message prints to, exact for few large strings: found by a walk that stops at
+    /// ``estimateLimit``.
+    var estimatedByteCount: Int {
+        switch content {
+        case .push(.overwrite(_, let node), _), .response(_, let node): node.weight(upTo: Self.estimateLimit)
+        case .stale(_, let current): current.node.weight(upTo: Self.estimateLimit)
+        case .push: Self.estimateLimit
+        }
+    }
+
+    private static let estimateLimit = 256 << 10
+
     /// The encoding thread only: prints, frames and cuts the message, the first time.
     func encode(within budget: EncodingBudget) {
         guard !isEncoded else { return }
@@ -109,27 +121,6 @@ final class EncodingBudget: Sendable {
     func release(_ bytes: Int) {
         byteCount.subtract(bytes, ordering: .relaxed)
         bell.ring()
-    }
-}
-
-extension Node {
-    /// True when the node prints in more than about `byteLimit` bytes. O(limit), however large the node is.
-    func isHeavier(than byteLimit: Int) -> Bool {
-        var left = byteLimit
-        return weigh(&left)
-    }
-
-    fileprivate func weigh(_ left: inout Int) -> Bool {
-        switch withoutPriority {
-        case .object(let children):
-            return !children.forEach { key, child in
-                left -= key.text.utf8Count + 4
-                return left >= 0 && !child.weigh(&left)
-            }
-        case .string(let text): left -= text.utf8Count + 2
-        default: left -= 8
-        }
-        return left < 0
     }
 }
 

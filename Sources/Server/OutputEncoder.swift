@@ -98,9 +98,9 @@ struct OutputEncoder {
                 message.append(
                     response: number, .tooBig, .text("Data to write exceeds the maximum size that can be pending"))
             case .invalid(let number, let problem):
+                let isSize = problem == .stringTooLong || problem == .tooManyPaths
                 message.append(
-                    response: number, problem == .stringTooLong ? .tooBig : .invalidData,
-                    .text(Text(problem.message)))
+                    response: number, isSize ? .tooBig : .invalidData, .text(Text(problem.message)))
             }
         }
     }

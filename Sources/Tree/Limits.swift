@@ -10,6 +10,9 @@ package enum Limits {
     /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6), which
     /// deserves an answer; what is nested deeper is no client of ours.
     package static let jsonDepth = 1024
+    /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or two.
+    /// Our own bound; `update()` of 100 000 children ten levels down stays below it.
+    package static let mergeKeyCount = 1_000_000
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
     package static let queryLimit = 2_147_483_647
 }
@@ -35,6 +38,8 @@ package enum InvalidData: Error, Equatable, Sendable {
     case loneSurrogate
     /// A merge holds a path and one of its ancestors.
     case ancestorConflict(String)
+    /// A merge's paths have more than ``Limits/mergeKeyCount`` keys.
+    case tooManyPaths
     /// A merge's value, or a query, is not an object; a field has the wrong type or range.
     case notAnObject
     /// A path begins with `.info`, or another `.` segment stands where none may (§13.1).
@@ -55,6 +60,7 @@ package enum InvalidData: Error, Equatable, Sendable {
         case .numberOutOfRange: "A number is out of range"
         case .loneSurrogate: "A string has an unpaired surrogate"
         case .ancestorConflict(let path): "Path \"\(path)\" is an ancestor of another path in the same update"
+        case .tooManyPaths: "Too many paths in one update: make several smaller ones"
         case .notAnObject: "An object is expected"
         case .reservedPath: "Reserved path"
         case .query(let reason): "Invalid query: \(reason)"

@@ -101,21 +101,6 @@ extension Node {
         return node
     }
 
-    /// Leaves in the node, itself included when it is one. O(size).
-    package var leafCount: Int {
-        switch withoutPriority {
-        case .empty: return 0
-        case .object(let children):
-            var count = 0
-            children.forEach { _, child in
-                count += child.leafCount
-                return true
-            }
-            return count
-        default: return 1
-        }
-    }
-
     /// A number's value as a double, as order and hashes see it (§8.5); nil for everything else.
     package var doubleValue: Double? {
         switch withoutPriority {

@@ -46,6 +46,7 @@ extension MessageParser {
         let start = offset
         var entries: [MergeEntry] = []
         var problem: InvalidData?
+        var keyCount = 0
         try drafts.reader.expect(UInt8(ascii: "{"))
         if !drafts.reader.take(UInt8(ascii: "}")) {
             repeat {
@@ -57,6 +58,13 @@ extension MessageParser {
                 do throws(Refusal) {
                     let entry = MergeEntry(target: try target.required("d"), draft: try draft.required("d"))
                     try Self.check(entry.draft, at: entry.target)
+                    keyCount += entry.target.path.count + 1
+                    if keyCount > Limits.mergeKeyCount {
+                        problem = problem ?? .tooManyPaths
+                        // What is refused need not be kept.
+                        entries.removeAll()
+                        continue
+                    }
                     entries.append(entry)
                 } catch {
                     // Nothing here can be missing or of the wrong type.

@@ -104,6 +104,8 @@ int32_t pando_signals_block(void) {
     sigset_t set;
     watched(&set);
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) return -errno;
+    // At the file size limit a write fails with EFBIG, which its caller reports, instead of killing the process.
+    if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR) return -errno;
     return -pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
