@@ -87,6 +87,7 @@ let package = Package(
 
         tests("Bytes", on: ["Bytes"]),
         tests("Tree", on: ["Tree", "Bytes"]),
+        tests("Rules", on: ["Rules", "Tree", "Bytes"]),
         tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes"]),
         tests("Wire", on: ["Wire", "Tree", "Bytes"]),
         tests("HTTP", on: ["HTTP", "Bytes"]),

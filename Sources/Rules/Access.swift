@@ -26,21 +26,46 @@ package enum Access: Sendable {
     case locked
     /// `--dev` without rules: everybody gets in.
     case open
+    /// What the rules allow; an administrator gets in without a look at them (security-rules.md §2.5).
+    case loaded(Ruleset)
 
     /// May `credential` read the whole node at `path`?
     package func allowsRead(at path: Path, by credential: Credential) -> Bool {
-        isOpen || credential.isAdmin
-    }
-
-    /// May `credential` write at `path`?
-    package func allowsWrite(at path: Path, by credential: Credential) -> Bool {
-        isOpen || credential.isAdmin
-    }
-
-    private var isOpen: Bool {
         switch self {
+        case .locked: credential.isAdmin
         case .open: true
-        case .locked: false
+        case .loaded(let rules): credential.isAdmin || rules.allowsRead(at: path)
+        }
+    }
+
+    /// May `credential` write at `path`, whatever it writes? Where rules look at data the answer may be no
+    /// although a given write is allowed: ``allowsWrite(at:after:by:)`` knows.
+    package func allowsWrite(at path: Path, by credential: Credential) -> Bool {
+        switch self {
+        case .locked: credential.isAdmin
+        case .open: true
+        case .loaded(let rules): credential.isAdmin || rules.allowsWrite(at: path)
+        }
+    }
+
+    /// May `credential` do this write?
+    ///
+    /// - Parameters:
+    ///   - paths: Each location that is written; a priority counts as its node (§2.5). All of them must be
+    ///     allowed.
+    ///   - after: The whole tree as the write would leave it: all paths together, server values resolved.
+    ///     Asked for only when rules look at it.
+    /// - Complexity: O(paths × depth + written data that rules look at).
+    package func allowsWrite(at paths: [Path], after: @autoclosure () -> Node, by credential: Credential)
+        -> Bool
+    {
+        switch self {
+        case .locked: return credential.isAdmin
+        case .open: return true
+        case .loaded(let rules):
+            guard !credential.isAdmin else { return true }
+            let after = after()
+            return paths.allSatisfy { rules.allowsWrite(at: $0, after: after) }
         }
     }
 }

@@ -1,0 +1,163 @@
+import PandoBytes
+
+/// A token of a rules document and the bytes it stands in.
+struct RulesToken {
+    enum Kind: Equatable {
+        case openObject, closeObject, openArray, closeArray, colon, comma
+        /// With its escapes resolved.
+        case string(Text)
+        case `true`, `false`
+        /// `null` or a number: JSON, and nothing that rules have a use for.
+        case otherLeaf
+        /// A character or word that begins no token.
+        case unknown
+        case end
+    }
+
+    var kind: Kind
+    var range: Range<Int>
+}
+
+/// What makes further reading pointless.
+struct SyntaxError: Error {
+    var text: String
+    var offset: Int
+
+    init(_ text: String, at offset: Int) {
+        self.text = text
+        self.offset = offset
+    }
+}
+
+/// Cuts a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs
+/// inside strings (security-rules.md §1.1). Which token may follow which is for its reader to say.
+///
+/// Always true: it goes forward with each token until the end, and cuts no character, since what it looks for
+/// is ASCII.
+struct RulesLexer {
+    let bytes: [UInt8]
+    var offset: Int
+    /// The string at hand; kept to be reused.
+    var scratch: [UInt8] = []
+
+    init(_ source: RulesSource, offset: Int = 0) {
+        bytes = source.bytes
+        self.offset = offset
+    }
+
+    /// The byte `ahead` places on, or nil beyond the end.
+    func byte(_ ahead: Int = 0) -> UInt8? {
+        offset + ahead < bytes.count ? bytes[offset + ahead] : nil
+    }
+
+    /// The next token. After the last one `.end`, as often as asked.
+    mutating func next() throws(SyntaxError) -> RulesToken {
+        try skipSpace()
+        let start = offset
+        guard let first = byte() else { return RulesToken(kind: .end, range: start..<start) }
+        let kind: RulesToken.Kind
+        switch first {
+        case UInt8(ascii: "\""): kind = .string(try readString())
+        case UInt8(ascii: "{"): kind = take(.openObject)
+        case UInt8(ascii: "}"): kind = take(.closeObject)
+        case UInt8(ascii: "["): kind = take(.openArray)
+        case UInt8(ascii: "]"): kind = take(.closeArray)
+        case UInt8(ascii: ":"): kind = take(.colon)
+        case UInt8(ascii: ","): kind = take(.comma)
+        default: kind = readWord()
+        }
+        return RulesToken(kind: kind, range: start..<offset)
+    }
+
+    private mutating func take(_ kind: RulesToken.Kind) -> RulesToken.Kind {
+        offset += 1
+        return kind
+    }
+
+    // MARK: Between tokens
+
+    /// Moves over white space and comments.
+    private mutating func skipSpace() throws(SyntaxError) {
+        while let first = byte() {
+            switch first {
+            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
+            case UInt8(ascii: "/"):
+                switch byte(1) {
+                case UInt8(ascii: "/"): skipLineComment()
+                case UInt8(ascii: "*"): try skipBlockComment()
+                default: return
+                }
+            default: return
+            }
+        }
+    }
+
+    private mutating func skipLineComment() {
+        while let next = byte(), next != 0x0A, next != 0x0D { offset += 1 }
+    }
+
+    private mutating func skipBlockComment() throws(SyntaxError) {
+        let start = offset
+        offset += 2
+        while let next = byte() {
+            offset += 1
+            if next == UInt8(ascii: "*"), byte() == UInt8(ascii: "/") {
+                offset += 1
+                return
+            }
+        }
+        throw SyntaxError("Unterminated comment.", at: start)
+    }
+
+    // MARK: Words
+
+    /// `true`, `false`, `null`, a number, or what is none of them.
+    private mutating func readWord() -> RulesToken.Kind {
+        let start = offset
+        while let next = byte(), Self.isPartOfWord(next) { offset += 1 }
+        guard offset > start else {
+            // One character, all of its bytes.
+            repeat { offset += 1 } while byte().map { $0 & 0xC0 == 0x80 } ?? false
+            return .unknown
+        }
+        let word = bytes[start..<offset]
+        if word.elementsEqual("true".utf8) { return .true }
+        if word.elementsEqual("false".utf8) { return .false }
+        return word.elementsEqual("null".utf8) || Self.isNumber(word) ? .otherLeaf : .unknown
+    }
+
+    private static func isPartOfWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "+"), UInt8(ascii: "-"),
+            UInt8(ascii: "."), UInt8(ascii: "$"):
+            true
+        default: false
+        }
+    }
+
+    /// RFC 8259 §6.
+    private static func isNumber(_ word: ArraySlice<UInt8>) -> Bool {
+        var rest = word
+        func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+        func takeDigits() -> Bool {
+            let digits = rest.prefix(while: isDigit)
+            rest = rest.dropFirst(digits.count)
+            return !digits.isEmpty
+        }
+        if rest.first == UInt8(ascii: "-") { rest = rest.dropFirst() }
+        let first = rest.first
+        let before = rest.count
+        guard takeDigits(), first != UInt8(ascii: "0") || before - rest.count == 1 else { return false }
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst()
+            guard takeDigits() else { return false }
+        }
+        if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
+            rest = rest.dropFirst()
+            if rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") { rest = rest.dropFirst() }
+            guard takeDigits() else { return false }
+        }
+        return rest.isEmpty
+    }
+}

@@ -1,0 +1,262 @@
+import PandoBytes
+import PandoTree
+
+/// Reads a rules document in one pass, and says all that is wrong with it (security-rules.md §1.2, §8).
+///
+///     document   { "rules": node }
+///     node       { ".read" | ".write" | ".validate": true, false or "expression"
+///                  ".indexOn": "path" or [ "path" … ]
+///                  "$name": node           at most one
+///                  "name": node … }
+///
+/// Two kinds of wrong are kept apart: JSON that makes no sense as rules is noted, and reading goes on; what
+/// is no JSON ends it. Recursion is as deep as the document, which ``RulesLimits/pathDepth`` bounds.
+struct RulesLoader {
+    private var lexer: RulesLexer
+    /// The one to be read next.
+    private var token = RulesToken(kind: .end, range: 0..<0)
+    private var problems = ProblemList()
+    /// Arrays and objects that are open.
+    private var depth = 0
+    /// The names that the wildcards above bind, outermost first.
+    private var variables: [Text] = []
+
+    private init(_ source: RulesSource) {
+        lexer = RulesLexer(source)
+    }
+
+    /// The rules in the document. O(bytes).
+    static func load(_ source: RulesSource) throws(InvalidRules) -> RuleNode {
+        var loader = RulesLoader(source)
+        var root: RuleNode?
+        do {
+            try loader.advance()
+            root = try loader.readDocument()
+        } catch {
+            loader.problems.add(error.text, at: error.offset)
+        }
+        guard let root, loader.problems.isEmpty else { throw loader.problems.error(in: source) }
+        return root
+    }
+
+    // MARK: Rules
+
+    /// Nil only when a problem has been noted.
+    private mutating func readDocument() throws(SyntaxError) -> RuleNode? {
+        guard token.kind == .openObject else { throw expected("'{'") }
+        var root: RuleNode?
+        var hasRules = false
+        var strays: [(name: Text, offset: Int)] = []
+        let end = try readMembers { (loader, name, offset) throws(SyntaxError) in
+            if name == "rules" {
+                hasRules = true
+                root = try loader.readNode()
+            } else {
+                strays.append((name, offset))
+                try loader.skipValue()
+            }
+        }
+        if hasRules {
+            for stray in strays {
+                problems.add("Unexpected property \(quoted(stray.name)).", at: stray.offset)
+            }
+        } else {
+            problems.add("Expected 'rules' property.", at: strays.first?.offset ?? end)
+        }
+        guard token.kind == .end else { throw SyntaxError("Parse error.", at: token.range.lowerBound) }
+        return root
+    }
+
+    private mutating func readNode() throws(SyntaxError) -> RuleNode? {
+        guard token.kind == .openObject else {
+            try reject("Expected '{'.")
+            return nil
+        }
+        var parts = RuleNode.Parts()
+        _ = try readMembers { (loader, name, offset) throws(SyntaxError) in
+            switch name {
+            case ".read": parts.read = try loader.readExpression()
+            case ".write": parts.write = try loader.readExpression()
+            case ".validate": parts.validate = try loader.readExpression()
+            case ".indexOn": parts.indexes = try loader.readIndexes()
+            default: try loader.readChild(name, at: offset, into: &parts)
+            }
+        }
+        return RuleNode(parts)
+    }
+
+    private mutating func readChild(
+        _ name: Text, at offset: Int, into parts: inout RuleNode.Parts
+    ) throws(SyntaxError) {
+        // Before its name: production looks at the value first (`"//": "text"` lacks a brace).
+        guard token.kind == .openObject else { return try reject("Expected '{'.") }
+        guard name.utf8Count > 0, name.utf8[0] == UInt8(ascii: "$") else {
+            check(name: name, at: offset)
+            if let node = try readNode() { parts.children[Key(unchecked: name)] = node }
+            return
+        }
+        if name.utf8Count > 1 { check(name: Text(String(name.string.dropFirst())), at: offset) }
+        if let first = parts.wildcard?.name {
+            problems.add(
+                "Cannot have multiple default rules (\(quoted(first)) and \(quoted(name))).", at: offset)
+        }
+        if variables.contains(name) {
+            problems.add("Variable \(quoted(name)) is already defined by a rule above.", at: offset)
+        }
+        variables.append(name)
+        let node = try readNode()
+        variables.removeLast()
+        if let node, parts.wildcard == nil { parts.wildcard = RuleNode.Wildcard(name: name, node: node) }
+    }
+
+    private mutating func check(name: Text, at offset: Int) {
+        guard !Key.isLegal(name.utf8) else { return }
+        let isPunctuated = name.string.utf8.contains { Array(".#$/[]".utf8).contains($0) }
+        let limit = Limits.keyByteCount
+        problems.add(
+            isPunctuated
+                ? ##"String can't contain ".", "#", "$", "/", "[", or "]""##
+                : "Invalid key \(quoted(name)): it must be 1 to \(limit) bytes without control characters.",
+            at: offset)
+    }
+
+    private mutating func readExpression() throws(SyntaxError) -> RuleExpression? {
+        let text: Text
+        switch token.kind {
+        case .true: text = "true"
+        case .false: text = "false"
+        case .string(let string): text = string
+        default:
+            try reject("Invalid rule expression.  Expected 'true', 'false', or an expression string.")
+            return nil
+        }
+        let expression = RuleExpression(text: text, literal: token.range)
+        try advance()
+        return expression
+    }
+
+    private mutating func readIndexes() throws(SyntaxError) -> Set<Index> {
+        var indexes: Set<Index> = []
+        if token.kind == .openArray {
+            try readElements { (loader) throws(SyntaxError) in try loader.readIndex(into: &indexes) }
+        } else {
+            try readIndex(into: &indexes)
+        }
+        return indexes
+    }
+
+    /// What can be no index is accepted, and is none: nobody can ask for it (§10).
+    private mutating func readIndex(into indexes: inout Set<Index>) throws(SyntaxError) {
+        guard case .string(let name) = token.kind else {
+            return try reject("Invalid indexOn expression. Must be either a string or an array of strings")
+        }
+        if name == ".value" {
+            indexes.insert(.value)
+        } else if let path = try? Path(wire: name), !path.isRoot {
+            indexes.insert(.child(path))
+        }
+        try advance()
+    }
+
+    // MARK: JSON
+
+    private mutating func advance() throws(SyntaxError) {
+        token = try lexer.next()
+    }
+
+    /// Reads an object, and calls `member` behind each name and its colon; `member` must consume the value.
+    /// - Returns: The offset of the closing brace.
+    private mutating func readMembers(
+        _ member: (inout RulesLoader, Text, Int) throws(SyntaxError) -> Void
+    ) throws(SyntaxError) -> Int {
+        try open()
+        guard token.kind != .comma else { throw unexpected() }
+        var names: Set<Text> = []
+        // One comma before the brace is no harm.
+        while token.kind != .closeObject {
+            guard case .string(let name) = token.kind else { throw expected("'\"'") }
+            let offset = token.range.lowerBound
+            try advance()
+            guard token.kind == .colon else { throw expected("':'") }
+            try advance()
+            if names.insert(name).inserted {
+                try member(&self, name, offset)
+            } else {
+                // Readers of JSON disagree on which of the two counts; rules must not be read in two ways.
+                problems.add("Duplicate key \(quoted(name)).", at: offset)
+                try skipValue()
+            }
+            guard token.kind == .comma else { break }
+            try advance()
+        }
+        guard token.kind == .closeObject else { throw expected("',' or '}'") }
+        let end = token.range.lowerBound
+        try close()
+        return end
+    }
+
+    /// Reads an array, and calls `element` before each element, which it must consume.
+    private mutating func readElements(
+        _ element: (inout RulesLoader) throws(SyntaxError) -> Void
+    ) throws(SyntaxError) {
+        try open()
+        while token.kind != .closeArray {
+            try element(&self)
+            guard token.kind == .comma else { break }
+            try advance()
+            guard token.kind != .comma else { throw expected("'\"'") }
+        }
+        guard token.kind == .closeArray else { throw expected("',' or ']'") }
+        try close()
+    }
+
+    private mutating func open() throws(SyntaxError) {
+        // Inside the document and `rules`, an object is a node and has a key more than the one around it.
+        let limit = RulesLimits.pathDepth + (token.kind == .openObject ? 2 : 3)
+        guard depth < limit else {
+            let text = "Rules are nested too deeply: at most \(RulesLimits.pathDepth) levels."
+            throw SyntaxError(text, at: token.range.lowerBound)
+        }
+        depth += 1
+        try advance()
+    }
+
+    private mutating func close() throws(SyntaxError) {
+        depth -= 1
+        try advance()
+    }
+
+    private mutating func skipValue() throws(SyntaxError) {
+        switch token.kind {
+        case .string, .true, .false, .otherLeaf: try advance()
+        case .openObject: _ = try readMembers { (loader, _, _) throws(SyntaxError) in try loader.skipValue() }
+        case .openArray: try readElements { (loader) throws(SyntaxError) in try loader.skipValue() }
+        case .closeObject, .closeArray, .colon, .comma, .unknown, .end: throw unexpected()
+        }
+    }
+
+    // MARK: Problems
+
+    /// Notes that the value at hand is none for its place, and skips it. When it is no value at all, nothing
+    /// after it could be understood.
+    private mutating func reject(_ text: String) throws(SyntaxError) {
+        switch token.kind {
+        case .string, .true, .false, .otherLeaf, .openObject, .openArray:
+            problems.add(text, at: token.range.lowerBound)
+            try skipValue()
+        case .unknown: throw SyntaxError(text, at: token.range.lowerBound)
+        case .closeObject, .closeArray, .colon, .comma, .end: throw unexpected()
+        }
+    }
+
+    private func expected(_ what: String) -> SyntaxError {
+        token.kind == .end ? unexpected() : SyntaxError("Expected \(what).", at: token.range.lowerBound)
+    }
+
+    private func unexpected() -> SyntaxError {
+        let start = token.range.lowerBound
+        guard token.kind != .end else { return SyntaxError("Parse error.", at: start) }
+        let text = Text(String(decoding: lexer.bytes[token.range], as: UTF8.self))
+        return SyntaxError("Unexpected \(quoted(text)).", at: start)
+    }
+}

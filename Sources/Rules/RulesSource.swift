@@ -1,0 +1,106 @@
+import PandoBytes
+import PandoTree
+
+/// The bounds of a rules document. They keep whoever may upload rules from costing more than a moment.
+package enum RulesLimits {
+    /// Bytes of the document: the documented ceiling (security-rules.md §1.2).
+    package static let sourceByteCount = 262_144
+    /// Keys from the root to the deepest node with rules: a path is no deeper, so nothing below could ever
+    /// match. It bounds the recursion of everything that walks rules.
+    package static let pathDepth = Limits.pathDepth
+    /// Problems told at once. More help nobody, and an answer must not outgrow what it answers.
+    package static let problemCount = 200
+    /// Characters of a name that are repeated in a problem's text.
+    static let quotedCharacterCount = 64
+}
+
+/// A place in a rules document as people count it, from 1.
+package struct SourcePosition: Hashable, Sendable {
+    /// Lines end with LF, CR LF or CR.
+    package var line = 1
+    /// In UTF-16 units, as editors count; a tab is one.
+    package var column = 1
+
+    package init(line: Int = 1, column: Int = 1) {
+        self.line = line
+        self.column = column
+    }
+}
+
+extension SourcePosition: Comparable, CustomStringConvertible {
+    package static func < (left: SourcePosition, right: SourcePosition) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+
+    /// `line:column`, as problems begin.
+    package var description: String { "\(line):\(column)" }
+}
+
+/// A rules document as it was uploaded, byte for byte: comments, spacing and all.
+///
+/// Always true: UTF-8, at most ``RulesLimits/sourceByteCount`` bytes. Whether it is a set of rules is for
+/// ``Ruleset/init(loading:)`` to say.
+package struct RulesSource: Equatable, Sendable {
+    /// What a GET of the rules answers (§1.1).
+    package let bytes: [UInt8]
+
+    /// - Throws: ``InvalidRules`` when the bytes are too many, or no UTF-8.
+    package init(_ bytes: [UInt8]) throws(InvalidRules) {
+        guard bytes.count <= RulesLimits.sourceByteCount else {
+            let limit = RulesLimits.sourceByteCount
+            throw InvalidRules(
+                SourcePosition(), "Rules are too large: \(bytes.count) bytes, at most \(limit).")
+        }
+        self.bytes = bytes
+        guard isValidUTF8(bytes.rawSpan) else {
+            throw InvalidRules(position(at: Self.firstInvalidOffset(bytes)), "Invalid UTF-8.")
+        }
+    }
+
+    /// The line and column of a byte. O(offset).
+    package func position(at offset: Int) -> SourcePosition {
+        var ruler = SourceRuler(self)
+        return ruler.position(at: offset)
+    }
+
+    /// Where the first character begins that is none.
+    private static func firstInvalidOffset(_ bytes: [UInt8]) -> Int {
+        var validator = UTF8Validator()
+        var start = 0
+        for index in bytes.indices {
+            if validator.isAtBoundary { start = index }
+            guard unsafe validator.accept(bytes.span.extracting(index...index).bytes) else { return start }
+        }
+        return start
+    }
+}
+
+/// Measures positions in ascending order, all of them in one walk over the source.
+struct SourceRuler {
+    private let source: RulesSource
+    private var offset = 0
+    private var place = SourcePosition()
+
+    init(_ source: RulesSource) {
+        self.source = source
+    }
+
+    /// - Parameter target: Not before the one asked for last. Beyond the end it counts as the end.
+    mutating func position(at target: Int) -> SourcePosition {
+        let bytes = source.bytes
+        while offset < target, offset < bytes.count {
+            let byte = bytes[offset]
+            offset += 1
+            switch byte {
+            case 0x0A: place = SourcePosition(line: place.line + 1)
+            case 0x0D:
+                // The LF of a CR LF ends the line.
+                let isHalf = offset < bytes.count && bytes[offset] == 0x0A
+                if isHalf { place.column += 1 } else { place = SourcePosition(line: place.line + 1) }
+            case 0x80...0xBF: break
+            default: place.column += byte >= 0xF0 ? 2 : 1
+            }
+        }
+        return place
+    }
+}

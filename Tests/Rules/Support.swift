@@ -1,0 +1,73 @@
+import PandoBytes
+import PandoTree
+
+@testable import PandoRules
+
+/// A generator whose whole state is its seed (SplitMix64), so that a failure names the seed and comes back.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    /// True once in `n` calls, on average.
+    mutating func one(in n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
+
+    mutating func pick<T>(_ choices: [T]) -> T { choices[Int.random(in: 0..<choices.count, using: &self)] }
+}
+
+/// Loads a whole document.
+func load(_ document: String) throws(InvalidRules) -> Ruleset {
+    try Ruleset(loading: Array(document.utf8))
+}
+
+/// Loads what stands inside `rules`.
+func rules(_ node: String) throws(InvalidRules) -> Ruleset {
+    try load(#"{"rules":\#(node)}"#)
+}
+
+/// What an upload of the document answers; nothing when it is accepted.
+func problems(_ document: String) -> [String] {
+    problems(Array(document.utf8))
+}
+
+func problems(_ document: [UInt8]) -> [String] {
+    do {
+        _ = try Ruleset(loading: document)
+        return []
+    } catch {
+        return error.problems.map(\.description)
+    }
+}
+
+/// The node that a JSON text stands for.
+func data(_ json: String) throws -> Node {
+    try Node(json: Array(json.utf8).rawSpan)
+}
+
+extension RuleNode {
+    /// All that the node says, and nothing of how it was spelled: equal rules have equal outlines.
+    var outline: String {
+        var parts: [String] = []
+        if let read { parts.append("read=\(read.outline)") }
+        if let write { parts.append("write=\(write.outline)") }
+        if let validate { parts.append("validate=\(validate.outline)") }
+        if !indexes.isEmpty { parts.append("index=\(indexes.map { "\($0)" }.sorted())") }
+        parts += children.sorted { $0.key < $1.key }.map { "\($0.key.string):\($0.value.outline)" }
+        if let wildcard { parts.append("\(wildcard.name):\(wildcard.node.outline)") }
+        return "{\(parts.joined(separator: " "))}"
+    }
+}
+
+extension RuleExpression {
+    fileprivate var outline: String { "<\(text)>\(constant.map { $0 ? "+" : "-" } ?? "")" }
+}
