@@ -68,6 +68,7 @@ let package = Package(
         room("Wire", on: ["Tree", "Bytes"]),
         room("HTTP", on: ["Bytes"]),
         room("WebSocket", on: ["HTTP", "Bytes"]),
+        room("REST", on: ["HTTP", "Tree", "Bytes"]),
 
         // Machine floor
         room("Journal", on: ["Bytes"], c: ["CSystem"]),
@@ -92,6 +93,7 @@ let package = Package(
         tests("Wire", on: ["Wire", "Tree", "Bytes"]),
         tests("HTTP", on: ["HTTP", "Bytes"]),
         tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes"]),
+        tests("REST", on: ["REST", "HTTP", "Tree", "Bytes"]),
         tests("Journal", on: ["Journal", "Bytes"]),
         tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
         tests("Server", on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "Reactor", "Bytes"]),

@@ -42,6 +42,9 @@ package struct RequestHead: Sendable {
     /// The target's path, not decoded: begins with `/`.
     package var path: String { pathRange.isEmpty ? "/" : text(pathRange) }
 
+    /// As ``path``, as bytes: they may be no UTF-8.
+    package var pathBytes: ArraySlice<UInt8> { fields.bytes[pathRange] }
+
     /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.
     package var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.bytes[$0] } }
 

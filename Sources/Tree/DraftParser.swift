@@ -14,6 +14,8 @@ package struct DraftParser {
     private var keys: [Key] = []
     private var placeholders: [Draft.Placeholder] = []
     private var depth = 0
+    /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
+    package private(set) var droppedChildren = false
 
     package init(_ reader: JSONReader) {
         self.reader = reader
@@ -26,6 +28,7 @@ package struct DraftParser {
         keys.removeAll(keepingCapacity: true)
         placeholders.removeAll()
         depth = 0
+        droppedChildren = false
         let node = try readNode()
         return Draft(node, placeholders: placeholders, depth: depth)
     }
@@ -228,9 +231,11 @@ package struct DraftParser {
         switch value {
         case .leaf(.empty), .structure: break
         case .leaf(let leaf):
+            droppedChildren = droppedChildren || !children.isEmpty
             placeholders.removeSubrange(frame.firstPlaceholder...)
             node = leaf
         case .serverValue(let serverValue):
+            droppedChildren = droppedChildren || !children.isEmpty
             placeholders.removeSubrange(frame.firstPlaceholder...)
             placeholders.append(.init(target: Target(Path(keys)), value: serverValue))
             depth = max(depth, keys.count)

@@ -1,0 +1,163 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+// The query parameters of a GET (rest-api §4, §4.1, §4.2, §5.3) to a canonical ``Query``.
+
+/// A query, and the index it needs.
+struct Filter {
+    var query: Query?
+    var indexName: String?
+
+    static let parameterNames = [
+        "orderBy", "limitToFirst", "limitToLast", "startAt", "startAfter", "endAt", "endBefore", "equalTo",
+    ]
+
+    /// Reads the parameters of a GET without `shallow`. The checks are in the order of the table of §4.2.
+    init(_ parameters: QueryString) throws(RESTError) {
+        guard let orderBy = parameters["orderBy"] else {
+            guard !Self.parameterNames.contains(where: parameters.contains) else { throw .orderByMissing }
+            return
+        }
+        guard parameters.pairs.count(where: { $0.name == "orderBy" }) == 1 else { throw .orderByMalformed }
+        let index = try Self.index(orderBy)
+        var query = Query(index: index)
+        query.limit = try Self.limit(parameters)
+        let range = ["startAt", "startAfter", "endAt", "endBefore"]
+        if parameters.contains("equalTo"), range.contains(where: parameters.contains) { throw .equalToWithRange }
+
+        if let text = parameters["equalTo"] {
+            let point = try Point(text, index)
+            query.start = point.bound(index, isStart: true, isInclusive: true)
+            query.end = point.bound(index, isStart: false, isInclusive: true)
+        } else {
+            if parameters.contains("startAt"), parameters.contains("startAfter") { throw .bothStarts }
+            if parameters.contains("endAt"), parameters.contains("endBefore") { throw .bothEnds }
+            if let text = parameters["startAt"] ?? parameters["startAfter"] {
+                let isInclusive = parameters.contains("startAt")
+                query.start = try Point(text, index).bound(index, isStart: true, isInclusive: isInclusive)
+            }
+            if let text = parameters["endAt"] ?? parameters["endBefore"] {
+                let isInclusive = parameters.contains("endAt")
+                query.end = try Point(text, index).bound(index, isStart: false, isInclusive: isInclusive)
+            }
+        }
+        self.query = query
+        switch index {
+        case .key, .priority: indexName = nil
+        case .value: indexName = ".value"
+        case .child(let path): indexName = path.wireText
+        }
+    }
+
+    /// Reads the parameters that `shallow` lets stand beside it: what the official CLI sends to page through children
+    /// (§4.1). Its `startAfter` is a bare key.
+    init(shallow parameters: QueryString) throws(RESTError) {
+        for name in ["orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo"] {
+            guard !parameters.contains(name) else { throw .shallowWithQuery }
+        }
+        guard parameters["format"] != "export" else { throw .shallowWithQuery }
+        let limit = try Self.limit(parameters)
+        let start = parameters["startAfter"].map { key in
+            Bound(value: .empty, key: .key(Key(unchecked: Text(key))), isInclusive: false)
+        }
+        if limit != nil || start != nil { query = Query(index: .key, start: start, limit: limit) }
+    }
+
+    private static func index(_ text: String) throws(RESTError) -> Index {
+        guard let value = JSONText(text), value.key == nil, case .string(let name) = value.value else {
+            throw .orderByMalformed
+        }
+        switch name {
+        case "$key": return .key
+        case "$value": return .value
+        case "$priority": return .priority
+        default:
+            guard let path = try? Path(wire: name), !path.isRoot else { throw .orderByMalformed }
+            return .child(path)
+        }
+    }
+
+    private static func limit(_ parameters: QueryString) throws(RESTError) -> Query.Limit? {
+        let (first, last) = (parameters["limitToFirst"], parameters["limitToLast"])
+        guard first == nil || last == nil else { throw .bothLimits }
+        guard let text = first ?? last else { return nil }
+        let anchor: Query.Anchor = first != nil ? .first : .last
+        guard !text.isEmpty else { throw .limitNotPositive(anchor) }
+        let isNegative = text.hasPrefix("-")
+        let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
+        guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
+            throw .limitNotInteger(anchor)
+        }
+        // More children than anybody has: as good as the most there can be.
+        let count = min(Int(text) ?? (isNegative ? -1 : Limits.queryLimit), Limits.queryLimit)
+        guard count > 0 else { throw .limitNotPositive(anchor) }
+        return Query.Limit(count: count, anchor: anchor)
+    }
+}
+
+/// A place in a query's order: an index value, and perhaps the key among those who share it (§5.3).
+private struct Point {
+    let value: Node
+    let key: Text?
+
+    init(_ text: String, _ index: Index) throws(RESTError) {
+        guard let json = JSONText(text) else { throw .boundNotPrimitive }
+        if index == .key, case .string = json.value {} else if index == .key { throw .boundNotString }
+        value = json.value
+        key = json.key
+    }
+
+    /// Without a key the bound stands before all children of its value, or after all of them (wire-protocol §7.4).
+    func bound(_ index: Index, isStart: Bool, isInclusive: Bool) -> Bound {
+        if index == .key, case .string(let text) = value {
+            return Self.bound(.empty, text, isInclusive)
+        }
+        if let key { return Self.bound(value, key, isInclusive) }
+        return Bound(value: value, key: isStart == isInclusive ? .lowest : .highest, isInclusive: true)
+    }
+
+    /// No child sits on an infinity, so that such a bound is the same whether it is inclusive or not.
+    private static func bound(_ value: Node, _ text: Text, _ isInclusive: Bool) -> Bound {
+        let key = BoundKey(wire: text)
+        if case .key = key { return Bound(value: value, key: key, isInclusive: isInclusive) }
+        return Bound(value: value, key: key, isInclusive: true)
+    }
+}
+
+/// A JSON primitive as a parameter has it, perhaps with a comma and a string behind it: `5,"k"`.
+private struct JSONText {
+    let value: Node
+    let key: Text?
+
+    init?(_ text: String) {
+        let bytes = Array(text.utf8)
+        let parsed = withCursor(over: bytes.rawSpan) { cursor -> (Node, Text?)? in
+            var reader = JSONReader(cursor)
+            guard let parsed = try? Self.read(&reader), reader.invalidData == nil else { return nil }
+            return parsed
+        }
+        guard let parsed else { return nil }
+        (value, key) = parsed
+    }
+
+    private static func read(_ reader: inout JSONReader) throws(MalformedJSON) -> (Node, Text?) {
+        let value: Node
+        switch reader.peek() {
+        case UInt8(ascii: "\""): value = .string(try reader.readString())
+        case UInt8(ascii: "t"):
+            try reader.expect(literal: "true")
+            value = .boolean(true)
+        case UInt8(ascii: "f"):
+            try reader.expect(literal: "false")
+            value = .boolean(false)
+        case UInt8(ascii: "n"):
+            try reader.expect(literal: "null")
+            value = .empty
+        default: value = try reader.readNumber()
+        }
+        let key = reader.take(UInt8(ascii: ",")) ? try reader.readString() : nil
+        try reader.expectEnd()
+        return (value, key)
+    }
+}

@@ -1,0 +1,180 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+// Request bodies (rest-api §1.5, §2, §6): JSON whatever `Content-Type` says.
+
+/// What a write wants, read from its body.
+package enum RESTBody: Equatable, Sendable {
+    /// PUT and DELETE: the value of the request's target. POST: of the child that is to be made below it; an empty draft
+    /// (`null`) gets a name and stores nothing (§2.2).
+    case value(Draft)
+    /// PATCH: all or nothing, none at or above another, and perhaps none at all.
+    case update([RESTUpdate])
+}
+
+/// One location of a PATCH.
+package struct RESTUpdate: Equatable, Sendable {
+    /// From the root of the database.
+    package var target: Target
+    package var draft: Draft
+    /// The member's name as it was sent: the answer repeats it.
+    package var name: Text
+
+    package init(target: Target, draft: Draft, name: Text) {
+        self.target = target
+        self.draft = draft
+        self.name = name
+    }
+}
+
+extension RESTRequest {
+    /// Reads the body of a write to data. DELETE has none, whatever is sent.
+    /// - Parameters:
+    ///   - bytes: The whole body; need not be known to be UTF-8.
+    ///   - byteLimit: More is refused as ``RESTError/writeTooLarge``.
+    /// - Throws: ``RESTError``, 400.
+    /// - Complexity: O(bytes).
+    package func readBody(
+        _ bytes: RawSpan, byteLimit: Int = RESTLimits.writeByteCount
+    ) throws(RESTError) -> RESTBody {
+        guard case .data(let target) = location else { throw .internalError }
+        if method == .delete { return .value(Draft(.empty)) }
+        guard bytes.byteCount <= byteLimit else { throw .writeTooLarge }
+        return try withCursor(over: bytes) { (cursor) throws(RESTError) in
+            var parser = BodyParser(cursor)
+            switch method {
+            case .put: return .value(try parser.readValue(at: target))
+            case .post: return .value(try parser.readValue(at: target, levelsBetween: 1))
+            case .patch: return .update(try parser.readUpdate(at: target.path))
+            case .get, .head, .options, .delete: throw .internalError
+            }
+        }
+    }
+}
+
+private struct BodyParser {
+    var drafts: DraftParser
+    /// What is wrong with the members of an update that are JSON; the first one.
+    var problem: RESTError?
+
+    init(_ cursor: ByteCursor) {
+        drafts = DraftParser(JSONReader(cursor))
+    }
+
+    /// Reads the body of PUT or POST.
+    /// - Parameter levelsBetween: How far below the target the value will stand.
+    mutating func readValue(at target: Target, levelsBetween: Int = 0) throws(RESTError) -> Draft {
+        try expectData()
+        let draft: Draft
+        do throws(MalformedJSON) {
+            draft = try drafts.readDraft()
+            try drafts.reader.expectEnd()
+        } catch {
+            throw RESTError(error, isUpdate: false)
+        }
+        try check(draft, at: target, levelsBetween: levelsBetween)
+        return draft
+    }
+
+    /// Reads the body of PATCH: an object whose names are paths below `base`, or `null` (§2.3).
+    mutating func readUpdate(at base: Path) throws(RESTError) -> [RESTUpdate] {
+        try expectData()
+        let updates: [RESTUpdate]
+        do throws(MalformedJSON) {
+            updates = try readMembers(at: base)
+            try drafts.reader.expectEnd()
+        } catch {
+            throw RESTError(error, isUpdate: true)
+        }
+        if let problem { throw problem }
+        try checkOverlaps(updates)
+        return updates
+    }
+
+    private mutating func expectData() throws(RESTError) {
+        _ = drafts.reader.peek()
+        guard !drafts.reader.cursor.isAtEnd else { throw .noData }
+    }
+
+    private mutating func readMembers(at base: Path) throws(MalformedJSON) -> [RESTUpdate] {
+        if drafts.reader.peek() == UInt8(ascii: "n") {
+            // The official CLI deletes a node so (§2.3).
+            try drafts.reader.expect(literal: "null")
+            return [RESTUpdate(target: Target(base), draft: Draft(.empty), name: "")]
+        }
+        var updates: [RESTUpdate] = []
+        try drafts.reader.expect(UInt8(ascii: "{"))
+        if drafts.reader.take(UInt8(ascii: "}")) { return updates }
+        repeat {
+            let name = try drafts.reader.readString()
+            try drafts.reader.expect(UInt8(ascii: ":"))
+            let draft = try drafts.readDraft()
+            do throws(RESTError) {
+                let target = try Self.target(name, below: base)
+                try check(draft, at: target)
+                updates.append(RESTUpdate(target: target, draft: draft, name: name))
+            } catch {
+                problem = problem ?? error
+            }
+        } while drafts.reader.take(UInt8(ascii: ","))
+        try drafts.reader.expect(UInt8(ascii: "}"))
+        return updates
+    }
+
+    /// Reads a name such as `a/b`; slashes at its ends are tolerated, and a final `.priority` is understood.
+    private static func target(_ name: Text, below base: Path) throws(RESTError) -> Target {
+        var keys = base.keys
+        var isPriority = false
+        for segment in name.string.utf8.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2) {
+            let segment = Text(String(Substring(segment)))
+            guard !isPriority else { throw .malformedUpdate }
+            if segment == ".priority" {
+                isPriority = true
+                continue
+            }
+            guard keys.count < Limits.pathDepth else { throw .invalidData(.tooDeep) }
+            guard Key.isLegal(segment.utf8) else { throw .malformedUpdate }
+            keys.append(Key(unchecked: segment))
+        }
+        guard isPriority || keys.count > base.count else { throw .malformedUpdate }
+        return Target(Path(keys), isPriority: isPriority)
+    }
+
+    /// What the parser noted of the draft it has just read, and what depends on where the draft is to go.
+    private func check(_ draft: Draft, at target: Target, levelsBetween: Int = 0) throws(RESTError) {
+        if let problem = drafts.reader.invalidData { throw .invalidData(problem) }
+        guard !drafts.droppedChildren else { throw .valueWithSiblings }
+        if target.isPriority {
+            let isPriority = draft.node.isEmpty || Priority(draft.node) != nil
+            guard isPriority, draft.node.priority == nil else { throw .invalidData(.priority) }
+        }
+        guard target.path.count + levelsBetween + draft.depth <= Limits.pathDepth else {
+            throw .invalidData(.tooDeep)
+        }
+    }
+
+    /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are such a pair:
+    /// the value brings its priority, or takes the old one away.
+    private func checkOverlaps(_ updates: [RESTUpdate]) throws(RESTError) {
+        let targets = updates.map(\.target).sorted { left, right in
+            let order = Path.compare(left.path, right.path)
+            return order != 0 ? order < 0 : !left.isPriority && right.isPriority
+        }
+        // In this order all that lies below a path follows it, its own priority first: a neighbour tells.
+        for (upper, lower) in zip(targets, targets.dropFirst()) {
+            let overlaps = upper.isPriority ? upper == lower : upper.path.contains(lower.path)
+            guard !overlaps else { throw .invalidData(.ancestorConflict(upper.path.wireText)) }
+        }
+    }
+}
+
+extension RESTError {
+    /// What bytes that are no JSON get.
+    fileprivate init(_ problem: MalformedJSON, isUpdate: Bool) {
+        switch problem {
+        case .tooDeep: self = .invalidData(.tooDeep)
+        case .unexpected: self = isUpdate ? .malformedUpdate : .malformedData
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+/// What a request signs in with (auth §1): the token, and the way it came, which decides how a bad one is refused.
+package enum RESTCredential: Equatable, Sendable {
+    case none
+    /// `auth=`: an ID token, a legacy token or a database secret.
+    case auth(Text)
+    /// `access_token=`: an OAuth2 token; `owner` in dev mode.
+    case accessToken(Text)
+    /// `Authorization: Bearer`: as `access_token=`.
+    case bearer(Text)
+
+    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, rest-api §15.) Empty
+    /// parameters are none: SDKs send them when nobody is signed in. An empty Bearer is a bad one.
+    init(_ fields: HeaderFields, _ parameters: QueryString) {
+        if let token = Self.bearer(fields) {
+            self = .bearer(token)
+        } else if let token = parameters["access_token"], !token.isEmpty {
+            self = .accessToken(Text(token))
+        } else if let token = parameters["auth"], !token.isEmpty {
+            self = .auth(Text(token))
+        } else {
+            self = .none
+        }
+    }
+
+    package var token: Text? {
+        switch self {
+        case .none: nil
+        case .auth(let token), .accessToken(let token), .bearer(let token): token
+        }
+    }
+
+    /// What a token that came this way and is no good gets (auth §4.1). One whose time is over gets
+    /// ``RESTError/tokenExpired``.
+    package var refusal: RESTError {
+        switch self {
+        case .none, .auth: .tokenUnparsable
+        case .accessToken, .bearer: .unauthorized
+        }
+    }
+
+    /// The token of `Authorization: Bearer …`. Other schemes are a proxy's business.
+    private static func bearer(_ fields: HeaderFields) -> Text? {
+        guard let value = fields["authorization"] else { return nil }
+        let scheme = value.prefix { $0 != " " }
+        guard scheme.lowercased() == "bearer" else { return nil }
+        return Text(String(value.dropFirst(scheme.count).drop { $0 == " " }))
+    }
+}
+
+/// Whoever prints a credential, or a request that holds one, does not print the secret.
+extension RESTCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package var description: String {
+        switch self {
+        case .none: "none"
+        case .auth(let token): "auth(\(token.utf8Count) bytes)"
+        case .accessToken(let token): "access_token(\(token.utf8Count) bytes)"
+        case .bearer(let token): "Bearer(\(token.utf8Count) bytes)"
+        }
+    }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// `auth_variable_override=`: whom an administrator asks to be taken for (rest-api §4).
+package struct AuthVariableOverride: Equatable, Sendable {
+    /// As it was sent: an object, or `null`.
+    package let json: Text
+    /// The members; nil for `null`, signed out; `.empty` for `{}`. Their names may be illegal in a database.
+    package let claims: Node?
+
+    /// - Throws: ``RESTError/authVariableMalformed``.
+    init(_ text: String) throws(RESTError) {
+        json = Text(text)
+        let bytes = Array(text.utf8)
+        claims = try withCursor(over: bytes.rawSpan) { (cursor) throws(RESTError) -> Node? in
+            var parser = DraftParser(JSONReader(cursor))
+            let first = parser.reader.peek()
+            guard let draft = try? parser.readDraft(), (try? parser.reader.expectEnd()) != nil else {
+                throw .authVariableMalformed
+            }
+            switch parser.reader.invalidData {
+            // Claims are not stored: their names may be anything.
+            case nil, .key: break
+            default: throw .authVariableMalformed
+            }
+            guard draft.placeholders.isEmpty, !draft.node.isLeaf else { throw .authVariableMalformed }
+            if first == UInt8(ascii: "{") { return draft.node }
+            guard first == UInt8(ascii: "n") else { throw .authVariableMalformed }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+/// Why a request gets no data: each case knows the status and the text it owes (rest-api §4.2, §7, §11).
+package enum RESTError: Error, Equatable, Sendable {
+    // Where (§1)
+    /// The path does not end in `.json`.
+    case notREST
+    case noSuchDatabase
+    case invalidPath
+    case pathTooDeep
+    /// The methods are those that the location has, for `Allow`.
+    case methodNotAllowed(allowed: Methods)
+    case unknownMethodOverride
+
+    // Parameters (§4)
+    case orderByMissing
+    case orderByMalformed
+    case bothLimits
+    case limitNotInteger(Query.Anchor)
+    case limitNotPositive(Query.Anchor)
+    case equalToWithRange
+    case boundNotPrimitive
+    case boundNotString
+    case bothStarts
+    case bothEnds
+    case shallowWithQuery
+    case shallowStream
+    case timeoutMalformed
+    case writeSizeLimitMalformed
+    case callbackMalformed
+    case authVariableMalformed
+    /// The order needs an index that the rules do not have. The name is as `.indexOn` spells it.
+    case indexMissing(index: String, path: Path)
+
+    // Conditions (§7)
+    case mixedCondition
+    case mixedShallowAndETag
+    case unsupportedCondition(Condition)
+
+    // Bodies (§2, §6)
+    case noData
+    case malformedData
+    case malformedUpdate
+    case valueWithSiblings
+    case invalidData(InvalidData)
+    /// The write is over `writeSizeLimit`.
+    case writeTooLarge
+    /// The body is over the hard cap.
+    case payloadTooLarge
+
+    // Reads
+    case readTooLarge
+    case readTimedOut
+
+    // Credentials (auth §4.1)
+    case permissionDenied
+    case tokenUnparsable
+    case tokenExpired
+    case unauthorized
+
+    // Ours
+    case internalError
+    case unavailable
+
+    /// Which methods a location has.
+    package enum Methods: Equatable, Sendable {
+        case data, priority, settings, inspect
+    }
+
+    package enum Condition: Equatable, Sendable {
+        case etag, ifMatch, ifNoneMatch
+    }
+
+    package var status: HTTPStatus {
+        switch self {  // No `default`: a new error must choose its status here.
+        case .notREST, .noSuchDatabase: .notFound
+        case .methodNotAllowed: .methodNotAllowed
+        case .permissionDenied, .tokenUnparsable, .tokenExpired, .unauthorized: .unauthorized
+        case .payloadTooLarge: .contentTooLarge
+        case .internalError: .internalServerError
+        case .unavailable: .serviceUnavailable
+        case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed, .bothLimits,
+            .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
+            .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
+            .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing, .mixedCondition,
+            .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
+            .valueWithSiblings, .invalidData, .writeTooLarge, .readTooLarge, .readTimedOut:
+            .badRequest
+        }
+    }
+
+    /// What stands behind `error` in the body.
+    package var text: String {
+        switch self {
+        case .notREST: "append .json to your request URI to use the REST API."
+        case .noSuchDatabase: "404 Not Found"
+        case .invalidPath: "Invalid path: Invalid token in path"
+        case .pathTooDeep: "Invalid path: \(InvalidData.tooDeep.message)"
+        case .methodNotAllowed: "Method not allowed"
+        case .unknownMethodOverride: "Unknown method in X-HTTP-Method-Override"
+
+        case .orderByMissing: "orderBy must be defined when other query parameters are defined"
+        case .orderByMalformed: "orderBy must be a valid JSON encoded path"
+        case .bothLimits: "Only one of limitToFirst and limitToLast may be specified"
+        case .limitNotInteger(let anchor): "\(anchor.parameterName) must be an integer"
+        case .limitNotPositive(let anchor): "\(anchor.parameterName) must be positive"
+        case .equalToWithRange:
+            "equalTo cannot be specified in addition to startAfter, startAt, endAt, or endBefore"
+        case .boundNotPrimitive: "Constraint index field must be a JSON primitive"
+        case .boundNotString: "Provided key index type is invalid, must be string"
+        case .bothStarts: "Only one of startAt and startAfter may be specified"
+        case .bothEnds: "Only one of endAt and endBefore may be specified"
+        case .shallowWithQuery:
+            "shallow may only be combined with limitToFirst, startAfter, timeout and print"
+        case .shallowStream: "shallow is not supported for event streams"
+        case .timeoutMalformed: "timeout must be a positive number of ms, s or min, and at most 15min"
+        case .writeSizeLimitMalformed: "writeSizeLimit must be tiny, small, medium, large or unlimited"
+        case .callbackMalformed: "Invalid callback name"
+        case .authVariableMalformed: "auth_variable_override must be a JSON object or null"
+        case .indexMissing(let index, let path):
+            "Index not defined, add \".indexOn\": \"\(index)\", for path \"\(path)\", to the rules"
+
+        case .mixedCondition:
+            "Mixing 'shallow', querying parameters or 'print=silent' and if-match or if-none-match requests is not supported"
+        case .mixedShallowAndETag: "Mixing 'shallow' and etag requests is not supported"
+        case .unsupportedCondition(.etag): "X-Firebase-ETag is not supported for this method"
+        case .unsupportedCondition(.ifMatch): "if-match is not supported for this method"
+        case .unsupportedCondition(.ifNoneMatch): "if-none-match is not supported for this method"
+
+        case .noData: "Error: No data supplied."
+        case .malformedData: "Invalid data; couldn't parse JSON object, array, or value."
+        case .malformedUpdate, .invalidData(.key), .invalidData(.notAnObject), .invalidData(.reservedPath):
+            "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
+        case .invalidData(.serverValue): "unrecognized server value"
+        case .valueWithSiblings: "Invalid data: .value may not stand beside other children"
+        case .invalidData(let problem): problem.message
+        case .writeTooLarge:
+            "Data to write exceeds the maximum size that can be modified with a single request."
+        case .payloadTooLarge: "Payload too large"
+        case .readTooLarge:
+            "Data requested exceeds the maximum size that can be accessed with a single request."
+        case .readTimedOut: "The request took longer than its timeout"
+
+        case .permissionDenied: "Permission denied"
+        case .tokenUnparsable: "Could not parse auth token."
+        case .tokenExpired: "Auth token is expired"
+        case .unauthorized: "Unauthorized request."
+
+        case .internalError: "Internal server error"
+        case .unavailable: "Service unavailable"
+        }
+    }
+}
+
+extension RESTError.Methods {
+    /// The value of `Allow` (RFC 9110 §10.2.1).
+    package var list: StaticString {
+        switch self {
+        case .data: "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS"
+        case .priority: "GET, HEAD, PUT, DELETE, OPTIONS"
+        case .settings: "GET, HEAD, PUT, OPTIONS"
+        case .inspect: "GET, HEAD, OPTIONS"
+        }
+    }
+}
+
+extension Query.Anchor {
+    fileprivate var parameterName: String {
+        switch self {
+        case .first: "limitToFirst"
+        case .last: "limitToLast"
+        }
+    }
+}

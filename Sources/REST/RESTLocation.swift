@@ -1,0 +1,64 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+/// What a request's path names (rest-api §1.1, §10).
+package enum RESTLocation: Equatable, Sendable {
+    /// A node, or with `.priority` at the end only its priority.
+    case data(Target)
+    /// `/.settings/<name>.json`; the name has no suffix, and a slash where the path had one.
+    case settings(String)
+    /// `/.inspect/<name>.json`. The coverage page is the one location without a suffix: `isPage`.
+    case inspect(String, isPage: Bool)
+
+    /// Reads the target's path as it came: neither cut nor decoded.
+    /// - Throws: ``RESTError/notREST``, ``RESTError/invalidPath`` or ``RESTError/pathTooDeep``.
+    init(path bytes: ArraySlice<UInt8>) throws(RESTError) {
+        let suffix = ".json".utf8
+        let hasSuffix = bytes.suffix(suffix.count).elementsEqual(suffix)
+        let stem = hasSuffix ? bytes.dropLast(suffix.count) : bytes
+        // One more than a path may have, and what is behind it in one piece: no array as long as the sender likes.
+        let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
+        switch segments.first.map(Self.decoded) {
+        case ".settings" where hasSuffix:
+            self = .settings(try Self.name(segments.dropFirst()))
+        case ".inspect":
+            guard hasSuffix || segments.dropFirst().map(Self.decoded) == ["coverage"] else { throw .notREST }
+            self = .inspect(try Self.name(segments.dropFirst()), isPage: !hasSuffix)
+        default:
+            guard hasSuffix else { throw .notREST }
+            self = .data(try Self.target(segments))
+        }
+    }
+
+    /// The segment's text, or nil when it is no UTF-8 or hides a slash.
+    private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+        let bytes = decodePercentBytes(segment, plusIsSpace: false)
+        guard !bytes.contains(UInt8(ascii: "/")) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func name(_ segments: some Collection<ArraySlice<UInt8>>) throws(RESTError) -> String {
+        let names = segments.compactMap(decoded)
+        guard !names.isEmpty, names.count == segments.count else { throw .invalidPath }
+        return names.joined(separator: "/")
+    }
+
+    private static func target(_ segments: [ArraySlice<UInt8>]) throws(RESTError) -> Target {
+        var keys: [Key] = []
+        keys.reserveCapacity(min(segments.count, Limits.pathDepth))
+        var isPriority = false
+        for segment in segments {
+            // What a priority has below it, or a slash that was encoded, is no path.
+            guard !isPriority, let text = decoded(segment).map({ Text($0) }) else { throw .invalidPath }
+            if text == ".priority" {
+                isPriority = true
+                continue
+            }
+            guard keys.count < Limits.pathDepth else { throw .pathTooDeep }
+            guard Key.isLegal(text.utf8) else { throw .invalidPath }
+            keys.append(Key(unchecked: text))
+        }
+        return Target(Path(keys), isPriority: isPriority)
+    }
+}

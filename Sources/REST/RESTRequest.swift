@@ -1,0 +1,203 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+/// What can be known of a request before its path is looked at: whom it is for (rest-api §1.2).
+///
+/// An unknown database is answered before a bad path (§9), so this comes first and cannot fail.
+package struct RESTAddress: Sendable {
+    /// `host[:port]` as the client addressed it; empty when it did not.
+    package let host: String
+    /// `ns=`; nil when there is none or it is empty: then the host, or the default, names the database.
+    package let namespace: String?
+    /// `OPTIONS`: a browser asks whether it may ask. Answered at once, whatever the path and the database.
+    package let isPreflight: Bool
+    let parameters: QueryString
+
+    package init(_ head: RequestHead) {
+        parameters = head.query(plusIsSpace: true)
+        host = head.authority
+        namespace = parameters["ns"].flatMap { $0.isEmpty ? nil : $0 }
+        isPreflight = head.method == .options
+    }
+}
+
+/// The parameters may hold a credential.
+extension RESTAddress: CustomStringConvertible, CustomReflectable {
+    package var description: String { "RESTAddress(\(namespace ?? host))" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// A request's head, understood (rest-api §1, §2, §4, §7). Pure: what it says of credentials is not verified, and
+/// nothing is known of rules or data.
+package struct RESTRequest: Sendable {
+    package enum Method: Equatable, Sendable {
+        case get, head, put, post, patch, delete, options
+
+        /// GET and HEAD.
+        package var isRead: Bool { self == .get || self == .head }
+        package var isWrite: Bool { self == .put || self == .post || self == .patch || self == .delete }
+    }
+
+    /// After `X-HTTP-Method-Override` (§1.4).
+    package let method: Method
+    package let location: RESTLocation
+    package let address: RESTAddress
+    package let credential: RESTCredential
+    /// For administrators only.
+    package let authVariableOverride: AuthVariableOverride?
+
+    // Reads; none of these are looked at with other methods.
+
+    /// Which children are wanted; nil for the whole node. Also for `shallow` with `limitToFirst` or `startAfter`.
+    package let query: Query?
+    /// The index that `query` needs, as `.indexOn` spells it; nil when it needs none (§5.1).
+    package let indexName: String?
+    package let isShallow: Bool
+    package let timeout: Duration
+    /// `Accept: text/event-stream` (§8).
+    package let wantsStream: Bool
+    /// `format=strict`, of the rules: without comments (§10).
+    package let isStrict: Bool
+
+    // Writes.
+
+    package let writeSizeLimit: WriteSizeLimit?
+    package let disablesTriggers: Bool
+    package let isDryRun: Bool
+
+    // Conditions (§7); see ``checkConditions()``.
+
+    /// `X-Firebase-ETag: true`.
+    package let asksForETag: Bool
+    package let ifMatch: String?
+    package let ifNoneMatch: String?
+    /// True when a query parameter was given, also where it is not looked at.
+    private let hasQueryParameters: Bool
+    private let hasShallow: Bool
+
+    /// How the answer is to look.
+    package let form: AnswerForm
+
+    /// Reads a head, in the order of §9: path, method, parameters. Conditions are ``checkConditions()``, the body
+    /// is ``readBody(_:byteLimit:)``.
+    /// - Throws: ``RESTError``, 400, 404 or 405.
+    /// - Complexity: O(bytes of the head).
+    package init(_ head: RequestHead, _ address: RESTAddress) throws(RESTError) {
+        self.address = address
+        let parameters = address.parameters
+        location = try RESTLocation(path: head.pathBytes)
+        method = try Method(head, parameters, location)
+        let isRead = method.isRead
+
+        credential = RESTCredential(head.fields, parameters)
+        if let text = parameters["auth_variable_override"] {
+            authVariableOverride = try AuthVariableOverride(text)
+        } else {
+            authVariableOverride = nil
+        }
+
+        hasShallow = parameters["shallow"] == "true"
+        isShallow = isRead && hasShallow
+        wantsStream = method == .get && head.accepts(mediaType: "text/event-stream")
+        hasQueryParameters = Filter.parameterNames.contains(where: parameters.contains)
+        var filter: Filter?
+        if isRead, hasQueryParameters || hasShallow {
+            filter = hasShallow ? try Filter(shallow: parameters) : try Filter(parameters)
+        }
+        query = filter?.query
+        indexName = filter?.indexName
+        if isShallow, wantsStream { throw .shallowStream }
+
+        timeout = isRead ? try parseTimeout(parameters["timeout"]) : RESTLimits.timeout
+        isStrict = parameters["format"] == "strict"
+        writeSizeLimit = method.isWrite ? try WriteSizeLimit(parameters["writeSizeLimit"]) : nil
+        disablesTriggers = parameters["disableTriggers"] == "true"
+        isDryRun = parameters["dryRun"] == "true"
+        form = try AnswerForm(head, parameters, method)
+
+        asksForETag = head.header("x-firebase-etag")?.lowercased() == "true"
+        ifMatch = head.header("if-match")
+        ifNoneMatch = head.header("if-none-match")
+    }
+
+    /// As ``init(_:_:)``, where nobody asks for the address first.
+    package init(_ head: RequestHead) throws(RESTError) {
+        try self.init(head, RESTAddress(head))
+    }
+
+    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a query,
+    /// whose answer is not the data that the tag would stand for.
+    package var returnsETag: Bool {
+        query == nil && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
+    }
+
+    /// What can be refused of the conditional headers without looking at data (§7).
+    /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``, ``RESTError/unsupportedCondition(_:)``.
+    package func checkConditions() throws(RESTError) {
+        if ifMatch != nil || ifNoneMatch != nil {
+            guard !hasShallow, !hasQueryParameters, form.print != .silent else { throw .mixedCondition }
+        }
+        if asksForETag, hasShallow { throw .mixedShallowAndETag }
+        if asksForETag, method == .patch { throw .unsupportedCondition(.etag) }
+        if ifMatch != nil, method != .put, method != .delete { throw .unsupportedCondition(.ifMatch) }
+        if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
+    }
+
+    /// The error of a query whose index the rules do not have, of which ``indexName`` is set (§4.2).
+    package func missingIndex(at path: Path) -> RESTError {
+        .indexMissing(index: indexName ?? "", path: path)
+    }
+}
+
+extension RESTRequest.Method {
+    init(_ head: RequestHead, _ parameters: QueryString, _ location: RESTLocation) throws(RESTError) {
+        let allowed: RESTError.Methods =
+            switch location {
+            case .data(let target): target.isPriority ? .priority : .data
+            case .settings: .settings
+            case .inspect: .inspect
+            }
+        switch head.method {
+        case .get: self = .get
+        case .head: self = .head
+        case .put: self = .put
+        case .patch: self = .patch
+        case .delete: self = .delete
+        case .options: self = .options
+        case .post: self = try Self.overriding(head, parameters)
+        case .other: throw .methodNotAllowed(allowed: allowed)
+        }
+        let isAllowed =
+            switch allowed {
+            case .data: true
+            case .priority: self != .post && self != .patch
+            case .settings: self == .put || !isWrite
+            case .inspect: !isWrite
+            }
+        guard isAllowed else { throw .methodNotAllowed(allowed: allowed) }
+    }
+
+    /// What a POST is to be treated as (§1.4). The header counts before the parameter.
+    private static func overriding(_ head: RequestHead, _ parameters: QueryString) throws(RESTError) -> Self {
+        let parameter = parameters.pairs.first { $0.name.lowercased() == "x-http-method-override" }
+        guard let name = head.header("x-http-method-override") ?? parameter.map({ $0.value ?? "" }) else {
+            return .post
+        }
+        switch name.uppercased() {
+        case "GET": return .get
+        case "PUT": return .put
+        case "PATCH": return .patch
+        case "DELETE": return .delete
+        case "POST": return .post
+        default: throw .unknownMethodOverride
+        }
+    }
+}
+
+extension RequestHead {
+    /// True when the type stands anywhere in `Accept` (§8). It must be lower case.
+    fileprivate func accepts(mediaType: String) -> Bool {
+        fields.values(of: "accept").contains { $0.lowercased().contains(mediaType) }
+    }
+}

@@ -1,0 +1,85 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+
+@testable import PandoREST
+
+/// The head of a request, as the HTTP room reads it.
+func head(_ method: String, _ target: String, _ fields: [String] = [], version: String = "1.1") throws -> RequestHead {
+    let lines = ["\(method) \(target) HTTP/\(version)", "Host: localhost:9000"] + fields
+    return try head(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8))
+}
+
+struct UnfinishedHead: Error {}
+
+func head(_ bytes: [UInt8]) throws -> RequestHead {
+    var reader = RequestHeadReader()
+    var offset = 0
+    guard let head = try reader.read(bytes.rawSpan, from: &offset) else { throw UnfinishedHead() }
+    return head
+}
+
+func request(_ method: String, _ target: String, _ fields: [String] = []) throws -> RESTRequest {
+    let head = try head(method, target, fields)
+    return try RESTRequest(head)
+}
+
+/// What the request is refused with before its body is read, conditions included; nil when it is let through.
+func refusal(_ method: String, _ target: String, _ fields: [String] = []) throws -> RESTError? {
+    let head = try head(method, target, fields)
+    do throws(RESTError) {
+        try RESTRequest(head).checkConditions()
+        return nil
+    } catch {
+        return error
+    }
+}
+
+func body(_ method: String, _ target: String, _ json: String) throws -> RESTBody {
+    let request = try request(method, target)
+    return try request.readBody(Array(json.utf8).rawSpan)
+}
+
+func bodyRefusal(_ method: String, _ target: String, _ json: String) throws -> RESTError? {
+    let request = try request(method, target)
+    do throws(RESTError) {
+        _ = try request.readBody(Array(json.utf8).rawSpan)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// A node of a JSON text.
+func node(_ json: String) throws -> Node {
+    try Node(json: Array(json.utf8).rawSpan)
+}
+
+/// A query as the realtime protocol spells it.
+func query(_ json: String) throws -> Query {
+    let bytes = Array(json.utf8)
+    return try withCursor(over: bytes.rawSpan) { cursor in
+        var reader = JSONReader(cursor)
+        let query = try Query(reading: &reader)
+        if let problem = reader.invalidData { throw problem }
+        return query
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers from the same seed, everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    /// True once in `n` calls, on average.
+    mutating func one(in n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
+}
