@@ -132,6 +132,14 @@ package struct RESTRequest: Sendable {
         query == nil && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
+    /// The simple hash (wire-protocol §9.1) that the data must have for a conditional write to happen; nil for an
+    /// unconditional one. `""` stands for no data.
+    package var expectedHash: Text? {
+        guard let ifMatch else { return nil }
+        // An empty tag is nobody's, and must not be taken for that of nothing.
+        return ifMatch == Node.nullETag ? "" : ifMatch.isEmpty ? "no tag" : Text(ifMatch)
+    }
+
     /// What can be refused of the conditional headers without looking at data (§7).
     /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``, ``RESTError/unsupportedCondition(_:)``.
     package func checkConditions() throws(RESTError) {
@@ -200,4 +208,12 @@ extension RequestHead {
     fileprivate func accepts(mediaType: String) -> Bool {
         fields.values(of: "accept").contains { $0.lowercased().contains(mediaType) }
     }
+}
+
+extension Node {
+    /// The tag of absent data (rest-api §7).
+    package static let nullETag = "null_etag"
+
+    /// The tag of the data: its simple hash. O(size).
+    package var etag: String { isEmpty ? Self.nullETag : hash }
 }

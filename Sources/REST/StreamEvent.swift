@@ -1,0 +1,106 @@
+import PandoBytes
+import PandoTree
+
+//  event: put\n                                exactly two lines and an empty one: parsers of the field read
+//  data: {"path":"/x","data":…}\n              pairs of lines, or split at empty ones (rest-api §8.1)
+//  \n
+
+/// One Server-Sent Event (rest-api §8). Paths are relative to the stream's root.
+package enum StreamEvent: Equatable, Sendable {
+    /// The location now holds this, whole.
+    case put(Path, Node)
+    /// Several children of the location now hold these.
+    case patch(Path, [Entry])
+    case keepAlive
+    /// The rules no longer allow reading, or the data is too much; the stream ends. nil says no reason.
+    case cancel(Text?)
+    /// The credential's time is over; the stream ends.
+    case authRevoked
+
+    package struct Entry: Equatable, Sendable {
+        package var key: Key
+        package var node: Node
+
+        package init(key: Key, node: Node) {
+            self.key = key
+            self.node = node
+        }
+    }
+
+    /// What one committed multi-path write is to a stream (§8.2): one `patch` of the deepest node that all of it lies
+    /// below; or where that would take names with slashes, which naive clients cannot split, a `put` for each.
+    ///
+    /// What became of a query's window is always told child by child, those who left first.
+    /// - Parameters:
+    ///   - entries: Relative to `base`, none at or above another.
+    ///   - base: Relative to the stream's root.
+    package static func events(
+        merging entries: [(path: Path, node: Node)], at base: Path, isQuery: Bool = false
+    ) -> [StreamEvent] {
+        let puts = entries.map { StreamEvent.put(base.appending($0.path.keys), $0.node) }
+        if isQuery {
+            let nodes = entries.map(\.node.isEmpty)
+            return zip(puts, nodes).filter(\.1).map(\.0) + zip(puts, nodes).filter { !$0.1 }.map(\.0)
+        }
+        guard let first = entries.first?.path.keys else { return [] }
+        // The part of the names that all have in common, less the last key of a single one.
+        var common = entries.count == 1 ? max(0, first.count - 1) : first.count
+        for entry in entries {
+            let shared = zip(first, entry.path.keys).prefix { $0 == $1 }.count
+            common = min(common, shared)
+        }
+        guard entries.allSatisfy({ $0.path.count == common + 1 }), entries.count > 1 || common == 0 else {
+            return puts
+        }
+        return [
+            .patch(
+                base.appending(first[..<common]),
+                entries.map { Entry(key: $0.path[common], node: $0.node) })
+        ]
+    }
+
+    /// Prints the event in pieces; for an initial value, which may be large.
+    package func printer(_ form: JSONForm) -> ValuePrinter {
+        var form = form
+        form.isPretty = false
+        form.isShallow = false
+        switch self {
+        case .put(let path, let node):
+            return ValuePrinter(.node(node), form, prefix: Self.start("put", at: path), suffix: Array("}\n\n".utf8))
+        case .patch(let path, let entries):
+            let members = entries.map { ValuePrinter.Member(name: $0.key.text, node: $0.node) }
+            return ValuePrinter(
+                .members(members), form, prefix: Self.start("patch", at: path), suffix: Array("}\n\n".utf8))
+        case .keepAlive: return Self.line("event: keep-alive\ndata: ", .node(.empty))
+        case .cancel(let text):
+            return Self.line("event: cancel\ndata: ", .node(text.map { .string($0) } ?? .empty))
+        // Not JSON: the Python client compares this very text (§8.3).
+        case .authRevoked: return Self.line("event: auth_revoked\ndata: credential is no longer valid", .nothing)
+        }
+    }
+
+    private static func line(_ start: StaticString, _ root: ValuePrinter.Root) -> ValuePrinter {
+        var prefix: [UInt8] = []
+        prefix.append(start)
+        return ValuePrinter(root, JSONForm(), prefix: prefix, suffix: Array("\n\n".utf8))
+    }
+
+    /// `event: put\ndata: {"path":"/x","data":`
+    private static func start(_ name: StaticString, at path: Path) -> [UInt8] {
+        var prefix: [UInt8] = []
+        prefix.append("event: ")
+        prefix.append(name)
+        prefix.append("\ndata: {\"path\":")
+        prefix.append(json: Text(path.description))
+        prefix.append(",\"data\":")
+        return prefix
+    }
+}
+
+extension [UInt8] {
+    /// Appends one event whole. The bytes are the same for every stream with this root and form: encode once.
+    package mutating func append(event: StreamEvent, _ form: JSONForm = JSONForm()) {
+        var printer = event.printer(form)
+        while let piece = printer.next() { self += piece }
+    }
+}

@@ -1,0 +1,179 @@
+import PandoBytes
+import PandoHTTP
+import PandoTree
+import Testing
+
+@testable import PandoREST
+
+/// An answer as a client reads it.
+private struct Received {
+    var head: ResponseHead
+    var body: String
+    var raw: String
+
+    init(_ answer: RESTAnswer, isHead: Bool = false) throws {
+        var answer = answer
+        var bytes: [UInt8] = []
+        while let piece = answer.next() { bytes += piece }
+        raw = String(decoding: bytes, as: UTF8.self)
+        var offset = 0
+        var reader = ResponseHeadReader()
+        guard let head = try reader.read(bytes.rawSpan, from: &offset) else { throw UnfinishedHead() }
+        self.head = head
+        #expect(head.keepsAlive == !answer.closesConnection || isHead)
+        var content: [UInt8] = []
+        var body = try BodyReader(isHead ? .none : head.framing, byteLimit: 1 << 30)
+        loop: while let event = try body.next(bytes.rawSpan, from: &offset) {
+            switch event {
+            case .data(let range): content += bytes[range]
+            case .end: break loop
+            }
+        }
+        try body.finish()
+        #expect(offset == bytes.count, "bytes behind the body")
+        self.body = String(decoding: content, as: UTF8.self)
+    }
+}
+
+private func answer(
+    _ method: String, _ target: String, _ fields: [String] = [], _ node: Node, etag: String? = nil,
+    version: String = "1.1"
+) throws -> Received {
+    let head = try head(method, target, fields, version: version)
+    let request = try RESTRequest(head)
+    return try Received(
+        .value(node, etag: etag, to: request, AnswerContext(head)), isHead: request.method == .head)
+}
+
+@Test func dataAnswersAreByteExact() throws {
+    let received = try answer("GET", "/a.json", [], node(#"{"h":3}"#))
+    #expect(
+        received.raw
+            == "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\n"
+            + "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag\r\nContent-Length: 7\r\n"
+            + "Connection: keep-alive\r\n\r\n{\"h\":3}")
+}
+
+@Test func errorsAreByteExactAndPretty() throws {
+    let context = AnswerContext(try head("GET", "/a.json?print=silent"))
+    let received = try Received(.error(.permissionDenied, context))
+    #expect(received.head.statusCode == 401)
+    #expect(received.body == "{\n  \"error\" : \"Permission denied\"\n}\n")
+    #expect(received.body.utf8.count == 36)
+    #expect(received.head.header("content-length") == "36")
+    let rules = try Received(.error(.badRequest, text: "1:2: Expected 'rules' property.\n", context))
+    #expect(rules.body == "{\n  \"error\" : \"1:2: Expected 'rules' property.\\n\"\n}\n")
+    let method = try Received(.error(.methodNotAllowed(allowed: .inspect), context))
+    #expect(method.head.statusCode == 405 && method.head.header("allow") == "GET, HEAD, OPTIONS")
+}
+
+/// rest-api §2, §3, §14: target, stored, status, body.
+@Test(arguments: [
+    ("GET", "/a.json", "null", 200, "null"),
+    ("GET", "/a.json?print=pretty", #"{"h":3}"#, 200, "{\n  \"h\" : 3\n}\n"),
+    ("GET", "/a.json?print=silent", "1", 204, ""),
+    ("PUT", "/a.json?print=silent", "1", 204, ""),
+    ("DELETE", "/a.json?print=silent", "null", 204, ""),
+    ("DELETE", "/a.json", "null", 200, "null"),
+    ("GET", "/a.json?shallow=true", #"{"a":{"h":4},"b":1}"#, 200, #"{"a":true,"b":true}"#),
+    ("GET", "/a.json?shallow=true", "1", 200, "1"),
+    ("GET", "/a.json", #"{".value":"v",".priority":1}"#, 200, #""v""#),
+    ("GET", "/a.json?format=export", #"{".value":"v",".priority":1}"#, 200, #"{".value":"v",".priority":1}"#),
+    ("GET", "/a.json?format=export", #"["a"]"#, 200, #"{"0":"a"}"#),
+    ("PUT", "/a.json", #"{".value":"v",".priority":1}"#, 200, #"{".value":"v",".priority":1}"#),
+    ("PUT", "/a.json", #"["a","b"]"#, 200, #"["a","b"]"#),
+    ("GET", "/a.json?callback=cb", "1", 200, "cb(1);"),
+    ("GET", "/a.json?callback=$.x[0]&print=pretty", "1", 200, "$.x[0](1);\n"),
+    ("HEAD", "/a.json", #"{"h":3}"#, 200, ""),
+    ("POST", "/a.json?x-http-method-override=GET&print=pretty", "1", 200, "1\n"),
+])
+func answersToRequests(method: String, target: String, stored: String, status: Int, body: String) throws {
+    let received = try answer(method, target, [], node(stored))
+    #expect(received.head.statusCode == status)
+    #expect(received.body == body)
+    #expect(received.head.header("access-control-allow-origin") == "*")
+    #expect((received.head.header("content-type") == nil) == (status == 204))
+}
+
+@Test func headersThatDependOnTheRequest() throws {
+    let callback = try answer("GET", "/a.json?callback=cb", [], .empty)
+    #expect(callback.head.header("content-type") == "application/javascript; charset=utf-8")
+    #expect(callback.head.header("x-content-type-options") == "nosniff")
+    let download = try answer("GET", "/a.json?download=x%22%0D%0A/..%5Cname.json", [], .empty)
+    #expect(download.head.header("content-disposition") == "attachment; filename=\"x..name.json\"")
+    #expect(try answer("GET", "/a.json?download=", [], .empty).head.header("content-disposition") == nil)
+    let tagged = try answer("PUT", "/a.json", ["X-Firebase-ETag: true"], .integer(10), etag: Node.integer(10).etag)
+    #expect(tagged.head.header("etag") == "+r5aI9HvKKagELki8SYKBk0q7D4=")
+    #expect(Node.empty.etag == "null_etag")
+    #expect(try answer("HEAD", "/a.json", [], .integer(10)).head.header("content-length") == "2")
+    #expect(try answer("GET", "/a.json", ["Connection: close"], .empty).head.header("connection") == "close")
+    #expect(try answer("GET", "/a.json", [], .empty, version: "1.0").head.header("connection") == "close")
+}
+
+@Test func conditionalAnswers() throws {
+    let head = try head("PUT", "/a.json?print=pretty", ["if-match: x"])
+    let request = try RESTRequest(head)
+    let failed = try Received(
+        .preconditionFailed(current: .integer(5), etag: "t", to: request, AnswerContext(head)))
+    #expect(failed.head.statusCode == 412 && failed.body == "5\n" && failed.head.header("etag") == "t")
+    let same = try Received(.notModified(etag: "t", AnswerContext(head)))
+    #expect(same.head.statusCode == 304 && same.body.isEmpty && same.head.header("etag") == "t")
+}
+
+@Test func namesAndUpdates() throws {
+    let post = try head("POST", "/l.json")
+    let name = try Received(.name("-NqB1w4n0pK3jYxA2b7c", to: RESTRequest(post), AnswerContext(post)))
+    #expect(name.body == #"{"name":"-NqB1w4n0pK3jYxA2b7c"}"#)
+    let pretty = try head("POST", "/l.json?print=pretty")
+    let line = try Received(.name("-N", to: RESTRequest(pretty), AnswerContext(pretty)))
+    #expect(line.body == "{\n  \"name\" : \"-N\"\n}\n")
+
+    let patch = try head("PATCH", "/pub.json")
+    for (sent, shown) in [(#"{"a/h":4, "b/c":true ,"zz":null}"#, #"{"a/h":4,"b/c":true,"zz":null}"#), ("{}", "{}"), ("null", "null")] {
+        guard case .update(let updates) = try body("PATCH", "/pub.json", sent) else {
+            Issue.record("no update")
+            return
+        }
+        let received = try Received(
+            .update(updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), AnswerContext(patch)))
+        #expect(received.body == shown)
+    }
+}
+
+@Test func largeValuesAreChunked() throws {
+    var tree = Node.empty
+    for index in 0..<30_000 {
+        tree.set(.string("a value of some forty characters, or more"), at: Path([Key(unchecked: Text("k\(index)"))]))
+    }
+    let text = NaivePrinter(form: JSONForm()).text(tree)
+    let chunked = try answer("GET", "/a.json", [], tree)
+    #expect(chunked.head.framing == .chunked && chunked.body == text)
+    let old = try answer("GET", "/a.json", [], tree, version: "1.0")
+    #expect(old.head.framing == .untilClose && old.body == text)
+    let bare = try answer("HEAD", "/a.json", [], tree)
+    #expect(bare.head.framing == .chunked && bare.body.isEmpty)
+    // On the edge: the last text that has a length, and the first that has chunks.
+    for (count, framing) in [
+        (RESTLimits.wholeAnswerByteCount, BodyFraming.length(UInt64(RESTLimits.wholeAnswerByteCount))),
+        (RESTLimits.wholeAnswerByteCount + 1, .chunked),
+    ] {
+        let string = Node.string(Text(String(repeating: "x", count: count - 2)))
+        let received = try answer("GET", "/a.json", [], string)
+        #expect(received.head.framing == framing && received.body.utf8.count == count)
+    }
+}
+
+@Test func preflightsAndStreams() throws {
+    let ask = try head("OPTIONS", "/a.json", ["Access-Control-Request-Headers: x-firebase-etag, if-match"])
+    #expect(RESTAddress(ask).isPreflight)
+    let received = try Received(.preflight(ask))
+    #expect(received.head.statusCode == 200 && received.body.isEmpty)
+    #expect(received.head.header("access-control-allow-methods") == "GET, PUT, PATCH, POST, DELETE, OPTIONS")
+    #expect(received.head.header("access-control-allow-headers") == "x-firebase-etag, if-match")
+    #expect(received.head.header("access-control-max-age") == "3600")
+    #expect(received.head.header("access-control-allow-credentials") == nil)
+    let stream = try Received(.stream())
+    #expect(stream.head.header("content-type") == "text/event-stream; charset=utf-8")
+    #expect(stream.head.header("cache-control") == "no-cache")
+    #expect(stream.head.framing == .untilClose)
+}

@@ -1,0 +1,156 @@
+import PandoBytes
+import PandoTree
+import Testing
+
+@testable import PandoREST
+
+private func printed(_ node: Node, _ form: JSONForm = JSONForm()) -> String {
+    pieces(ValuePrinter(.node(node), form), of: 1 << 20).text
+}
+
+private func pieces(_ printer: ValuePrinter, of byteLimit: Int) -> (text: String, counts: [Int]) {
+    var printer = printer
+    var bytes: [UInt8] = []
+    var counts: [Int] = []
+    while let piece = printer.next(atMost: byteLimit) {
+        bytes += piece
+        counts.append(piece.count)
+    }
+    #expect(printer.isFinished)
+    return (String(decoding: bytes, as: UTF8.self), counts)
+}
+
+private let allForms: [JSONForm] = (0..<16).map { bits in
+    var form = JSONForm()
+    form.isPretty = bits & 1 != 0
+    form.hasPriorities = bits & 2 != 0
+    form.hasArrays = bits & 4 != 0
+    form.isShallow = bits & 8 != 0
+    return form
+}
+
+/// rest-api §3.1, §14.36.
+@Test(arguments: [
+    (#"{"1":"a","2":"b"}"#, #"[null,"a","b"]"#),
+    (#"{"0":"a","9":"b"}"#, #"{"0":"a","9":"b"}"#),
+    (#"{"0":"a","1":"b","3":"d"}"#, #"["a","b",null,"d"]"#),
+    (#"{"0":"a"}"#, #"["a"]"#),
+    (#"{"1":"a"}"#, #"[null,"a"]"#),
+    (#"{"2":"a"}"#, #"{"2":"a"}"#),
+    (#"{"1":"a","3":"b"}"#, #"[null,"a",null,"b"]"#),
+    (#"{"3":1,"4":1}"#, #"{"3":1,"4":1}"#),
+    (#"{"00":1}"#, #"{"00":1}"#),
+    (#"{"0":1,"01":2,"2":3}"#, #"{"0":1,"01":2,"2":3}"#),
+    (#"{"-1":1,"0":1}"#, #"{"-1":1,"0":1}"#),
+    (#"{"0":1,"a":1}"#, #"{"0":1,"a":1}"#),
+    (#"{"x":[1,[2],{"0":[3]}]}"#, #"{"x":[1,[2],[[3]]]}"#),
+    (#"{"0":1,".priority":4}"#, "[1]"),
+    (#"{".value":"v",".priority":1}"#, #""v""#),
+    ("null", "null"), ("1.0", "1"), ("1e21", "1e+21"), ("9007199254740993", "9007199254740993"),
+])
+func arraysAreShownAsSuch(stored: String, shown: String) throws {
+    #expect(printed(try node(stored)) == shown)
+}
+
+@Test(arguments: [
+    (#"{"h":3}"#, "{\n  \"h\" : 3\n}\n"),
+    ("null", "null\n"), (#""x""#, "\"x\"\n"),
+    (#"{"a":[1,2],"b":{"c":true}}"#, "{\n  \"a\" : [ 1, 2 ],\n  \"b\" : {\n    \"c\" : true\n  }\n}\n"),
+    (#"[{"a":1},{"b":2}]"#, "[ {\n  \"a\" : 1\n}, {\n  \"b\" : 2\n} ]\n"),
+])
+func prettyHasTwoSpacesAndOneNewline(stored: String, shown: String) throws {
+    var form = JSONForm()
+    form.isPretty = true
+    #expect(printed(try node(stored), form) == shown)
+}
+
+/// rest-api §4.1, §14.15.
+@Test(arguments: [
+    (#"{"a":{"h":4},"b":1}"#, #"{"a":true,"b":true}"#), ("1", "1"), ("null", "null"),
+    (#"["a","b"]"#, #"{"0":true,"1":true}"#), (#"{".value":1,".priority":2}"#, "1"),
+])
+func shallowShowsKeys(stored: String, shown: String) throws {
+    var form = AnswerForm()
+    form.isShallow = true
+    #expect(printed(try node(stored), JSONForm(reading: form)) == shown)
+}
+
+@Test func exportIsWhatTheTreePrints() {
+    var form = AnswerForm()
+    form.isExport = true
+    for seed in 0..<200 as Range<UInt64> {
+        var maker = TreeMaker(seed: seed)
+        let tree = maker.tree()
+        #expect(printed(tree, JSONForm(reading: form)) == tree.description)
+    }
+}
+
+@Test func printsAsTheNaivePrinterDoes() {
+    for seed in 0..<300 as Range<UInt64> {
+        var maker = TreeMaker(seed: seed)
+        let tree = maker.tree()
+        for form in allForms {
+            #expect(printed(tree, form) == NaivePrinter(form: form).text(tree), "seed \(seed), \(form)")
+        }
+    }
+}
+
+@Test func anyPieceSizeGivesTheSameText() {
+    for seed in 0..<25 as Range<UInt64> {
+        var maker = TreeMaker(seed: seed)
+        let tree = maker.tree()
+        for form in allForms {
+            let printer = ValuePrinter(.node(tree), form, prefix: Array("pre(".utf8), suffix: Array(");".utf8))
+            let whole = pieces(printer, of: 1 << 20).text
+            let byteCount = whole.utf8.count
+            for size in Array(1...40) + [byteCount - 1, byteCount, byteCount + 1] {
+                let cut = pieces(printer, of: size)
+                #expect(cut.text == whole, "seed \(seed), pieces of \(size), \(form)")
+                #expect(cut.counts.dropLast().allSatisfy { $0 == size })
+                #expect(cut.counts.last.map { $0 <= size } ?? false)
+            }
+        }
+    }
+}
+
+@Test func membersAreShownInTheirOrder() throws {
+    let members = [
+        ValuePrinter.Member(name: "b/c", node: try node(#"{"0":[1],"x":"y"}"#)),
+        ValuePrinter.Member(name: "a\n", node: .empty),
+        ValuePrinter.Member(name: "zz", node: .boolean(true)),
+    ]
+    let printer = ValuePrinter(.members(members), JSONForm())
+    let whole = #"{"b/c":{"0":[1],"x":"y"},"a\n":null,"zz":true}"#
+    for size in 1...60 { #expect(pieces(printer, of: size).text == whole) }
+    #expect(pieces(ValuePrinter(.members([]), JSONForm()), of: 9).text == "{}")
+}
+
+@Test func aWholeTextIsGivenUpToItsLimit() throws {
+    let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":[1,2,3]}"#)
+    let text = printed(tree)
+    for limit in 0...(text.utf8.count + 3) {
+        var printer = ValuePrinter(.node(tree), JSONForm())
+        let whole = printer.whole(atMost: limit)
+        #expect(whole.map { String(decoding: $0, as: UTF8.self) } == (limit < text.utf8.count ? nil : text))
+        #expect(printer.byteCount(atMost: 10_000) == (whole == nil ? text.utf8.count : 0))
+        // What was not given whole comes in pieces all the same.
+        if whole == nil { #expect(pieces(printer, of: 7).text == text) }
+    }
+    let printer = ValuePrinter(.node(tree), JSONForm())
+    #expect(printer.byteCount(atMost: text.utf8.count) == text.utf8.count)
+    #expect(printer.byteCount(atMost: text.utf8.count - 1) == nil)
+}
+
+/// Wide and sparse objects, over many pages of a tree, with more holes than a piece holds.
+@Test func largeValuesComeInPieces() {
+    var sparse = Node.empty
+    var wide = Node.empty
+    for index in 0..<20_000 {
+        sparse.set(.integer(1), at: Path([Key(index: index + 19_990)]))
+        wide.set(.string("value"), at: Path(["k", Key(unchecked: Text("key\(index)"))]))
+    }
+    for tree in [sparse, wide] {
+        let whole = NaivePrinter(form: JSONForm()).text(tree)
+        for size in [100, 1000, 65_536] { #expect(pieces(ValuePrinter(.node(tree), JSONForm()), of: size).text == whole) }
+    }
+}
