@@ -50,7 +50,8 @@ struct Filter {
         }
     }
 
-    /// Reads the parameters that `shallow` lets stand beside it: what the official CLI sends to page through children
+    /// Reads the parameters that `shallow` lets stand beside it: what the official CLI sends to page through
+    /// children
     /// (§4.1). Its `startAfter` is a bare key.
     init(shallow parameters: QueryString) throws(RESTError) {
         for name in ["orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo"] {
@@ -108,7 +109,8 @@ private struct Point {
         key = json.key
     }
 
-    /// Without a key the bound stands before all children of its value, or after all of them (wire-protocol §7.4).
+    /// Without a key the bound stands before all children of its value, or after all of them (wire-protocol
+    /// §7.4).
     func bound(_ index: Index, isStart: Bool, isInclusive: Bool) -> Bound {
         if index == .key, case .string(let text) = value {
             return Self.bound(.empty, text, isInclusive)

@@ -124,7 +124,8 @@ package struct AnswerForm: Equatable, Sendable {
 }
 
 extension RequestHead {
-    /// True when an answer may be compressed: `gzip` or `*` in `Accept-Encoding`, not with `q=0` (RFC 9110 §12.5.3).
+    /// True when an answer may be compressed: `gzip` or `*` in `Accept-Encoding`, not with `q=0` (RFC 9110
+    /// §12.5.3).
     fileprivate var acceptsGzip: Bool {
         for value in fields.values(of: "accept-encoding") {
             for element in value.lowercased().split(separator: ",") {

@@ -5,7 +5,8 @@ import PandoTree
 /// What an answer must know of the request's head, and still can when the request is refused.
 package struct AnswerContext: Equatable, Sendable {
     package var version: HTTPVersion
-    /// Whether the connection stays open behind the answer. Turn it off when the request's body was not read to its end.
+    /// Whether the connection stays open behind the answer. Turn it off when the request's body was not read
+    /// to its end.
     package var keepsAlive: Bool
     /// HEAD: the answer is the head that GET would get (RFC 9110 §9.3.2).
     package var isHead: Bool
@@ -17,7 +18,8 @@ package struct AnswerContext: Equatable, Sendable {
     }
 }
 
-/// One answer, head and body, as bytes to be sent (rest-api §3). A small one is one piece; a large value is printed
+/// One answer, head and body, as bytes to be sent (rest-api §3). A small one is one piece; a large value is
+/// printed
 /// from its snapshot while it is sent, in chunks.
 package struct RESTAnswer: Sendable {
     private enum Rest: Sendable {
@@ -28,7 +30,8 @@ package struct RESTAnswer: Sendable {
     }
 
     package let status: HTTPStatus
-    /// True when the connection must be closed behind the answer: the head says so, or the end of the body is the end of
+    /// True when the connection must be closed behind the answer: the head says so, or the end of the body is
+    /// the end of
     /// the connection.
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
@@ -181,7 +184,8 @@ extension RESTAnswer {
         RESTAnswer(.ok, startOfHead(.ok, contentType), .bytes(bytes), contentLength: bytes.count, context)
     }
 
-    /// The answer to OPTIONS: whatever a page asks for, it may ask (§3.2). Credentials never come by themselves, so there
+    /// The answer to OPTIONS: whatever a page asks for, it may ask (§3.2). Credentials never come by
+    /// themselves, so there
     /// is nothing to guard.
     package static func preflight(_ head: RequestHead) -> RESTAnswer {
         var output: [UInt8] = []

@@ -6,7 +6,8 @@ import PandoTree
 
 /// What a write wants, read from its body.
 package enum RESTBody: Equatable, Sendable {
-    /// PUT and DELETE: the value of the request's target. POST: of the child that is to be made below it; an empty draft
+    /// PUT and DELETE: the value of the request's target. POST: of the child that is to be made below it; an
+    /// empty draft
     /// (`null`) gets a name and stores nothing (§2.2).
     case value(Draft)
     /// PATCH: all or nothing, none at or above another, and perhaps none at all.
@@ -154,7 +155,8 @@ private struct BodyParser {
         }
     }
 
-    /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are such a pair:
+    /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are
+    /// such a pair:
     /// the value brings its priority, or takes the old one away.
     private func checkOverlaps(_ updates: [RESTUpdate]) throws(RESTError) {
         let targets = updates.map(\.target).sorted { left, right in

@@ -2,7 +2,8 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What a request signs in with (auth §1): the token, and the way it came, which decides how a bad one is refused.
+/// What a request signs in with (auth §1): the token, and the way it came, which decides how a bad one is
+/// refused.
 package enum RESTCredential: Equatable, Sendable {
     case none
     /// `auth=`: an ID token, a legacy token or a database secret.
@@ -12,7 +13,8 @@ package enum RESTCredential: Equatable, Sendable {
     /// `Authorization: Bearer`: as `access_token=`.
     case bearer(Text)
 
-    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, rest-api §15.) Empty
+    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, rest-api
+    /// §15.) Empty
     /// parameters are none: SDKs send them when nobody is signed in. An empty Bearer is a bad one.
     init(_ fields: HeaderFields, _ parameters: QueryString) {
         if let token = Self.bearer(fields) {

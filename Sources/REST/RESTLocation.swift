@@ -17,7 +17,8 @@ package enum RESTLocation: Equatable, Sendable {
         let suffix = ".json".utf8
         let hasSuffix = bytes.suffix(suffix.count).elementsEqual(suffix)
         let stem = hasSuffix ? bytes.dropLast(suffix.count) : bytes
-        // One more than a path may have, and what is behind it in one piece: no array as long as the sender likes.
+        // One more than a path may have, and what is behind it in one piece: no array as long as the sender
+        // likes.
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
         switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:

@@ -28,7 +28,8 @@ extension RESTAddress: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request's head, understood (rest-api §1, §2, §4, §7). Pure: what it says of credentials is not verified, and
+/// A request's head, understood (rest-api §1, §2, §4, §7). Pure: what it says of credentials is not verified,
+/// and
 /// nothing is known of rules or data.
 package struct RESTRequest: Sendable {
     package enum Method: Equatable, Sendable {
@@ -49,7 +50,8 @@ package struct RESTRequest: Sendable {
 
     // Reads; none of these are looked at with other methods.
 
-    /// Which children are wanted; nil for the whole node. Also for `shallow` with `limitToFirst` or `startAfter`.
+    /// Which children are wanted; nil for the whole node. Also for `shallow` with `limitToFirst` or
+    /// `startAfter`.
     package let query: Query?
     /// The index that `query` needs, as `.indexOn` spells it; nil when it needs none (§5.1).
     package let indexName: String?
@@ -79,7 +81,8 @@ package struct RESTRequest: Sendable {
     /// How the answer is to look.
     package let form: AnswerForm
 
-    /// Reads a head, in the order of §9: path, method, parameters. Conditions are ``checkConditions()``, the body
+    /// Reads a head, in the order of §9: path, method, parameters. Conditions are ``checkConditions()``, the
+    /// body
     /// is ``readBody(_:byteLimit:)``.
     /// - Throws: ``RESTError``, 400, 404 or 405.
     /// - Complexity: O(bytes of the head).
@@ -126,13 +129,15 @@ package struct RESTRequest: Sendable {
         try self.init(head, RESTAddress(head))
     }
 
-    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a query,
+    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a
+    /// query,
     /// whose answer is not the data that the tag would stand for.
     package var returnsETag: Bool {
         query == nil && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
-    /// The simple hash (wire-protocol §9.1) that the data must have for a conditional write to happen; nil for an
+    /// The simple hash (wire-protocol §9.1) that the data must have for a conditional write to happen; nil
+    /// for an
     /// unconditional one. `""` stands for no data.
     package var expectedHash: Text? {
         guard let ifMatch else { return nil }

@@ -27,7 +27,8 @@ package enum StreamEvent: Equatable, Sendable {
         }
     }
 
-    /// What one committed multi-path write is to a stream (§8.2): one `patch` of the deepest node that all of it lies
+    /// What one committed multi-path write is to a stream (§8.2): one `patch` of the deepest node that all of
+    /// it lies
     /// below; or where that would take names with slashes, which naive clients cannot split, a `put` for each.
     ///
     /// What became of a query's window is always told child by child, those who left first.

@@ -6,7 +6,8 @@ import PandoTree
 //     compact   {"a":[1,null,"x"],"b":{"c":true}}
 //     pretty    {\n  "a" : [ 1, null, "x" ],\n  "b" : {\n    "c" : true\n  }\n}\n
 //
-// Arrays are printed on their line, and do not indent what is in them: the service prints with Jackson's default
+// Arrays are printed on their line, and do not indent what is in them: the service prints with Jackson's
+// default
 // pretty printer, as `print=pretty` of the public Hacker News database shows.
 
 /// How a value is spelled.
@@ -44,7 +45,8 @@ package struct JSONForm: Equatable, Sendable {
 
 /// Prints a snapshot of a value piece by piece: what is in memory of the text is one piece, not the text.
 ///
-/// It walks down to where it stopped by the keys on the way, and so needs no iterator that holds its place: a resumed
+/// It walks down to where it stopped by the keys on the way, and so needs no iterator that holds its place: a
+/// resumed
 /// piece costs O(depth × log n) more, and in between printing is the plain recursion. (Depth is bounded by
 /// ``Limits/pathDepth``.)
 package struct ValuePrinter: Sendable {
@@ -82,7 +84,8 @@ package struct ValuePrinter: Sendable {
     /// Where printing stopped in one array or object.
     private struct Mark {
         enum Place { case before, inside, after }
-        /// In relation to the child with this key. Of the members of ``Root/members(_:)``, `index` alone says it.
+        /// In relation to the child with this key. Of the members of ``Root/members(_:)``, `index` alone says
+        /// it.
         var place: Place
         var key: Key
         var isArray: Bool
@@ -91,7 +94,8 @@ package struct ValuePrinter: Sendable {
     }
 
     /// - Parameters:
-    ///   - prefix: What comes before the value, and `suffix` behind it; a pretty value ends the line after both.
+    ///   - prefix: What comes before the value, and `suffix` behind it; a pretty value ends the line after
+    /// both.
     package init(_ root: Root, _ form: JSONForm, prefix: [UInt8] = [], suffix: [UInt8] = []) {
         self.root = root
         self.form = form
@@ -132,7 +136,8 @@ package struct ValuePrinter: Sendable {
         return offset == 0 ? buffer : Array(buffer[offset...])
     }
 
-    /// Bytes of everything that is left, or nil when they are more than `byteLimit`. Builds no text, but prints all of it
+    /// Bytes of everything that is left, or nil when they are more than `byteLimit`. Builds no text, but
+    /// prints all of it
     /// to count: O(text).
     package func byteCount(atMost byteLimit: Int) -> Int? {
         var copy = self
@@ -162,7 +167,8 @@ package struct ValuePrinter: Sendable {
     }
 }
 
-// Each function prints what is left of its part and says true; or says false when the buffer is full, and leaves
+// Each function prints what is left of its part and says true; or says false when the buffer is full, and
+// leaves
 // marks in `trail` by which the next call finds the place.
 extension ValuePrinter {
     private mutating func printRoot() -> Bool {
@@ -302,10 +308,12 @@ extension ValuePrinter {
 }
 
 extension Children {
-    /// True when all keys are canonical indexes and less than half of the places up to the last one are holes (§3.1).
+    /// True when all keys are canonical indexes and less than half of the places up to the last one are holes
+    /// (§3.1).
     /// - Complexity: O(log n) for most objects: the first key or the last tells. O(n) otherwise.
     var isArray: Bool {
-        // Integer keys come first and ascend: between two of them there is no other key, but perhaps an odd spelling.
+        // Integer keys come first and ascend: between two of them there is no other key, but perhaps an odd
+        // spelling.
         var first: Key?
         forEach { key, _ in
             first = key
