@@ -1,0 +1,295 @@
+"""HTTP/1.1 connections: keep-alive, pipelining, odd but legal requests, and what must be refused (RFC 9112)."""
+
+import time
+
+from exchange import row
+from pando_client import DEADLINE
+from rest_client import Closed, Rest, Wire
+
+TARGET = "/a.json?ns={ns}"
+
+
+def prepared(world):
+    """A database with /a = 1, and the target that reads it."""
+    Rest(world.port, world.ns).put("/a", 1)
+    return TARGET.format(ns=world.ns)
+
+
+def one_connection(world):
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        for _ in range(200):
+            wire.ask("GET", target).expect(200, "1")
+
+
+def survives_refusals(world):
+    """What is refused for its content is no reason to hang up; if the server does, it says so."""
+    rest = Rest(world.port, world.ns)
+    for method, target, body, status in [
+        ("PUT", "/a.json", "{bad", 400), ("GET", "/a", None, 404), ("GET", "/a%23.json", None, 400),
+        ("GET", "/a.json?auth=x", None, 401), ("PUT", "/a.json", None, 400), ("GET", "/a.json?limitToFirst=1", None, 400),
+        ("PROPFIND", "/a.json", None, 405), ("PATCH", "/a.json", "[" * 3000, 400),
+    ]:
+        rest.ask(method, target, body).expect_error(status)
+        rest.ask("GET", "/nothing.json").expect(200, "null")
+
+
+def pipelined_answers_in_order(world):
+    with Wire(world.port) as wire:
+        count, target = 200, TARGET.format(ns=world.ns)
+        burst = b"".join(
+            wire.request_bytes("PUT", target, str(number)) + wire.request_bytes("GET", target) for number in range(count)
+        )
+        wire.send(burst)
+        for number in range(count):
+            wire.receive().expect(200, str(number))
+            wire.receive().expect(200, str(number))
+
+
+def pipelined_cut_anywhere(world):
+    """The same burst, cut into pieces of 7 bytes: pieces are not requests."""
+    with Wire(world.port) as wire:
+        target = TARGET.format(ns=world.ns)
+        burst = b"".join(wire.request_bytes("PUT", target, f'"{"x" * number}"') for number in range(20))
+        for at in range(0, len(burst), 7):
+            wire.send(burst[at : at + 7])
+        for number in range(20):
+            wire.receive().expect(200, f'"{"x" * number}"')
+
+
+def pipelined_behind_a_refusal(world):
+    with Wire(world.port) as wire:
+        target = prepared(world)
+        wire.send(wire.request_bytes("PUT", target, "{bad") + wire.request_bytes("GET", target))
+        refused = wire.receive()
+        refused.expect_error(400)
+        if "close" not in (refused.header("Connection") or ""):
+            wire.receive().expect(200, "1")
+
+
+def pipelined_and_unread(world):
+    """Many large answers that nobody reads for a while come out whole and in order."""
+    rest = Rest(world.port, world.ns)
+    rest.put("/big", "x" * 200_000)
+    with Wire(world.port, receive_buffer=4096) as wire:
+        request = wire.request_bytes("GET", f"/big.json?ns={world.ns}")
+        wire.send(request * 40 + wire.request_bytes("GET", f"/none.json?ns={world.ns}"))
+        rest.get("/none")  # others are served meanwhile
+        for _ in range(40):
+            wire.receive().expect(200, '"' + "x" * 200_000 + '"')
+        wire.receive().expect(200, "null")
+
+
+def close_is_obeyed(world):
+    target = prepared(world)
+    for value in ("close", "Close", "keep-alive, close"):
+        with Wire(world.port) as wire:
+            response = wire.ask("GET", target, fields=[("Connection", value)]).expect(200, "1")
+            assert (response.header("Connection") or "").lower() == "close", response
+            wire.expect_closed()
+
+
+def nothing_after_close(world):
+    """What is pipelined behind `Connection: close` is not executed (RFC 9112 9.6)."""
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.send(wire.request_bytes("GET", target, fields=[("Connection", "close")]) + wire.request_bytes("PUT", target, "2"))
+        wire.receive().expect(200, "1")
+        assert wire.rest(time.monotonic() + DEADLINE) == b""
+    Rest(world.port, world.ns).ask("GET", "/a.json").expect(200, "1")
+
+
+def old_version(world):
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.send(wire.head("GET", target, host=None, version="1.0"))
+        wire.receive().expect(200, "1")
+        wire.expect_closed()
+    with Wire(world.port) as wire:
+        for _ in range(2):
+            wire.send(wire.head("GET", target, [("Connection", "keep-alive")], version="1.0"))
+            response = wire.receive().expect(200, "1")
+        if (response.header("Connection") or "").lower() != "keep-alive":
+            wire.expect_closed()
+
+
+def half_closed(world):
+    """A client that has nothing more to ask still gets its answers."""
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.send(wire.request_bytes("GET", target) * 3)
+        wire.half_close()
+        for _ in range(3):
+            wire.receive().expect(200, "1")
+        wire.expect_closed()
+
+
+def absolute_form(world):
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.ask("GET", f"http://127.0.0.1:{world.port}{target}").expect(200, "1")
+        wire.ask("GET", f"HTTP://{world.ns}.example.com/a.json", host="other.example.com").expect(200, "1")
+        wire.send(wire.head("OPTIONS", "*"))
+        assert wire.receive().status in (200, 204, 404)
+
+
+def blank_lines_before_a_request(world):
+    """RFC 9112 2.2: a server should skip at least one."""
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.send(b"\r\n" + wire.request_bytes("GET", target))
+        wire.receive().expect(200, "1")
+
+
+def field_forms(world):
+    """Names in any case, spaces and tabs around values, empty values, many fields."""
+    target = prepared(world)
+    with Wire(world.port) as wire:
+        wire.send(f"GET {target} HTTP/1.1\r\nhOST:127.0.0.1\r\nX-Empty:\r\nX-Tab:\t x \t\r\nAUTHORIZATION:  Bearer owner \r\n\r\n")
+        wire.receive().expect(200, "1")
+        fields = [(f"X-Field-{number}", "v" * 50) for number in range(60)]
+        wire.ask("GET", target, fields=fields).expect(200, "1")
+
+
+# What two parsers could read in two ways. `{t}` is a target that reads 1; behind each comes a request that must not
+# be executed: it would write 2 there.
+SMUGGLED = {
+    "a length and chunks": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and a length":
+        "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "two different lengths": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\n3",
+    "two equal lengths": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n3",
+    "a list of lengths": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\n3",
+    "a negative length": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n3",
+    "a length with a plus": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\n3",
+    "a hexadecimal length": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: 0x1\r\n\r\n3",
+    "a length of words": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length: one\r\n\r\n3",
+    "an empty length": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n3",
+    "a bare LF behind the request line": "GET {t} HTTP/1.1\nHost: x\r\n\r\n",
+    "a bare LF behind a field": "GET {t} HTTP/1.1\r\nHost: x\nX-A: 1\r\n\r\n",
+    "bare LFs all over": "GET {t} HTTP/1.1\nHost: x\n\n",
+    "a bare CR in a value": "GET {t} HTTP/1.1\r\nHost: x\r\nX-A: 1\rX-B: 2\r\n\r\n",
+    "a NUL in a value": "GET {t} HTTP/1.1\r\nHost: x\r\nX-A: 1\0\r\n\r\n",
+    "a folded field": "GET {t} HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n 2\r\n\r\n",
+    "a folded field with a tab": "GET {t} HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n\t2\r\n\r\n",
+    "a space before the first field": "GET {t} HTTP/1.1\r\n Host: x\r\n\r\n",
+    "a space before a colon": "PUT {t} HTTP/1.1\r\nHost: x\r\nContent-Length : 1\r\n\r\n3",
+    "a field without a name": "GET {t} HTTP/1.1\r\nHost: x\r\n: 1\r\n\r\n",
+    "a field without a colon": "GET {t} HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n",
+    "a name that is no token": "GET {t} HTTP/1.1\r\nHost: x\r\nX(A): 1\r\n\r\n",
+    "no Host": "GET {t} HTTP/1.1\r\n\r\n",
+    "two Hosts": "GET {t} HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    "chunked twice": "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
+    "chunked in two fields":
+        "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
+    "chunks of an old version": "PUT {t} HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
+    "a chunk size that is none": "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n3\r\n0\r\n\r\n",
+    "a chunk size with a prefix": "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0x1\r\n3\r\n0\r\n\r\n",
+    "a chunk size beyond all numbers":
+        "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\n3\r\n0\r\n\r\n",
+    "a chunk that is longer than it says":
+        "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n33\r\n0\r\n\r\n",
+    "a chunk line that ends in a bare LF":
+        "PUT {t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\n3\r\n0\r\n\r\n",
+    "a version nobody knows": "GET {t} HTTP/3.0\r\nHost: x\r\n\r\n",
+    "a request line with two spaces": "GET  {t} HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a request line without a version": "GET {t}\r\nHost: x\r\n\r\n",
+    "a target that is no path": "GET a.json HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a target with a fragment": "GET {t}#f HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a TLS hello": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+}
+
+
+def smuggling(text):
+    def attempt(world):
+        target = prepared(world)
+        with Wire(world.port) as wire:
+            trap = wire.request_bytes("PUT", target, "2")
+            wire.send_as_far_as_possible(text.replace("{t}", target).encode("latin-1") + trap)
+            try:
+                response = wire.receive()
+            except Closed:
+                response = None  # hanging up without a word is a refusal too, where the peer speaks no HTTP
+            if response is not None:
+                assert response.status in (400, 417, 501, 505), response
+                assert (response.header("Connection") or "").lower() == "close", response
+                assert wire.rest(time.monotonic() + DEADLINE) == b"", "one answer, then the end"
+            else:
+                assert text.startswith("\x16"), "no answer"
+        Rest(world.port, world.ns).ask("GET", "/a.json").expect(200, "1")
+
+    return attempt
+
+
+def refused_head(status, head, repeat=1):
+    """A head that is too large for any use: answered, then closed, and the server lives."""
+
+    def attempt(world):
+        target = prepared(world)
+        with Wire(world.port) as wire:
+            wire.send_as_far_as_possible(head.replace("{t}", target).encode() * repeat)
+            response = wire.receive()
+            assert response.status == status, response
+            assert (response.header("Connection") or "").lower() == "close", response
+        Rest(world.port, world.ns).ask("GET", "/a.json").expect(200, "1")
+
+    return attempt
+
+
+def endless_head(world):
+    """Fields without end are cut off, not collected."""
+    with Wire(world.port) as wire:
+        wire.send("GET /a.json HTTP/1.1\r\nHost: x\r\n")
+        try:
+            for _ in range(2000):
+                wire.send("X-More: " + "v" * 8000 + "\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        try:
+            assert wire.receive().status == 431
+        except Closed:
+            pass
+
+
+def many_idle_connections(world):
+    target = prepared(world)
+    wires = [Wire(world.port) for _ in range(300)]
+    try:
+        for wire in wires[::2]:
+            wire.send(f"GET {target} HTTP/1.1\r\nHo")  # half a head
+        with Wire(world.port) as wire:
+            wire.ask("GET", target).expect(200, "1")
+        for wire in wires[::2]:
+            wire.send("st: x\r\n\r\n")
+        for wire in wires[::2]:
+            wire.receive().expect(200, "1")
+        for wire in wires[1::2]:
+            wire.ask("GET", target).expect(200, "1")
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+ROWS = [
+    row("one connection serves two hundred requests", "3", one_connection),
+    row("a refusal does not end the connection, or says so", "3", survives_refusals),
+    row("pipelined requests are answered in their order", "RFC 9112 9.3.2", pipelined_answers_in_order),
+    row("pipelined requests may be cut anywhere", "RFC 9112 9.3.2", pipelined_cut_anywhere),
+    row("a request behind a refused one is answered", "RFC 9112 9.3.2", pipelined_behind_a_refusal),
+    row("answers nobody reads wait, whole and in order", "8.2", pipelined_and_unread),
+    row("Connection: close is obeyed and echoed", "RFC 9112 9.6", close_is_obeyed),
+    row("nothing behind Connection: close is executed", "RFC 9112 9.6", nothing_after_close),
+    row("HTTP/1.0 closes, unless asked not to", "RFC 9112 9.3", old_version),
+    row("a half-closed connection gets its answers", "RFC 9112 9.6", half_closed),
+    row("a target may be a whole URL, and its host counts", "RFC 9112 3.2.2", absolute_form),
+    row("an empty line before a request is skipped", "RFC 9112 2.2", blank_lines_before_a_request),
+    row("header fields come in every legal form", "RFC 9112 5", field_forms),
+    row("a head of 70 KB is 431", "RFC 6585 5", refused_head(431, "GET {t} HTTP/1.1\r\nHost: x\r\nX-A: " + "v" * 70_000 + "\r\n\r\n")),
+    row("a thousand header fields are 431", "RFC 6585 5",
+        refused_head(431, "GET {t} HTTP/1.1\r\nHost: x\r\n" + "X-A: 1\r\n" * 1000 + "\r\n")),
+    row("a target of 70 KB is 414", "RFC 9110 15.5.15", refused_head(414, f"GET /{'x/' * 35_000}.json HTTP/1.1\r\nHost: x\r\n\r\n")),
+    row("a head without end is cut off", "RFC 6585 5", endless_head),
+    row("three hundred connections, half of them in the middle of a head", "13", many_idle_connections),
+    row("a slow head is timed out", "RFC 9110 15.5.9", None,
+        skip="no option for this time is documented; --idle-timeout is about WebSocket clients"),
+] + [row(f"{what}: refused, and what follows is not executed", "RFC 9112", smuggling(text)) for what, text in SMUGGLED.items()]

@@ -1,0 +1,108 @@
+"""Rules, settings and the emulator's endpoints (section 10)."""
+
+from exchange import row
+from rest_client import OWNER, Rest
+
+COMMENTED = '// line\n{ /* a */ "rules" : {\n\t"a" : { ".read":true }, // b\n\t"é":{".write" : false}\n} }\n'
+
+
+def rules_verbatim(world):
+    rest = Rest(world.port, world.ns)
+    rest.put_rules(COMMENTED)
+    for fields, query in [([OWNER], ""), ([], "?access_token=owner")]:
+        rest.ask("GET", f"/.settings/rules.json{query}", fields=fields).expect(200, COMMENTED)
+    strict = rest.ask("GET", "/.settings/rules.json?format=strict", fields=[OWNER]).expect(200)
+    assert strict.json() == {"rules": {"a": {".read": True}, "é": {".write": False}}}, strict
+    other = Rest(world.port, f"{world.ns}-other").ask("GET", "/.settings/rules.json", fields=[OWNER])
+    assert other.body != COMMENTED.encode(), "rules belong to one database"
+
+
+def loaded_rules_are_enforced(world):
+    """Rules are open only while none are loaded; what is loaded last is what counts."""
+    rest = Rest(world.port, world.ns)
+    rest.put("/a", 1)
+    rest.put_rules({"rules": {"b": {".read": True}}})
+    rest.ask("GET", "/a.json").expect_error(401, "Permission denied")
+    rest.ask("GET", "/b.json").expect(200, "null")
+    rest.put_rules({"rules": {"a": {".read": True}}})
+    rest.ask("GET", "/a.json").expect(200, "1")
+    rest.ask("GET", "/b.json").expect_error(401, "Permission denied")
+
+
+def rules_survive_a_kill(world):
+    rest = Rest(world.port, world.ns)
+    rest.put_rules(COMMENTED)
+    world.server.restart()
+    rest = Rest(world.server.port, world.ns)
+    rest.ask("GET", "/.settings/rules.json", fields=[OWNER]).expect(200, COMMENTED)
+    rest.ask("GET", "/a.json").expect(200, "null")
+    rest.ask("GET", "/b.json").expect_error(401, "Permission denied")
+
+
+ROWS = [
+    row("rules come back verbatim, and strict without comments", "10", rules_verbatim),
+    row("loaded rules are enforced at once, even by --dev", "10", loaded_rules_are_enforced),
+    row("loaded rules survive kill -9", "10", rules_survive_a_kill),
+    row("a dry run changes nothing", "10", """
+        rules {"rules":{"a":{".read":true}}}
+        PUT /.settings/rules.json?dryRun=true {"rules":{}} | Authorization: <owner>
+        < 200 {"status":"ok"}
+        GET /.settings/rules.json | Authorization: <owner>
+        < 200 {"rules":{"a":{".read":true}}}
+        PUT /.settings/rules.json?dryRun=true {} | Authorization: <owner>
+        < 400 error
+        GET /a.json
+        < 200 null
+    """),
+    row("bad rules change nothing", "10", """
+        rules {"rules":{"a":{".read":true}}}
+        PUT /.settings/rules.json {"rules":{ | Authorization: <owner>
+        < 400 error
+        PUT /.settings/rules.json {"rules":{".read":17}} | Authorization: <owner>
+        < 400 error
+        GET /.settings/rules.json | Authorization: <owner>
+        < 200 {"rules":{"a":{".read":true}}}
+    """),
+    row("nobody but the administrator sees settings", "10", """
+        GET /.settings/rules.json
+        < 401 error
+        PUT /.settings/rules.json {"rules":{}}
+        < 401 error
+        GET /.settings/defaultWriteSizeLimit.json
+        < 401 error
+        PUT /.settings/defaultWriteSizeLimit.json "tiny"
+        < 401 error
+    """),
+    row("the default write size limit is kept", "10", """
+        GET /.settings/defaultWriteSizeLimit.json | Authorization: <owner>
+        < 200 "large"
+        PUT /.settings/defaultWriteSizeLimit.json "medium" | Authorization: <owner>
+        < 200
+        GET /.settings/defaultWriteSizeLimit.json | Authorization: <owner>
+        < 200 "medium"
+        PUT /.settings/defaultWriteSizeLimit.json "gigantic" | Authorization: <owner>
+        < 400 error
+        GET /.settings/defaultWriteSizeLimit.json | Authorization: <owner>
+        < 200 "medium"
+    """),
+    row("strict trigger validation is kept", "10", """
+        PUT /.settings/strictTriggerValidation.json true | Authorization: <owner>
+        < 200
+        GET /.settings/strictTriggerValidation.json | Authorization: <owner>
+        < 200 {"value":true}
+    """),
+    row("function triggers are accepted and ignored", "10", """
+        PUT /.settings/functionTriggers.json {"triggers":[]} | Authorization: <owner>
+        < 200
+    """),
+    row("the emulator's list of databases names this one", "10", """
+        given /a 1
+        GET /.inspect/databases.json | Authorization: <owner>
+        < 200 matches \\[.*\\{"name":"case-[0-9]+"\\}.*\\]
+    """),
+    row("settings are no data", "1.1", """
+        given / {"a":1}
+        GET /.json
+        < 200 {"a":1}
+    """),
+]
