@@ -383,12 +383,7 @@ class EventStream:
         """The next event of any kind, as `(name, data text)`; its form is two lines and a blank line, nothing else."""
         deadline = time.monotonic() + (timeout or DEADLINE)
         while b"\n\n" not in self.text:
-            try:
-                self.fill(deadline)
-            except Closed:
-                if self.text:
-                    raise ProtocolError(f"8.1 the stream ended inside a frame: {self.text[:300]!r}") from None
-                raise
+            self.fill(deadline)
         frame, self.text = self.text.split(b"\n\n", 1)
         found = re.fullmatch(r"event: ([a-z_-]+)\ndata: ([^\r\n]*)", frame.decode("utf-8"))
         if not found or found[1] not in self.EVENTS:
@@ -430,10 +425,12 @@ class EventStream:
         return self.expect("patch", path, value)
 
     def expect_closed(self):
-        """The server ends the stream, saying nothing more."""
+        """The server ends the stream, saying nothing more, and not inside a frame."""
         try:
             got = self.next()
         except Closed:
+            if self.text:
+                raise ProtocolError(f"8.1 the stream ended inside a frame: {self.text[:300]!r}") from None
             return
         raise ProtocolError(f"expected the end of the stream, got {shorten(list(got))}")
 
