@@ -2,7 +2,9 @@
 
 import importlib
 
-SUBJECTS = "requests methods answers parameters queries values conditional refusals settings connections bodies".split()
+SUBJECTS = (
+    "requests methods answers parameters queries values conditional refusals settings connections bodies"
+).split()
 
 
 def all_rows():

@@ -87,7 +87,8 @@ LOCKED = [
         < 401 {DENIED}
     """, mode="locked")
     for request in ("GET /.json", "GET /a/b.json", "PUT /a.json 1", "POST /a.json 1", 'PATCH /a.json {"b":1}',
-                    "DELETE /a.json", "GET /a.json?shallow=true", 'GET /a.json?orderBy="$key"', "PUT /a.json?print=silent 1")
+                    "DELETE /a.json", "GET /a.json?shallow=true", 'GET /a.json?orderBy="$key"',
+                    "PUT /a.json?print=silent 1")
 ] + [
     row("a denial is 36 bytes", "3", denial_is_36_bytes, mode="locked"),
     row("without --dev the owner is nobody", "11", """
@@ -125,7 +126,9 @@ CREDENTIALS = [
         GET /a.json?auth={token}
         < 401 error Could not parse auth token.
     """)
-    for what, token in {"one word": "x", "two parts": "a.b", "a token of garbage": "a.b.c", "four parts": "a.b.c.d"}.items()
+    for what, token in [
+        ("one word", "x"), ("two parts", "a.b"), ("a token of garbage", "a.b.c"), ("four parts", "a.b.c.d"),
+    ]
 ] + [
     row("a bearer that is nobody is refused", "11", """
         GET /a.json | Authorization: Bearer nobody

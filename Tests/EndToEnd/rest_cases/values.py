@@ -75,7 +75,9 @@ UNKNOWN = [
         < 400 error {UNRECOGNIZED}
         now / null
     """)
-    for value in ('{".sv":"nonsense"}', '{".sv":1}', '{".sv":{"decrement":1}}', '{".sv":{"increment":"1"}}', '{".sv":{}}')
+    for value in (
+        '{".sv":"nonsense"}', '{".sv":1}', '{".sv":{"decrement":1}}', '{".sv":{"increment":"1"}}', '{".sv":{}}',
+    )
 ]
 
 PRIORITIES = [
