@@ -77,7 +77,7 @@ let package = Package(
         // Upstairs
         room(
             "Server",
-            on: ["Engine", "Rules", "Tree", "Wire", "WebSocket", "HTTP", "Journal", "Reactor", "Bytes"],
+            on: ["Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Journal", "Reactor", "Bytes"],
             libraries: [logging]
         ),
 

@@ -38,6 +38,15 @@ package enum Access: Sendable {
         }
     }
 
+    /// True when the rules name the index at the path; those by key and priority need no naming. Without rules there
+    /// is none.
+    package func hasIndex(_ index: Index, at path: Path) -> Bool {
+        switch self {
+        case .loaded(let rules): rules.hasIndex(index, at: path)
+        case .locked, .open: index == .key || index == .priority
+        }
+    }
+
     /// May `credential` write at `path`, whatever it writes? Where rules look at data the answer may be no
     /// although a given write is allowed: ``allowsWrite(at:after:by:)`` knows.
     package func allowsWrite(at path: Path, by credential: Credential) -> Bool {

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 import PandoReactor
 
 /// One connection as the database thread knows it: what it is sent, in order. Confined to its loop.
@@ -18,6 +19,8 @@ class ClientSession: ChannelDelegate {
         static let verification = PauseReasons(rawValue: 2)
         /// The client has much to take before it may ask for more.
         static let unreadOutput = PauseReasons(rawValue: 4)
+        /// A REST request is under way, and the next one waits for its answer.
+        static let request = PauseReasons(rawValue: 8)
     }
 
     private enum Outlet {
@@ -39,7 +42,7 @@ class ClientSession: ChannelDelegate {
     /// Outputs that may wait behind a large one before the socket is not read any more.
     private static let waitingCountLimit = 1000
     /// A client that takes nothing of a large message for that long is cut off.
-    private static let stallTimeout: Duration = .seconds(30)
+    static let stallTimeout: Duration = .seconds(30)
 
     let id: SessionID
     let channel: Channel
@@ -49,8 +52,8 @@ class ClientSession: ChannelDelegate {
     private var outlet = Outlet.ready
     private var waiting: [Waiting] = []
     private var waitingByteCount = 0
-    /// When the client last took a piece of a large message.
-    private var lastProgress: MonotonicTime
+    /// When the client last took a piece of something large.
+    var lastProgress: MonotonicTime
     private var pauseReasons: PauseReasons = []
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
@@ -82,6 +85,15 @@ class ClientSession: ChannelDelegate {
     }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
+
+    /// What came of a REST request.
+    func receive(_ outcome: RESTOutcome) {}
+
+    /// What an event stream is told.
+    func receive(_ events: [StreamEvent]) {}
+
+    /// Nothing more will be answered: ends the connection if nothing is under way.
+    func endIfIdle() {}
 
     func channelDidEnd(_ channel: Channel) {
         channel.closeAfterFlush()

@@ -55,6 +55,7 @@ final class DatabaseHost {
     var sessions: [SessionID: HostedSession] = [:]
     var publicSessions: [Text: SessionID] = [:]
     private var clock: WallClock
+    private var pushIDs = PushIDGenerator()
 
     /// The last entry handed to the journal, and the last known to be durable.
     private var ticket: UInt64 = 0
@@ -124,6 +125,9 @@ final class DatabaseHost {
         case .request(let session, let request, let credential, let byteCount):
             answeredByteCount += byteCount
             handle(request, byteCount: byteCount, from: session, as: credential)
+        case .rest(let session, let call, let byteCount):
+            answeredByteCount += byteCount
+            answer(call, to: session)
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)
@@ -151,14 +155,24 @@ final class DatabaseHost {
     private func run(
         _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?, in database: Database
     ) {
+        let reply = perform(operation, session, credential, in: database)
+        guard let number else { return }
+        if let reply { encoder.encode(reply, number, to: session) } else { encoder.answer(.tooBig(number), to: session) }
+    }
+
+    /// Runs a command, writes it down, and encodes the pushes it causes.
+    /// - Returns: The reply; nil when the command would write more than a record holds, and nothing was done.
+    func perform(
+        _ operation: Operation, _ session: SessionID, _ credential: Credential, in database: Database
+    ) -> Reply? {
         let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
         let delta = database.engine.decide(command)
         let records = journal == nil ? [] : delta.records(hadQueue: database.engine.hasQueue(session))
-        if let number, records.contains(where: { $0.payload.count > Self.recordByteLimit }) {
-            return encoder.answer(.tooBig(number), to: session)
-        }
+        if delta.reply != nil, records.contains(where: { $0.payload.count > Self.recordByteLimit }) { return nil }
         write(records, in: database.id, at: command.time)
-        encoder.encode(database.engine.commit(delta), to: session, number: number)
+        let effects = database.engine.commit(delta)
+        encoder.encode(effects.pushes)
+        return effects.reply
     }
 
     /// Hands records to the journal as one entry.
@@ -206,6 +220,7 @@ final class DatabaseHost {
     private func end(_ session: SessionID) {
         guard let hosted = sessions.removeValue(forKey: session) else { return }
         publicSessions[hosted.publicID] = nil
+        encoder.streams[session] = nil
         run(.endSession, session, .anonymous, number: nil, in: hosted.database)
     }
 
@@ -221,7 +236,7 @@ final class DatabaseHost {
     // MARK: Namespaces
 
     /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
-    private func database(named name: String?) -> Database? {
+    func database(named name: String?) -> Database? {
         // Without a name a client means the one database there is.
         guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
         if let database = databases[name] { return database }
@@ -234,6 +249,21 @@ final class DatabaseHost {
             JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8))
         ])
         return database
+    }
+
+    var databaseNames: [String] { databases.keys.sorted() }
+
+    /// Puts rules in force and writes them down.
+    func load(_ rules: Ruleset, _ source: [UInt8], into database: Database) {
+        database.engine.access = .loaded(rules)
+        write([JournalRecord(.rules, namespace: database.id, timestamp: clock.now(), payload: source)])
+    }
+
+    /// A key for a new child: keys ascend in the order of commits.
+    func nextPushID() -> Key {
+        var generator = SystemRandomNumberGenerator()
+        let random = PushIDGenerator.RandomBits(high: generator.next(), low: generator.next())
+        return pushIDs.next(milliseconds: clock.now(), random: random)
     }
 
     // MARK: The durable barrier

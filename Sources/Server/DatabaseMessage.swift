@@ -12,6 +12,7 @@ enum DatabaseMessage: Sendable {
     /// A WebSocket has opened.
     case open(SessionID, OpenRequest)
     case request(SessionID, Request, Credential, byteCount: Int)
+    case rest(SessionID, RESTCall, byteCount: Int)
     /// The answer to a request that no database need see; it must keep its place among the others.
     case answer(SessionID, Answer, byteCount: Int)
     /// The connection is gone, for whatever reason.

@@ -60,22 +60,37 @@ final class IOLoop: @unchecked Sendable {
     /// Begins to speak HTTP on a new connection.
     func adopt(_ socket: ConnectedSocket) {
         // Out of memory for one more epoll entry: the socket is closed, the client tries again.
-        _ = try? Channel.adopt(socket, on: loop) { channel in HTTPConnection(channel, on: self) }
+        _ = try? Channel.adopt(socket, on: loop) { channel in
+            let connection = HTTPConnection(makeID(), on: channel, of: self)
+            sessions[Int(connection.id.slot)] = connection
+            return connection
+        }
     }
 
-    /// Makes a session for a connection that has become a WebSocket, and tells the database.
-    func open(_ channel: Channel, _ request: OpenRequest) -> RealtimeSession {
+    private func makeID() -> SessionID {
         let slot: UInt32
         if let free = freeSlots.popLast() { slot = free } else {
             slot = UInt32(sessions.count)
             sessions.append(nil)
         }
         generation &+= 1
-        let id = SessionID(loop: index, slot: slot, generation: generation)
+        return SessionID(loop: index, slot: slot, generation: generation)
+    }
+
+    /// Makes a session for a connection that has become a WebSocket, and tells the database.
+    func open(_ channel: Channel, _ request: OpenRequest) -> RealtimeSession {
+        let id = makeID()
         let session = RealtimeSession(id, on: channel, of: self)
-        sessions[Int(slot)] = session
+        sessions[Int(id.slot)] = session
         outgoing.append(.open(id, request))
         return session
+    }
+
+    /// The connection has become a WebSocket, and its HTTP side is over.
+    func forget(_ connection: HTTPConnection) {
+        sessions[Int(connection.id.slot)] = nil
+        freeSlots.append(connection.id.slot)
+        paused.removeAll { $0 === connection }
     }
 
     /// The connection is gone.
@@ -138,6 +153,8 @@ final class IOLoop: @unchecked Sendable {
             case .shared(let bytes, let recipients):
                 for id in recipients { session(id)?.send(bytes) }
             case .large(let id, let message): session(id)?.send(message)
+            case .rest(let id, let outcome): session(id)?.receive(outcome)
+            case .events(let id, let events): session(id)?.receive(events)
             case .close(let id, let reason): session(id)?.close(reason)
             case .resumeReading: resumeReading()
             }
@@ -157,6 +174,7 @@ final class IOLoop: @unchecked Sendable {
     /// Calls `body` once the last session is gone; at once when there is none.
     func whenEmpty(_ body: @escaping () -> Void) {
         onEmpty = body
+        for session in sessions { session?.endIfIdle() }
         tellIfEmpty()
     }
 

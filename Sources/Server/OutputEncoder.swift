@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 import PandoTree
 import PandoWebSocket
 import PandoWire
@@ -10,6 +11,8 @@ struct OutputEncoder {
     private var batches: [OutputBatch]
     /// The message being printed; kept to be reused.
     private var message: [UInt8] = []
+    /// Event streams among the sessions.
+    var streams: [SessionID: StreamRoot] = [:]
 
     /// The scratch buffer does not keep more than this between messages.
     private static let keptByteCount = 1 << 20
@@ -27,10 +30,8 @@ struct OutputEncoder {
 
     // MARK: Effects
 
-    /// Encodes pushes, then the reply (§6.3).
-    mutating func encode(_ effects: Effects, to session: SessionID, number: Int64?) {
-        for push in effects.pushes { encode(push) }
-        if let reply = effects.reply, let number { encode(reply, number, to: session) }
+    mutating func encode(_ pushes: [Push]) {
+        for push in pushes { encode(streams.isEmpty ? push : divert(push)) }
     }
 
     private mutating func encode(_ push: Push) {
@@ -46,7 +47,7 @@ struct OutputEncoder {
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
         message.append(pushHead: push.body)
         let headCount = message.count
-        if !untagged.isEmpty {
+        if untagged.contains(where: { !$0.isEmpty }) {
             message.append(pushTail: nil)
             send(to: untagged)
         }
@@ -57,7 +58,7 @@ struct OutputEncoder {
         }
     }
 
-    private mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
+    mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
         switch reply {
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
             return append(.large(session, LargeMessage(.response(number, node))), to: session)
@@ -76,6 +77,47 @@ struct OutputEncoder {
             case .dataStale(let current?): message.append(staleResponse: number, current)
             case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
             }
+        }
+    }
+
+    // MARK: REST and event streams
+
+    /// What an event stream is about.
+    struct StreamRoot {
+        var path: Path
+        var isQuery: Bool
+    }
+
+    mutating func answer(_ outcome: RESTOutcome, to session: SessionID) {
+        append(.rest(session, outcome), to: session)
+    }
+
+    /// Tells event streams their part of a push, and gives the push that is left for realtime sessions.
+    private mutating func divert(_ push: Push) -> Push {
+        var rest = push
+        var told: [(SessionID, StreamRoot)] = []
+        for (index, group) in push.recipients.enumerated() where group.contains(where: { streams[$0] != nil }) {
+            rest.recipients[index] = group.filter { streams[$0] == nil }
+            for session in group { if let root = streams[session] { told.append((session, root)) } }
+        }
+        if push.taggedRecipients.contains(where: { streams[$0.session] != nil }) {
+            rest.taggedRecipients.removeAll { streams[$0.session] != nil }
+            for recipient in push.taggedRecipients {
+                if let root = streams[recipient.session] { told.append((recipient.session, root)) }
+            }
+        }
+        for (session, root) in told { append(.events(session, Self.events(push.body, root)), to: session) }
+        return rest
+    }
+
+    private static func events(_ body: Push.Body, _ root: StreamRoot) -> [StreamEvent] {
+        switch body {
+        case .overwrite(let path, let node): [.put(root.path.relative(path), node)]
+        case .merge(let base, let entries):
+            StreamEvent.events(
+                merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base), isQuery: root.isQuery)
+        // Only who sent a compound hash gets one.
+        case .rangeMerge: []
         }
     }
 

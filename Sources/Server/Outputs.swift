@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 
 /// What one I/O loop is to send, in order: the outputs of one batch of the database thread.
 ///
@@ -12,6 +13,10 @@ struct OutputBatch: Sendable {
         case shared(SharedBytes, ContiguousArray<SessionID>)
         /// A large read: the loop has it encoded on a helper thread, and the connection's later outputs wait for it.
         case large(SessionID, LargeMessage)
+        /// What came of a REST request.
+        case rest(SessionID, RESTOutcome)
+        /// What an event stream is told.
+        case events(SessionID, [StreamEvent])
         /// Nothing more will come: close once all is sent.
         case close(SessionID, CloseReason)
         /// Sockets may be read again.

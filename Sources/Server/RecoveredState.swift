@@ -59,8 +59,15 @@ package struct RecoveredState: Sendable {
             nextNamespace = max(nextNamespace, namespace + 1)
         case .namespaceDeleted:
             databases[namespace] = nil
-        case .rules, .settings:
-            throw UnreadableRecord(reason: "this version knows no rules and settings records")
+        case .rules:
+            do throws(InvalidRules) {
+                databases[namespace]?.engine.access = .loaded(
+                    try Ruleset(loading: withCursor(over: payload) { $0.array(0..<$0.count) }))
+            } catch {
+                throw UnreadableRecord(reason: "rules that cannot be read: \(error)")
+            }
+        case .settings:
+            throw UnreadableRecord(reason: "this version knows no settings records")
         }
     }
 

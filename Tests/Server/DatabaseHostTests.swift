@@ -66,6 +66,8 @@ private final class Bench {
                 case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
                 case .large(let session, _): ["\(session.slot) large"]
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
+                case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
+                case .events(let session, let events): ["\(session.slot) events \(events)"]
                 case .resumeReading: ["resume"]
                 }
             }

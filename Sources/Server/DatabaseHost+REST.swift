@@ -1,0 +1,154 @@
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoREST
+import PandoRules
+import PandoTree
+
+// REST requests take the same road as realtime ones: one engine, one durable barrier (rest-api §9).
+
+extension DatabaseHost {
+    func answer(_ call: RESTCall, to session: SessionID) {
+        guard let database = database(named: call.namespace) else {
+            return encoder.answer(.refused(.noSuchDatabase), to: session)
+        }
+        do throws(RESTError) {
+            switch call.action {
+            case .refuse(let error): throw error
+            case .data(let request, let body, let credential):
+                try handle(request, body, credential, database, session)
+            case .rules(let request, let source, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                encoder.answer(rules(request, source, database), to: session)
+            case .listDatabases(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                encoder.answer(.verbatim(databaseList), to: session)
+            }
+        } catch {
+            encoder.answer(.refused(error), to: session)
+        }
+    }
+
+    private func handle(
+        _ request: RESTRequest, _ body: RESTBody?, _ credential: Credential, _ database: Database,
+        _ session: SessionID
+    ) throws(RESTError) {
+        guard case .data(let target) = request.location else { throw .internalError }
+        if request.method.isRead {
+            let node = try read(request, target, credential, database)
+            if request.wantsStream { return stream(request, target.path, credential, database, session) }
+            return encoder.answer(.read(node), to: session)
+        }
+        guard let body else { throw .internalError }
+        encoder.answer(try write(request, body, target, credential, database, session), to: session)
+    }
+
+    // MARK: Reading
+
+    private func read(
+        _ request: RESTRequest, _ target: Target, _ credential: Credential, _ database: Database
+    ) throws(RESTError) -> Node {
+        let access = database.engine.access
+        guard access.allowsRead(at: target.path, by: credential) else { throw .permissionDenied }
+        let node = database.engine.root.value(at: target.fullPath)
+        guard let query = request.query else { return node }
+        // Not even an administrator queries without an index (§5.1).
+        if request.indexName != nil, !access.hasIndex(query.index, at: target.path) {
+            throw request.missingIndex(at: target.path)
+        }
+        if query.loadsAllData { return node }
+        return Window(query, over: node).node
+    }
+
+    /// Opens an event stream: a listen whose pushes are told as events.
+    private func stream(
+        _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: Database, _ session: SessionID
+    ) {
+        let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
+        sessions[session] = HostedSession(database: database, publicID: "")
+        encoder.answer(.stream, to: session)
+        encoder.streams[session] = OutputEncoder.StreamRoot(path: path, isQuery: filter != nil)
+        let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
+        _ = perform(.listen(listen), session, credential, in: database)
+    }
+
+    // MARK: Writing
+
+    private func write(
+        _ request: RESTRequest, _ body: RESTBody, _ target: Target, _ credential: Credential, _ database: Database,
+        _ session: SessionID
+    ) throws(RESTError) -> RESTOutcome {
+        switch body {
+        case .value(let draft) where request.method == .post:
+            let key = nextPushID()
+            let path = target.path.appending(key)
+            try check(perform(.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false), session,
+                credential, in: database))
+            return .pushed(key, database.engine.root[path])
+        case .value(let draft):
+            // A refused compare-and-set tells the value, so it takes the right to read (§7).
+            if request.expectedHash != nil,
+                !database.engine.access.allowsRead(at: target.path, by: credential) {
+                throw .permissionDenied
+            }
+            let put = Operation.put(
+                Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
+            switch perform(put, session, credential, in: database) {
+            case .dataStale(let current?): return .stale(current.node)
+            case let reply: try check(reply)
+            }
+            return .written(database.engine.root.value(at: target.fullPath))
+        case .update(let updates):
+            let writes = updates.map { Write($0.target, $0.draft) }
+            try check(perform(.merge(base: target.path, writes), session, credential, in: database))
+            return .updated(updates.map { database.engine.root.value(at: $0.target.fullPath) })
+        }
+    }
+
+    private func check(_ reply: Reply?) throws(RESTError) {
+        switch reply {
+        case .ok, .listening, .data: break
+        case .permissionDenied: throw .permissionDenied
+        case .failed, .dataStale: throw .invalidData(.priority)
+        case nil: throw .writeTooLarge
+        }
+    }
+
+    // MARK: Rules and databases
+
+    private func rules(_ request: RESTRequest, _ source: [UInt8], _ database: Database) -> RESTOutcome {
+        guard request.method == .put else {
+            guard case .loaded(let rules) = database.engine.access else {
+                return .verbatim(Array(Self.rulesText(of: database.engine.access).utf8))
+            }
+            return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
+        }
+        do throws(InvalidRules) {
+            let rules = try Ruleset(loading: source)
+            if !request.isDryRun { load(rules, source, into: database) }
+            return .verbatim(Array("{\"status\":\"ok\"}".utf8))
+        } catch {
+            return .failed(error.description)
+        }
+    }
+
+    /// What a database without rules behaves like.
+    private static func rulesText(of access: Access) -> String {
+        if case .open = access { "{\"rules\":{\".read\":true,\".write\":true}}" } else {
+            "{\"rules\":{\".read\":false,\".write\":false}}"
+        }
+    }
+
+    private var databaseList: [UInt8] {
+        var json: [UInt8] = []
+        json.append("[")
+        for (index, name) in databaseNames.enumerated() {
+            if index > 0 { json.append(",") }
+            json.append("{\"name\":")
+            json.append(json: Text(name))
+            json.append("}")
+        }
+        json.append("]")
+        return json
+    }
+}
