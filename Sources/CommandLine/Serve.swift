@@ -65,6 +65,12 @@ struct Serve: ParsableCommand {
             "Chunks of 16 KiB a client's message may have. (default: 1100)", valueName: "count"))
     var chunkLimit: Int?
 
+    @Option(help: ArgumentHelp("Bytes of one REST answer. (default: 268435456)", valueName: "bytes"))
+    var maxReadBytes: Int?
+
+    @Option(help: ArgumentHelp("Bytes of one REST write. (default: 268435456)", valueName: "bytes"))
+    var maxWriteBytes: Int?
+
     @Option(help: ArgumentHelp("Configuration file: one JSON object of these options.", valueName: "file"))
     var config: String?
 
@@ -85,6 +91,7 @@ struct Serve: ParsableCommand {
             "dev": dev ? "true" : nil, "durability": durability?.rawValue, "loops": loops?.description,
             "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description,
             "idle-timeout": idleTimeout?.description, "chunk-limit": chunkLimit?.description,
+            "max-read-bytes": maxReadBytes?.description, "max-write-bytes": maxWriteBytes?.description,
         ]
         layers.flags = flags.compactMapValues { $0 }
         if let config = config ?? layers.environment["PANDO_CONFIG"] {

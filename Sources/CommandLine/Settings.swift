@@ -60,6 +60,8 @@ struct Setting: Sendable {
         Setting("loops", number: { $0.loopCount = $1 }),
         Setting("outbound-limit", number: { $0.outboundByteLimit = $1 }),
         Setting("in-flight-limit", number: { $0.inFlightByteLimit = $1 }),
+        Setting("max-read-bytes", number: { $0.readByteLimit = $1 }),
+        Setting("max-write-bytes", number: { $0.writeByteLimit = $1 }),
         Setting("idle-timeout", number: { $0.idleTimeout = .seconds($1) }),
         Setting("chunk-limit", number: { $0.chunkCountLimit = $1 }),
     ]

@@ -116,7 +116,7 @@ package enum RESTError: Error, Equatable, Sendable {
             "shallow may only be combined with limitToFirst, startAfter, timeout and print"
         case .shallowStream: "shallow is not supported for event streams"
         case .timeoutMalformed: "timeout must be a positive number of ms, s or min, and at most 15min"
-        case .writeSizeLimitMalformed: "writeSizeLimit must be tiny, small, medium, large or unlimited"
+        case .writeSizeLimitMalformed: "writeSizeLimit must be one of tiny, small, medium, large, unlimited"
         case .callbackMalformed: "Invalid callback name"
         case .authVariableMalformed: "auth_variable_override must be a JSON object or null"
         case .indexMissing(let index, let path):

@@ -32,8 +32,22 @@ package enum RESTLocation: Equatable, Sendable {
         }
     }
 
+    /// Each `%` is followed by two hex digits. (Query strings are read leniently; a path names a place to write to.)
+    private static func isWellEscaped(_ segment: ArraySlice<UInt8>) -> Bool {
+        var rest = segment
+        while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
+            let digits = rest[(percent + 1)...].prefix(2)
+            guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else {
+                return false
+            }
+            rest = rest[(percent + 3)...]
+        }
+        return true
+    }
+
     /// The segment's text, or nil when it is no UTF-8 or hides a slash.
     private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+        guard isWellEscaped(segment) else { return nil }
         let bytes = decodePercentBytes(segment, plusIsSpace: false)
         guard !bytes.contains(UInt8(ascii: "/")) else { return nil }
         return String(validating: bytes, as: UTF8.self)

@@ -1,4 +1,5 @@
 import Glibc
+import PandoREST
 import PandoReactor
 
 /// When an acknowledged write is on disk (design: the life of a write, step 5).
@@ -33,6 +34,10 @@ package struct Configuration: Sendable {
     /// Chunks a client may announce for one message: 16 MiB and slack (wire-protocol §14).
     package var chunkCountLimit = 1100
 
+    /// Bytes of one REST answer, and of one REST write (rest-api §13).
+    package var readByteLimit = RESTLimits.readByteCount
+    package var writeByteLimit = RESTLimits.writeByteCount
+
     package init() {}
 
     /// How many loops to run: one processor is left to the database thread.
@@ -62,6 +67,10 @@ package struct Configuration: Sendable {
         if idleTimeout < .seconds(60) {
             found.append("--idle-timeout: Firebase clients speak every 45 s; leave them at least 60")
         }
+        if !(1...RESTLimits.writeByteCount).contains(writeByteLimit) {
+            found.append("--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds")
+        }
+        if readByteLimit < 1 { found.append("--max-read-bytes: must be positive") }
         if !(0...64).contains(loopCount) { found.append("--loops: must be 0 (choose) to 64") }
         if !(1...9999).contains(chunkCountLimit) { found.append("--chunk-limit: must be 1 to 9999") }
         return found

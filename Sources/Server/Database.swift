@@ -8,6 +8,8 @@ final class Database: @unchecked Sendable {
     let id: UInt32
     let name: String
     var engine: Engine
+    /// `/.settings/<name>.json`, as JSON (rest-api §10).
+    var settings: [String: [UInt8]] = [:]
 
     init(id: UInt32, name: String, engine: Engine) {
         self.id = id
@@ -39,11 +41,14 @@ enum NamespaceName {
     }
 
     /// The first label of a host of three labels or more, without its port; nil for `localhost:9000` and addresses.
-    static func fromHost(_ host: String) -> String? {
+    ///
+    /// - Parameter count: Labels that a host must have to name a database: three over WebSocket, where clients add `ns`
+    ///   otherwise; two over REST (rest-api §1.2).
+    static func fromHost(_ host: String, labels count: Int = 3) -> String? {
         guard !host.hasPrefix("[") else { return nil }
         let name = host.prefix { $0 != ":" }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.count >= 3, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
+        guard labels.count >= count, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
         // An IPv4 address is no name.
         guard !labels.allSatisfy({ $0.allSatisfy(\.isNumber) }) else { return nil }
         return String(labels[0])

@@ -20,6 +20,9 @@ extension DatabaseHost {
             case .rules(let request, let source, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 encoder.answer(rules(request, source, database), to: session)
+            case .setting(let name, let request, let value, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                encoder.answer(try setting(name, request, value, database), to: session)
             case .listDatabases(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 encoder.answer(.verbatim(databaseList), to: session)
@@ -51,13 +54,17 @@ extension DatabaseHost {
         let access = database.engine.access
         guard access.allowsRead(at: target.path, by: credential) else { throw .permissionDenied }
         let node = database.engine.root.value(at: target.fullPath)
-        guard let query = request.query else { return node }
+        guard let query = request.query else {
+            if !request.isShallow, node.isHeavier(than: configuration.readByteLimit) { throw .readTooLarge }
+            return node
+        }
         // Not even an administrator queries without an index (§5.1).
         if request.indexName != nil, !access.hasIndex(query.index, at: target.path) {
             throw request.missingIndex(at: target.path)
         }
-        if query.loadsAllData { return node }
-        return Window(query, over: node).node
+        let filtered = query.loadsAllData ? node : Window(query, over: node).node
+        if !request.isShallow, filtered.isHeavier(than: configuration.readByteLimit) { throw .readTooLarge }
+        return filtered
     }
 
     /// Opens an event stream: a listen whose pushes are told as events.
@@ -65,7 +72,7 @@ extension DatabaseHost {
         _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: Database, _ session: SessionID
     ) {
         let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
-        sessions[session] = HostedSession(database: database, publicID: "")
+        sessions[session] = HostedSession(database: database, publicID: "", credential: credential)
         encoder.answer(.stream, to: session)
         encoder.streams[session] = OutputEncoder.StreamRoot(path: path, isQuery: filter != nil)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
@@ -137,6 +144,40 @@ extension DatabaseHost {
         if case .open = access { "{\"rules\":{\".read\":true,\".write\":true}}" } else {
             "{\"rules\":{\".read\":false,\".write\":false}}"
         }
+    }
+
+    /// Reads or changes a setting (§10). Triggers belong to a service that is not here: they are accepted and forgotten.
+    private func setting(
+        _ name: String, _ request: RESTRequest, _ value: [UInt8], _ database: Database
+    ) throws(RESTError) -> RESTOutcome {
+        let json = request.method == .put ? value : Array("null".utf8)
+        guard let node = try? Node(json: json.rawSpan) else { throw .malformedData }
+        switch name {
+        case "defaultWriteSizeLimit":
+            if request.method == .put {
+                guard case .string(let text) = node, WriteSizeLimit(rawValue: text.string) != nil else {
+                    throw .writeSizeLimitMalformed
+                }
+                change(name, to: node, in: database)
+            }
+            return .verbatim(database.settings[name] ?? Array("\"large\"".utf8))
+        case "strictTriggerValidation":
+            if request.method == .put {
+                guard case .boolean = node else { throw .malformedData }
+                change(name, to: node, in: database)
+            }
+            let stored = database.settings[name] ?? Array("false".utf8)
+            return .verbatim(Array("{\"value\":".utf8) + stored + Array("}".utf8))
+        case "functionTriggers": return .verbatim(Array("{}".utf8))
+        default: throw .invalidPath
+        }
+    }
+
+    private func change(_ name: String, to node: Node, in database: Database) {
+        var json: [UInt8] = []
+        json.append(json: node)
+        database.settings[name] = json
+        writeSetting(name, json, in: database)
     }
 
     private var databaseList: [UInt8] {

@@ -31,6 +31,14 @@ final class DatabaseHost {
         let publicID: Text
         /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
         var queuedByteCount = 0
+        /// As whom it last asked: what it hears is looked at again when the rules change.
+        var credential = Credential.anonymous
+
+        init(database: Database, publicID: Text, credential: Credential = .anonymous) {
+            self.database = database
+            self.publicID = publicID
+            self.credential = credential
+        }
     }
 
     /// Bytes that the onDisconnect writes of one session may take in the log.
@@ -39,7 +47,7 @@ final class DatabaseHost {
     /// an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
-    private let configuration: Configuration
+    let configuration: Configuration
     /// Bytes of requests that are not answered yet.
     private let congestion: Congestion
     /// Bytes of outputs that loops have not dealt out yet.
@@ -149,6 +157,7 @@ final class DatabaseHost {
     /// Runs a command, writes it down, and encodes what it causes.
     func run(_ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?) {
         guard let database = sessions[session]?.database else { return }
+        if case .listen = operation { sessions[session]?.credential = credential }
         run(operation, session, credential, number: number, in: database)
     }
 
@@ -256,7 +265,29 @@ final class DatabaseHost {
     /// Puts rules in force and writes them down.
     func load(_ rules: Ruleset, _ source: [UInt8], into database: Database) {
         database.engine.access = .loaded(rules)
+        revokeListens(of: database)
         write([JournalRecord(.rules, namespace: database.id, timestamp: clock.now(), payload: source)])
+    }
+
+    /// Writes a setting down: its name, counted, and its JSON.
+    func writeSetting(_ name: String, _ json: [UInt8], in database: Database) {
+        var payload: [UInt8] = []
+        payload.append(counted: name)
+        payload += json
+        write([JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload)])
+    }
+
+    /// Ends what the rules no longer allow to be heard (wire-protocol §5.4, rest-api §8.3).
+    private func revokeListens(of database: Database) {
+        for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let hosted = sessions[session], hosted.database === database else { continue }
+            let denied = database.engine.listens(of: session, deniedTo: hosted.credential)
+            for listen in denied {
+                _ = perform(.unlisten(listen.path, listen.query, tag: listen.tag), session, hosted.credential, in: database)
+                if encoder.streams[session] == nil { encoder.revoke(listen.path, session) }
+            }
+            if !denied.isEmpty, encoder.streams[session] != nil { encoder.cancelStream(session) }
+        }
     }
 
     /// A key for a new child: keys ascend in the order of commits.

@@ -121,7 +121,7 @@ final class HTTPConnection: ClientSession {
             return send(.preflight(head), PendingRequest(context: context))
         }
         var pending = PendingRequest(
-            context: context, namespace: address.namespace ?? NamespaceName.fromHost(address.host))
+            context: context, namespace: address.namespace ?? NamespaceName.fromHost(address.host, labels: 2))
         do throws(RESTError) {
             pending.request = try RESTRequest(head, address)
         } catch {
@@ -129,8 +129,13 @@ final class HTTPConnection: ClientSession {
             if head.framing != .none, head.framing != .length(0) { pending.context.keepsAlive = false }
             return post(.refuse(error), pending, byteCount: 0)
         }
+        if let coding = head.header("content-encoding"), coding.lowercased() != "identity" {
+            // Nor is what it holds read.
+            pending.context.keepsAlive = false
+            return send(.error(.badRequest, text: "Content-Encoding \(coding) is not supported", pending.context), pending)
+        }
         do throws(HTTPError) {
-            let body = try BodyReader(head.framing, byteLimit: UInt64(RESTLimits.writeByteCount))
+            let body = try BodyReader(head.framing, byteLimit: UInt64(owner.configuration.writeByteLimit))
             if head.expectsContinue {
                 channel.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8).rawSpan)
             }
@@ -160,6 +165,9 @@ final class HTTPConnection: ClientSession {
                     return true
                 }
             }
+        } catch .contentTooLarge {
+            send(.error(.payloadTooLarge, closing(pending).context), closing(pending))
+            return true
         } catch {
             refuse(error)
             return false
@@ -195,7 +203,7 @@ final class HTTPConnection: ClientSession {
             switch request.location {
             case .data:
                 var pending = pending
-                let body = request.method.isRead ? nil : try request.readBody(content.rawSpan)
+                let body = request.method.isRead ? nil : try request.readBody(content.rawSpan, byteLimit: owner.configuration.writeByteLimit)
                 try request.checkConditions()
                 if case .update(let updates)? = body { pending.updates = updates }
                 post(.data(request, body, credential), pending, byteCount: content.count)
@@ -203,7 +211,9 @@ final class HTTPConnection: ClientSession {
                 post(.rules(request, source: content, credential), pending, byteCount: content.count)
             case .inspect("databases", isPage: false):
                 post(.listDatabases(credential), pending, byteCount: 0)
-            case .settings, .inspect: throw .invalidPath
+            case .settings(let name):
+                post(.setting(name, request, value: content, credential), pending, byteCount: content.count)
+            case .inspect: throw .invalidPath
             }
         } catch {
             post(.refuse(error), pending, byteCount: 0)
@@ -332,6 +342,7 @@ final class HTTPConnection: ClientSession {
     override func receive(_ events: [StreamEvent]) {
         guard case .streaming = stage else { return }
         self.events += events
+        for case .cancel in events { endsAfterAnswer = true }
         if self.events.count > Self.waitingEventLimit { return channel.reset() }
         sendEvents()
     }
@@ -340,7 +351,10 @@ final class HTTPConnection: ClientSession {
         guard case .streaming(let form) = stage else { return }
         while channel.outboundByteCount < Self.unsentByteLimit {
             if printer == nil {
-                guard !events.isEmpty else { return }
+                guard !events.isEmpty else {
+                    if endsAfterAnswer { channel.closeAfterFlush() }
+                    return
+                }
                 printer = events.removeFirst().printer(form)
             }
             guard let piece = printer?.next() else {

@@ -92,6 +92,15 @@ struct OutputEncoder {
         append(.rest(session, outcome), to: session)
     }
 
+    /// Tells a client that a listen is gone. Filtered listens of the path go with it, as mobile clients have it (§5.4).
+    mutating func revoke(_ path: Path, _ session: SessionID) {
+        respond(to: session) { $0.append(listenRevoked: path) }
+    }
+
+    mutating func cancelStream(_ session: SessionID) {
+        append(.events(session, [.cancel("Permission denied")]), to: session)
+    }
+
     /// Tells event streams their part of a push, and gives the push that is left for realtime sessions.
     private mutating func divert(_ push: Push) -> Push {
         var rest = push

@@ -10,6 +10,8 @@ struct RESTCall: Sendable {
         case data(RESTRequest, RESTBody?, Credential)
         /// `/.settings/rules.json`, with the new source for a PUT.
         case rules(RESTRequest, source: [UInt8], Credential)
+        /// Another `/.settings/<name>.json`, with the new value for a PUT.
+        case setting(String, RESTRequest, value: [UInt8], Credential)
         case listDatabases(Credential)
     }
 

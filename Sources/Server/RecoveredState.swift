@@ -67,7 +67,12 @@ package struct RecoveredState: Sendable {
                 throw UnreadableRecord(reason: "rules that cannot be read: \(error)")
             }
         case .settings:
-            throw UnreadableRecord(reason: "this version knows no settings records")
+            let setting = withCursor(over: payload) { cursor -> (String, [UInt8])? in
+                guard let name = try? cursor.readCounted() else { return nil }
+                return (cursor.string(name), cursor.array(cursor.offset..<cursor.count))
+            }
+            guard let (name, json) = setting else { throw UnreadableRecord(reason: "a setting without a name") }
+            databases[namespace]?.settings[name] = json
         }
     }
 

@@ -61,7 +61,7 @@ def test_what_rest_acknowledged_outlives_a_kill(servers):
     rest = Rest(server.port, "default")
     rest.put("/a", {"b": 1, "p": {".value": 1, ".priority": "x"}})
     rest.patch("/", {"a/c": 2, "gone": 1})
-    name = rest.must("POST", "/list", "posted").json()["name"]
+    name = rest.must("POST", "/list", '"posted"').json()["name"]
     rest.must("DELETE", "/gone")
     rest.put("/n", {".sv": {"increment": 5}})
     tag = rest.ask("GET", "/.json", fields=[("X-Firebase-ETag", "true")]).etag
@@ -71,7 +71,7 @@ def test_what_rest_acknowledged_outlives_a_kill(servers):
         "a": {"b": 1, "c": 2, "p": {".value": 1, ".priority": "x"}}, "list": {name: "posted"}, "n": 5,
     }
     rest.ask("GET", "/.json", fields=[("if-none-match", tag)]).expect(304, b"")
-    later = rest.must("POST", "/list", "after").json()["name"]
+    later = rest.must("POST", "/list", '"after"').json()["name"]
     assert later > name, "names go on growing"
 
 

@@ -133,7 +133,8 @@ def absolute_form(world):
         wire.ask("GET", f"http://127.0.0.1:{world.port}{target}").expect(200, "1")
         wire.ask("GET", f"HTTP://{world.ns}.example.com/a.json", host="other.example.com").expect(200, "1")
         wire.send(wire.head("OPTIONS", "*"))
-        assert wire.receive().status in (200, 204, 404)
+        # `*` names no resource of ours; refusing it closes the connection.
+        assert wire.receive().status in (200, 204, 400, 404)
 
 
 def blank_lines_before_a_request(world):

@@ -124,9 +124,9 @@ PRIORITIES = [
         < 400 error
         now / null
     """),
-    row("a priority of nothing is nothing", "6.2", """
+    row("a priority of nothing is refused, as over WebSocket", "6.2", """
         PUT /a/.priority.json 1
-        < 200
+        < 400 error
         GET /a/.priority.json
         < 200 null
         now / null
