@@ -252,31 +252,7 @@ final class HTTPConnection: ClientSession {
             resume(.request)
             return
         }
-        send(Self.answer(outcome, pending), pending)
-    }
-
-    private static func answer(_ outcome: RESTOutcome, _ pending: PendingRequest) -> RESTAnswer {
-        let context = pending.context
-        guard let request = pending.request else {
-            if case .refused(let error) = outcome { return .error(error, context) }
-            return .error(.internalError, context)
-        }
-        switch outcome {
-        case .read(let node):
-            let etag = request.returnsETag ? node.etag : nil
-            if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
-            return .value(node, etag: etag, to: request, context)
-        case .written(let node):
-            return .value(node, etag: request.returnsETag ? node.etag : nil, to: request, context)
-        case .updated(let nodes): return .update(pending.updates, resolved: nodes, to: request, context)
-        case .pushed(let key, let node):
-            return .name(key, etag: request.returnsETag ? node.etag : nil, to: request, context)
-        case .stale(let node): return .preconditionFailed(current: node, etag: node.etag, to: request, context)
-        case .refused(let error): return .error(error, context)
-        case .failed(let text): return .error(.badRequest, text: text, context)
-        case .verbatim(let bytes): return .verbatim(bytes, context)
-        case .stream: return .error(.internalError, context)
-        }
+        send(outcome.answer(to: pending.request, pending.updates, pending.context), pending)
     }
 
     private func send(_ answer: RESTAnswer, _ pending: PendingRequest) {

@@ -37,3 +37,32 @@ enum RESTOutcome: Sendable {
     case stream
     case verbatim([UInt8])
 }
+
+extension RESTOutcome {
+    /// The answer that the client gets (rest-api §2, §7).
+    /// - Parameters:
+    ///   - request: Nil for one that was refused before it was understood.
+    ///   - updates: Those of a PATCH.
+    func answer(to request: RESTRequest?, _ updates: [RESTUpdate], _ context: AnswerContext) -> RESTAnswer {
+        guard let request else {
+            if case .refused(let error) = self { return .error(error, context) }
+            return .error(.internalError, context)
+        }
+        switch self {
+        case .read(let node):
+            let etag = request.returnsETag ? node.etag : nil
+            if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
+            return .value(node, etag: etag, to: request, context)
+        case .written(let node):
+            return .value(node, etag: request.returnsETag ? node.etag : nil, to: request, context)
+        case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
+        case .pushed(let key, let node):
+            return .name(key, etag: request.returnsETag ? node.etag : nil, to: request, context)
+        case .stale(let node): return .preconditionFailed(current: node, etag: node.etag, to: request, context)
+        case .refused(let error): return .error(error, context)
+        case .failed(let text): return .error(.badRequest, text: text, context)
+        case .verbatim(let bytes): return .verbatim(bytes, context)
+        case .stream: return .error(.internalError, context)
+        }
+    }
+}
