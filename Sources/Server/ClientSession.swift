@@ -43,6 +43,8 @@ class ClientSession: ChannelDelegate {
     private static let waitingCountLimit = 1000
     /// A client that takes nothing of a large message for that long is cut off.
     static let stallTimeout: Duration = .seconds(30)
+    /// A client that takes a large message slower than this, after that time, is cut off too.
+    private static let slowestBytesPerSecond = 65_536.0
 
     let id: SessionID
     let channel: Channel
@@ -54,6 +56,8 @@ class ClientSession: ChannelDelegate {
     private var waitingByteCount = 0
     /// When the client last took a piece of something large.
     var lastProgress: MonotonicTime
+    /// When the large message under way began to be sent.
+    private var sendingBegan: MonotonicTime
     private var pauseReasons: PauseReasons = []
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
@@ -62,6 +66,7 @@ class ClientSession: ChannelDelegate {
         self.owner = owner
         lastHeard = owner.loop.now
         lastProgress = owner.loop.now
+        sendingBegan = owner.loop.now
     }
 
     // MARK: For subclasses
@@ -81,7 +86,12 @@ class ClientSession: ChannelDelegate {
 
     /// Looks after a client that may have gone silent.
     func checkIdle(at now: MonotonicTime) {
-        if case .sending = outlet, now - lastProgress > Self.stallTimeout { channel.reset() }
+        guard case .sending(let message, let next) = outlet else { return }
+        // Who trickles holds what others wait for, as who takes nothing does.
+        let elapsed = now - sendingBegan - Self.stallTimeout
+        let taken = message.pieces?.prefix(next).reduce(0) { $0 + $1.count } ?? 0
+        let isTooSlow = elapsed > .zero && Double(taken) < elapsed / .seconds(1) * Self.slowestBytesPerSecond
+        if isTooSlow || now - lastProgress > Self.stallTimeout { channel.reset() }
     }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
@@ -152,7 +162,7 @@ class ClientSession: ChannelDelegate {
             sendWaiting()
         } else {
             outlet = .sending(message, next: 0)
-            lastProgress = owner.loop.now
+            sendingBegan = owner.loop.now
             sendPieces()
         }
     }
@@ -218,6 +228,12 @@ class ClientSession: ChannelDelegate {
         guard pauseReasons.contains(reason) else { return }
         pauseReasons.remove(reason)
         if pauseReasons.isEmpty { channel.resumeReading() }
+    }
+
+    func resumeAll() {
+        guard !pauseReasons.isEmpty else { return }
+        pauseReasons = []
+        channel.resumeReading()
     }
 
     var isPausedForCongestion: Bool { pauseReasons.contains(.congestion) }

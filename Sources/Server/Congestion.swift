@@ -14,14 +14,22 @@ final class Congestion: Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// The first side. True: pause until told to go on.
-    func add(_ bytes: Int) -> Bool {
+    enum Advice {
+        case goOn
+        /// Pause until told to go on.
+        case pause
+        /// The way is free, but another of the first side may have paused, whom nobody would tell.
+        case tellAll
+    }
+
+    /// The first side.
+    func add(_ bytes: Int) -> Advice {
         let total = byteCount.add(bytes, ordering: .sequentiallyConsistent).newValue
-        guard total > byteLimit else { return false }
+        guard total > byteLimit else { return .goOn }
         isPaused.store(true, ordering: .sequentiallyConsistent)
         // The last byte may have left between the two lines above, and then nobody would say so.
-        guard byteCount.load(ordering: .sequentiallyConsistent) < byteLimit / 2 else { return true }
-        return !isPaused.exchange(false, ordering: .sequentiallyConsistent)
+        guard byteCount.load(ordering: .sequentiallyConsistent) < byteLimit / 2 else { return .pause }
+        return isPaused.exchange(false, ordering: .sequentiallyConsistent) ? .tellAll : .pause
     }
 
     /// The other side. True: the way is free again, and the first side must be told.

@@ -308,7 +308,11 @@ final class DatabaseHost {
         if journal == nil { durableTicket = ticket }
         let batches = encoder.takeBatches()
         if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
-            if outputCongestion.add(batches.reduce(0) { $0 + $1.byteCount }) { isWaiting = true }
+            switch outputCongestion.add(batches.reduce(0) { $0 + $1.byteCount }) {
+            case .goOn: break
+            case .pause: isWaiting = true
+            case .tellAll: isWaiting = false
+            }
             held.append(Held(ticket: ticket, batches: batches, byteCount: answeredByteCount))
             answeredByteCount = 0
         }

@@ -52,6 +52,8 @@ final class HTTPConnection: ClientSession {
     /// Events that are not printed yet, and the one that is being sent.
     private var events: [StreamEvent] = []
     private var printer: ValuePrinter?
+    /// About what the events hold that came while others waited; a lower bound.
+    private var waitingEventByteCount = 0
     private var lastSent: MonotonicTime
     private var headBegan: MonotonicTime?
     private var endsAfterAnswer = false
@@ -155,11 +157,12 @@ final class HTTPConnection: ClientSession {
                 switch event {
                 case .data(let range):
                     content.append(bytes.extracting(range))
+                    unfinishedByteCount += range.count
                     guard owner.keepUnfinished(range.count) else {
+                        _ = takeContent()
                         send(.error(.payloadTooLarge, closing(pending).context), closing(pending))
                         return true
                     }
-                    unfinishedByteCount += range.count
                 case .end:
                     run(pending)
                     return true
@@ -259,6 +262,8 @@ final class HTTPConnection: ClientSession {
         stage = .answering(pending)
         self.answer = answer
         sendAnswer()
+        // What the client sends ahead of an answer that it does not read must not gather here.
+        if self.answer != nil { pause(.request) }
     }
 
     /// Hands the socket as much of the answer as it may; the rest follows as the client reads.
@@ -318,6 +323,10 @@ final class HTTPConnection: ClientSession {
     override func receive(_ events: [StreamEvent]) {
         guard case .streaming = stage else { return }
         self.events += events
+        if printer != nil || self.events.count > events.count {
+            waitingEventByteCount += events.reduce(0) { $0 + $1.weight }
+            if waitingEventByteCount > channel.outboundByteLimit { return channel.reset() }
+        }
         for case .cancel in events { endsAfterAnswer = true }
         if self.events.count > Self.waitingEventLimit { return channel.reset() }
         sendEvents()
@@ -328,6 +337,7 @@ final class HTTPConnection: ClientSession {
         while channel.outboundByteCount < Self.unsentByteLimit {
             if printer == nil {
                 guard !events.isEmpty else {
+                    waitingEventByteCount = 0
                     if endsAfterAnswer { channel.closeAfterFlush() }
                     return
                 }
@@ -383,7 +393,8 @@ final class HTTPConnection: ClientSession {
         switch stage {
         case .head:
             if let headBegan, now - headBegan > Self.headTimeout { return channel.close() }
-            if now - lastHeard > owner.configuration.idleTimeout { channel.close() }
+            let isSending = channel.outboundByteCount > 0
+            if !isSending, now - lastHeard > owner.configuration.idleTimeout { channel.close() }
         case .body:
             if now - lastHeard > Self.headTimeout { channel.close() }
         case .answering:
@@ -409,5 +420,17 @@ final class HTTPConnection: ClientSession {
     override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = takeContent()
         super.channelDidClose(channel, reason: reason)
+    }
+}
+
+extension StreamEvent {
+    /// A lower bound of the bytes that the event holds: looked at only so far.
+    fileprivate var weight: Int {
+        let limit = 1 << 20
+        return switch self {
+        case .put(_, let node): 64 + node.weight(upTo: limit)
+        case .patch(_, let entries): entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
+        case .keepAlive, .cancel, .authRevoked: 64
+        }
     }
 }

@@ -15,6 +15,8 @@ final class IOLoop: @unchecked Sendable {
     private let encoder: EncodingThread
     private let congestion: Congestion
     private let outputCongestion: Congestion
+    /// Every loop's mailbox, our own included.
+    private let allLoops: [Mailbox<OutputBatch>]
 
     /// Sessions by slot; free slots are nil.
     private var sessions: ContiguousArray<ClientSession?> = []
@@ -34,7 +36,7 @@ final class IOLoop: @unchecked Sendable {
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: Mailbox<DatabaseMessage>,
-        outputs: Mailbox<OutputBatch>, encoder: EncodingThread, congestion: Congestion,
+        outputs: [Mailbox<OutputBatch>], encoder: EncodingThread, congestion: Congestion,
         outputCongestion: Congestion
     ) {
         self.loop = loop
@@ -44,9 +46,10 @@ final class IOLoop: @unchecked Sendable {
         self.encoder = encoder
         self.congestion = congestion
         self.outputCongestion = outputCongestion
+        allLoops = outputs
         verifier = TokenVerifier(acceptsDevelopmentTokens: configuration.isDevelopment)
         encoded = Mailbox(ringing: loop.bell)
-        loop.attach(outputs) { [self] batches in
+        loop.attach(outputs[Int(index)]) { [self] batches in
             for batch in batches { deliver(batch) }
         }
         loop.attach(encoded) { [self] messages in
@@ -91,6 +94,8 @@ final class IOLoop: @unchecked Sendable {
         sessions[Int(connection.id.slot)] = nil
         freeSlots.append(connection.id.slot)
         paused.removeAll { $0 === connection }
+        // Whoever takes the channel over has no reason yet not to read it.
+        connection.resumeAll()
     }
 
     /// The connection is gone.
@@ -125,7 +130,14 @@ final class IOLoop: @unchecked Sendable {
     /// Queues a message; ``flushOutgoing()`` sends what one read event brought as one burst.
     func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         outgoing.append(message)
-        if byteCount > 0, congestion.add(byteCount) { isCongested = true }
+        if byteCount > 0 {
+            switch congestion.add(byteCount) {
+            case .goOn: break
+            case .pause: isCongested = true
+            case .tellAll:
+                for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
+            }
+        }
         if isCongested, let session, !session.isPausedForCongestion {
             session.pause(.congestion)
             paused.append(session)

@@ -75,7 +75,7 @@ package final class Server: @unchecked Sendable {
             ioLoops.append(
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
-                    outputs: outputs[index], encoder: encoder, congestion: congestion,
+                    outputs: outputs, encoder: encoder, congestion: congestion,
                     outputCongestion: outputCongestion))
         }
         self.ioLoops = ioLoops

@@ -7,8 +7,8 @@ import Testing
 @Suite struct CongestionTests {
     @Test func pausesOverTheLimitAndResumesBelowHalf() {
         let congestion = Congestion(byteLimit: 100)
-        #expect(!congestion.add(100), "at the limit nobody waits")
-        #expect(congestion.add(1), "over it everybody does")
+        #expect(congestion.add(100) == .goOn, "at the limit nobody waits")
+        #expect(congestion.add(1) == .pause, "over it everybody does")
         #expect(!congestion.remove(50), "51 are left: still too many")
         #expect(congestion.remove(2), "49: the loops are told")
         #expect(!congestion.remove(49), "and told once")
@@ -25,9 +25,10 @@ import Testing
             try NamedThread.start("adder") {
                 for _ in 0..<2000 {
                     let before = resumed.load(ordering: .sequentiallyConsistent)
-                    let mustPause = congestion.add(5)
+                    let advice = congestion.add(5)
                     queued.add(1, ordering: .sequentiallyConsistent)
-                    guard mustPause else { continue }
+                    if advice == .tellAll { resumed.add(1, ordering: .sequentiallyConsistent) }
+                    guard advice == .pause else { continue }
                     paused.add(1, ordering: .relaxed)
                     // A loop that pauses reads again when it is told; the remover always gets that far.
                     var spins = 0
