@@ -89,8 +89,8 @@ extension DatabaseHost {
         case .value(let draft) where request.method == .post:
             let key = nextPushID()
             let path = target.path.appending(key)
-            try check(perform(.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false), session,
-                credential, in: database))
+            let put = Operation.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false)
+            if let failure = try failure(perform(put, session, credential, in: database)) { return failure }
             return .pushed(key, database.engine.root[path])
         case .value(let draft):
             // A refused compare-and-set tells the value, so it takes the right to read (§7).
@@ -100,23 +100,24 @@ extension DatabaseHost {
             }
             let put = Operation.put(
                 Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
-            switch perform(put, session, credential, in: database) {
-            case .dataStale(let current?): return .stale(current.node)
-            case let reply: try check(reply)
-            }
+            if let failure = try failure(perform(put, session, credential, in: database)) { return failure }
             return .written(database.engine.root.value(at: target.fullPath))
         case .update(let updates):
             let writes = updates.map { Write($0.target, $0.draft) }
-            try check(perform(.merge(base: target.path, writes), session, credential, in: database))
+            let merge = Operation.merge(base: target.path, writes)
+            if let failure = try failure(perform(merge, session, credential, in: database)) { return failure }
             return .updated(updates.map { database.engine.root.value(at: $0.target.fullPath) })
         }
     }
 
-    private func check(_ reply: Reply?) throws(RESTError) {
+    /// Why a write was not done; nil when it was.
+    private func failure(_ reply: Reply?) throws(RESTError) -> RESTOutcome? {
         switch reply {
-        case .ok, .listening, .data: break
+        case .ok, .listening, .data: return nil
         case .permissionDenied: throw .permissionDenied
-        case .failed, .dataStale: throw .invalidData(.priority)
+        case .failed(let reason): return .failed("\(reason)")
+        case .dataStale(let current?): return .stale(current.node)
+        case .dataStale(nil): throw .permissionDenied
         case nil: throw .writeTooLarge
         }
     }

@@ -113,23 +113,9 @@ package struct DraftParser {
 
     private mutating func readLeaf() throws(MalformedJSON) -> Node {
         depth = max(depth, keys.count)
-        switch reader.peek() {
-        case UInt8(ascii: "\""):
-            let text = try reader.readString()
-            if text.utf8Count > Limits.stringByteCount { reader.note(.stringTooLong) }
-            return .string(text)
-        case UInt8(ascii: "t"):
-            try reader.expect(literal: "true")
-            return .boolean(true)
-        case UInt8(ascii: "f"):
-            try reader.expect(literal: "false")
-            return .boolean(false)
-        case UInt8(ascii: "n"):
-            try reader.expect(literal: "null")
-            return .empty
-        default:
-            return try reader.readNumber()
-        }
+        let leaf = try reader.readLeaf()
+        if case .string(let text) = leaf, text.utf8Count > Limits.stringByteCount { reader.note(.stringTooLong) }
+        return leaf
     }
 
     // MARK: Objects

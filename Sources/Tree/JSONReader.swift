@@ -154,3 +154,22 @@ package struct JSONReader {
         try expect(UInt8(ascii: ":"))
     }
 }
+
+extension JSONReader {
+    /// Reads a string, number, boolean or null as the leaf it is; null is `.empty`.
+    package mutating func readLeaf() throws(MalformedJSON) -> Node {
+        switch peek() {
+        case UInt8(ascii: "\""): return .string(try readString())
+        case UInt8(ascii: "t"):
+            try expect(literal: "true")
+            return .boolean(true)
+        case UInt8(ascii: "f"):
+            try expect(literal: "false")
+            return .boolean(false)
+        case UInt8(ascii: "n"):
+            try expect(literal: "null")
+            return .empty
+        default: return try readNumber()
+        }
+    }
+}

@@ -45,23 +45,13 @@ extension Query {
         }
 
         private mutating func leaf(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Node? {
-            switch reader.peek() {
-            case UInt8(ascii: "\""): return .string(try reader.readString())
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
+            let first = reader.peek()
+            guard first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                 _ = try reader.skipValue()
                 problem = problem ?? .query("\(name) has the wrong type")
                 return nil
-            case UInt8(ascii: "t"):
-                try reader.expect(literal: "true")
-                return .boolean(true)
-            case UInt8(ascii: "f"):
-                try reader.expect(literal: "false")
-                return .boolean(false)
-            case UInt8(ascii: "n"):
-                try reader.expect(literal: "null")
-                return .empty
-            default: return try reader.readNumber()
             }
+            return try reader.readLeaf()
         }
 
         private mutating func text(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) -> Text? {
