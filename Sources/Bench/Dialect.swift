@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoTraffic
 
 /// What the measured server speaks on top of WebSocket messages.
 enum Dialect {

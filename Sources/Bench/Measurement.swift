@@ -1,5 +1,5 @@
-import Glibc
 import PandoReactor
+import PandoTraffic
 
 /// The counters at one moment.
 struct Snapshot {
@@ -67,24 +67,4 @@ struct Measurement: Sendable {
         guard let serverLoad, deliveryCount > 0 else { return nil }
         return serverLoad * seconds * 1e6 / Double(deliveryCount)
     }
-}
-
-/// Processor time a process (0: this one) has used, all its threads together; nil when there is none such.
-func processorNanoseconds(of process: Int32) -> UInt64? {
-    var clock = clockid_t()
-    var time = timespec()
-    // Both calls fill the structures that are lent to them, or fail.
-    guard unsafe clock_getcpuclockid(process, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else {
-        return nil
-    }
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-}
-
-/// Raises the limit of open descriptors to what the system allows this process.
-func raiseDescriptorLimit() {
-    var limit = rlimit()
-    // As above. If it fails, connecting will say so.
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-    limit.rlim_cur = limit.rlim_max
-    _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

@@ -1,4 +1,5 @@
 import PandoReactor
+import PandoTraffic
 
 /// One connection writes, all others must get every message, once and in order. The writer waits for the last of
 /// them, and for its own answer (its copy of the broadcast, the acknowledgement of its put), before it counts a

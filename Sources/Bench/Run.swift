@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PandoReactor
+import PandoTraffic
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -144,18 +145,18 @@ struct Run: ParsableCommand {
         print(
             "\(size.connections) connections or 1 writer and \(size.listeners) listeners; median of "
                 + "\(results[0].count) rounds of \(size.seconds) s\n")
-        print(Report.table([Report.heading] + results.map { middle($0).row }))
+        print(Figures.table([Report.heading] + results.map { middle($0).row }))
         let rows = Suite.ratios.compactMap { ratio in
             medians(ratio, results).map { median in
                 [
-                    ratio.name, Report.decimal(median.rate, places: 2),
-                    Report.decimal(median.time, places: 2),
-                    ratio.target.map { "≥ " + Report.decimal($0, places: 2) } ?? "",
+                    ratio.name, Figures.decimal(median.rate, places: 2),
+                    Figures.decimal(median.time, places: 2),
+                    ratio.target.map { "≥ " + Figures.decimal($0, places: 2) } ?? "",
                 ]
             }
         }
         if !rows.isEmpty {
-            print("\n" + Report.table([["ratio", "by rate", "by server time", "target (rate)"]] + rows))
+            print("\n" + Figures.table([["ratio", "by rate", "by server time", "target (rate)"]] + rows))
         }
     }
 
@@ -164,10 +165,10 @@ struct Run: ParsableCommand {
         for ratio in Suite.ratios {
             guard let median = medians(ratio, results) else { continue }
             print(
-                Report.object([
-                    ("ratio", Report.quoted(ratio.name)),
-                    ("byRate", Report.decimal(median.rate, places: 4)),
-                    ("byServerTime", Report.decimal(median.time, places: 4)),
+                Figures.object([
+                    ("ratio", Figures.quoted(ratio.name)),
+                    ("byRate", Figures.decimal(median.rate, places: 4)),
+                    ("byServerTime", Figures.decimal(median.time, places: 4)),
                 ]))
         }
     }
@@ -187,12 +188,12 @@ struct Run: ParsableCommand {
             let longer = try trace(suiteCase, size, messages: more)
             let shorter = try trace(suiteCase, size, messages: fewer)
             let calls = SystemCalls.perMessage(longer: longer, shorter: shorter, messages: more - fewer)
-            let members = calls.map { ($0.name, Report.decimal($0.calls, places: 3)) }
+            let members = calls.map { ($0.name, Figures.decimal($0.calls, places: 3)) }
             if json {
                 print(
-                    Report.object([
-                        ("case", Report.quoted(suiteCase.name)),
-                        ("systemCallsPerMessage", Report.object(members)),
+                    Figures.object([
+                        ("case", Figures.quoted(suiteCase.name)),
+                        ("systemCallsPerMessage", Figures.object(members)),
                     ]))
             } else {
                 let list = members.map { "\($0.0) \($0.1)" }.joined(separator: "  ")
@@ -211,7 +212,7 @@ struct Run: ParsableCommand {
                 throw ServerProcessError(description: "\(suiteCase.name), traced: \(problem)")
             }
         }
-        let calls = SystemCalls(table: readFile(file) ?? "")
+        let calls = SystemCalls(table: readWholeFile(file) ?? "")
         guard !calls.isEmpty else { throw ServerProcessError(description: "strace counted nothing") }
         return calls
     }

@@ -1,5 +1,6 @@
 import Glibc
 import PandoReactor
+import PandoTraffic
 
 /// What went wrong with a server that we started.
 struct ServerProcessError: Error, CustomStringConvertible {
@@ -124,22 +125,6 @@ private func readLine(from descriptor: Int32, withinMilliseconds limit: Int) -> 
 
 /// The first child of a process, as `/proc` tells.
 private func onlyChild(of process: pid_t) -> pid_t? {
-    let children = readFile("/proc/\(process)/task/\(process)/children") ?? ""
+    let children = readWholeFile("/proc/\(process)/task/\(process)/children") ?? ""
     return children.split(separator: " ").first.flatMap { pid_t($0) }
-}
-
-/// A small text file; nil if there is none.
-func readFile(_ path: String) -> String? {
-    // Null-terminated by the bridge.
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var content: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 16 << 10)
-    while true {
-        // At most as many bytes as the array has.
-        let count = unsafe read(descriptor, &piece, piece.count)
-        guard count > 0 else { return String(decoding: content, as: UTF8.self) }
-        content.append(contentsOf: piece[..<count])
-    }
 }

@@ -1,6 +1,5 @@
-import PandoBytes
 import PandoReactor
-import PandoWebSocket
+import PandoTraffic
 
 /// How much to measure.
 struct Effort: Sendable {
@@ -36,6 +35,7 @@ final class Session {
     /// For the upgrade request.
     let host: String
     private(set) var clients: [Client] = []
+    let maskingKeys = MaskingKeys()
 
     private let loop: EventLoop
     private let address: SocketAddress
@@ -54,8 +54,6 @@ final class Session {
     private var latencies = Latencies()
     private var window: (first: Snapshot, last: Snapshot)
     private var problems: [String] = []
-    private var frame: [UInt8] = []
-    private var maskingKeys: UInt64 = .random(in: 1 ... .max)
 
     /// Runs to the end. Blocks; everything it waits for has a deadline.
     /// - Throws: When there is no loop to be had. What goes wrong on the way is in the measurement.
@@ -89,9 +87,9 @@ final class Session {
             begunCount += 1
             do {
                 try Connector.connect(to: address, on: loop) { [self] channel in
-                    let client = Client(index, on: channel, of: self)
+                    let client = Client(index, of: self)
                     places[index] = client
-                    return client
+                    return client.connect(on: channel)
                 } onFailure: { [self] error in
                     fail("connection \(index): \(error)")
                 }
@@ -143,21 +141,6 @@ final class Session {
     func complete() {
         completedCount += 1
         finishIfIdle()
-    }
-
-    /// Lends a frame, masked with a fresh key as a client must (RFC 6455 §5.3). The keys are cheap, not
-    /// unpredictable: nobody stands between us and a server on this machine.
-    func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
-        maskingKeys ^= maskingKeys << 13
-        maskingKeys ^= maskingKeys >> 7
-        maskingKeys ^= maskingKeys << 17
-        // Taken out, so that it can be lent; its memory is kept.
-        var frame: [UInt8] = []
-        swap(&frame, &self.frame)
-        frame.removeAll(keepingCapacity: true)
-        frame.append(frame: opcode, payload: payload, maskingKey: UInt32(truncatingIfNeeded: maskingKeys))
-        body(frame.rawSpan)
-        swap(&frame, &self.frame)
     }
 
     // MARK: The phases

@@ -12,15 +12,16 @@ package struct Text: Hashable, Comparable, Sendable {
     /// Bytes of UTF-8; O(1).
     package var utf8Count: Int { string.utf8.count }
 
-    /// The UTF-8 bytes, borrowed.
-    package var utf8: Span<UInt8> {
-        @_lifetime(borrow self)
-        get { string.utf8Span.span }
-    }
+    /// The first byte; nil of an empty text.
+    package var firstByte: UInt8? { string.utf8.first }
 
-    /// Lends the bytes to `body`. The way that inlines: ``utf8`` costs a call into the standard library each time.
+    /// Lends the UTF-8 bytes to `body`.
+    ///
+    /// There is no property that borrows them: optimised code let the span of a text of up to 15 bytes, which has no
+    /// storage but the text itself, point to a copy of it on the stack that was gone.
+    @inlinable
     @inline(__always)
-    private func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+    package func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         // The span does not outlive the buffer, which is lent for the call.
         if let result = unsafe string.utf8.withContiguousStorageIfAvailable({ unsafe body($0.span) }) {
             return result

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import PandoBytes
 import PandoEngine
+import PandoIdentity
 import PandoJournal
 import PandoServer
 
@@ -9,8 +10,24 @@ import PandoServer
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Looks for problems without changing anything.",
-        subcommands: [CheckConfiguration.self, CheckData.self]
+        subcommands: [CheckRules.self, CheckConfiguration.self, CheckData.self]
     )
+}
+
+/// `pando check rules FILE`
+struct CheckRules: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rules", abstract: "Checks a file of security rules, or a directory of NAMESPACE.json.")
+
+    @Argument(help: "The file or directory.")
+    var file: String
+
+    func run() throws {
+        let files = RulesFiles(at: file)
+        try conclude(
+            files.problems,
+            orSay: files.rulesets.isEmpty ? "\(file): no NAMESPACE.json in here" : "\(file): no problems")
+    }
 }
 
 /// `pando check config FILE`
@@ -23,13 +40,17 @@ struct CheckConfiguration: ParsableCommand {
 
     func run() throws {
         var problems: [String] = []
+        var warnings: [String] = []
         var layers = SettingsLayers()
         if let data = FileManager.default.contents(atPath: file) {
             layers.readFile(Array(data), &problems)
-            _ = layers.configuration(&problems)
+            let configuration = layers.configuration(&problems)
+            warnings = configuration.identity.warnings
+            problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
         } else {
             problems.append("\(file): can't be read")
         }
+        for warning in warnings { printError("warning: \(warning)") }
         try conclude(problems, orSay: "\(file): no problems")
     }
 }
@@ -43,18 +64,10 @@ struct CheckData: ParsableCommand {
     var directory: String
 
     func run() throws {
-        var state = RecoveredState(access: .locked)
-        var problems: [String] = []
+        var replay = CheckReplay()
         let report: InspectionReport
         do throws(StartError) {
-            report = try DataDirectory.inspectRecords(directory) { record, payload in
-                do throws(UnreadableRecord) {
-                    try state.replay(
-                        record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
-                } catch {
-                    problems.append("\(record.file), byte \(record.byteOffset): \(error.reason)")
-                }
-            }
+            report = try DataDirectory.inspectRecords(directory) { record, payload in replay.take(record, payload) }
         } catch {
             printError(error.description)
             throw ExitCode(error.exitCode)
@@ -62,10 +75,49 @@ struct CheckData: ParsableCommand {
         for problem in report.problems where !problem.isDamage {
             try writeOutput(Array("\(problem): what a crash leaves; the next start cuts it off\n".utf8))
         }
-        problems += report.problems.filter(\.isDamage).map(\.description)
+        let problems = replay.problems + report.problems.filter(\.isDamage).map(\.description)
         try conclude(
             problems,
-            orSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments")
+            orSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments"
+                + " and in \(report.checkpoints.count) checkpoints")
+    }
+}
+
+/// Does again what the records say: each checkpoint from nothing, and the log from the oldest of them on, or from its
+/// beginning.
+private struct CheckReplay {
+    private(set) var problems: [String] = []
+    /// What the log goes on from.
+    private var state = RecoveredState(access: .locked)
+    private var covered = SequenceNumber.zero
+    /// The checkpoint being read.
+    private var checkpoint = RecoveredState(access: .locked)
+    private var file = ""
+    private var isOldest = true
+
+    mutating func take(_ record: InspectedRecord, _ payload: RawSpan) {
+        if record.isOfCheckpoint {
+            if record.file != file {
+                if !file.isEmpty { isOldest = false }
+                file = record.file
+                checkpoint.startOver()
+            }
+            problems += Self.replay(record, payload, into: &checkpoint)
+            if isOldest { (state, covered) = (checkpoint, record.sequence) }
+        } else if record.sequence > covered {
+            problems += Self.replay(record, payload, into: &state)
+        }
+    }
+
+    private static func replay(
+        _ record: InspectedRecord, _ payload: RawSpan, into state: inout RecoveredState
+    ) -> [String] {
+        do throws(UnreadableRecord) {
+            try state.replay(record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
+            return []
+        } catch {
+            return ["\(record.file), byte \(record.byteOffset): \(error.reason)"]
+        }
     }
 }
 

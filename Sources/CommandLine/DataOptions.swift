@@ -67,6 +67,10 @@ enum Offline {
     /// Makes one entry durable: after a crash all of its records are there, or none.
     static func append(_ records: [JournalRecord], to journal: inout Journal<SystemDisk>) throws {
         do throws(JournalError) {
+            let byteCount = records.reduce(0) {
+                $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
+            }
+            guard try journal.reserve(byteCount) else { throw .noRoom(byteCount: byteCount) }
             try journal.append(entry: records)
             try journal.write()
             try journal.sync()

@@ -9,11 +9,17 @@ import PandoServer
 struct Log: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the journal of a data directory, one line a record.",
-        discussion: "sequence  time  namespace  kind  what changed"
+        discussion: """
+            sequence  time  namespace  kind  what changed
+            A line for each checkpoint follows.
+            """
     )
 
     @Argument(help: "The directory.")
     var directory: String
+
+    @Flag(help: "Print what is in the checkpoints, too.")
+    var checkpoints = false
 
     @Option(help: ArgumentHelp("Cut each value after so many bytes; 0 for never.", valueName: "bytes"))
     var width = 120
@@ -23,6 +29,7 @@ struct Log: ParsableCommand {
         var failure: (any Error)?
         do throws(StartError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
+                guard checkpoints || !record.isOfCheckpoint else { return }
                 var line: [UInt8] = []
                 line.append(utf8: "\(record.sequence)\t\(Self.time(record.timestamp))\t\(record.namespace)\t")
                 line.append(utf8: "\(record.kind)\t")
@@ -36,6 +43,12 @@ struct Log: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         if let failure { throw failure }
+        for checkpoint in report.checkpoints {
+            let header = checkpoint.header
+            let size = "\(checkpoint.file): \(checkpoint.recordCount) records, \(checkpoint.byteCount) bytes"
+            try writeOutput(
+                Array("\(header.sequence)\t\(Self.time(header.timestamp))\t-\tcheckpoint\t\(size)\n".utf8))
+        }
         for problem in report.problems { printError(problem.description) }
         if report.problems.contains(where: \.isDamage) { throw Exit.badData }
     }
@@ -50,6 +63,9 @@ struct Log: ParsableCommand {
         case .delta:
             guard let changes = try? LogRecord.changes(reading: payload) else { return "unreadable" }
             return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+        case .tree:
+            guard let part = try? LogRecord.treePart(reading: payload) else { return "unreadable" }
+            return "\(part.path) = \(cut(part.node.description))"
         case .namespaceMade: return withCursor(over: payload) { $0.string(0..<$0.count) }
         default: return "\(payload.byteCount) bytes"
         }

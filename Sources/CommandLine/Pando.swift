@@ -12,7 +12,7 @@ struct Pando: ParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            Serve.self, Import.self, Export.self, Check.self, Log.self, NamespaceCommand.self,
+            Serve.self, Import.self, Export.self, Check.self, Test.self, Log.self, NamespaceCommand.self, Token.self,
         ]
     )
 }

@@ -2,6 +2,8 @@ import ArgumentParser
 import Foundation
 import Logging
 import PandoBytes
+import PandoIdentity
+import PandoReactor
 import PandoServer
 
 /// `pando serve`
@@ -24,6 +26,14 @@ struct Serve: ParsableCommand {
     @Option(help: ArgumentHelp("Directory to keep everything in; made when it is missing.", valueName: "dir"))
     var data: String?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Security rules: a file for the database "default", or a directory with a NAMESPACE.json for each. They rule \
+            over stored ones; SIGHUP reads them again.
+            """, valueName: "file or dir"))
+    var rules: String?
+
     @Flag(help: "Keep nothing: everything is gone when the server stops.")
     var memory = false
 
@@ -40,6 +50,25 @@ struct Serve: ParsableCommand {
             interval: within 100 ms. none: when the kernel likes. All survive kill -9. (default: always)
             """)
     var durability: Durability?
+
+    @Option(help: ArgumentHelp("Bytes of one file of the log. (default: 67108864)", valueName: "bytes"))
+    var segmentBytes: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Bytes of log after which a checkpoint is written: about as much is read at a start. (default: 268435456)",
+            valueName: "bytes"))
+    var checkpointBytes: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Time after which one is written if there was any write; 0 for never. (default: 0)", valueName: "seconds"))
+    var checkpointInterval: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Checkpoints to keep, with the log since the oldest; at least 2. (default: 2)", valueName: "count"))
+    var keepCheckpoints: Int?
 
     @Option(help: "Threads for connections; 0 stands for one less than the processors. (default: 0)")
     var loops: Int?
@@ -62,6 +91,12 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Time for an HTTP request to come in; a body may take longer while it comes. (default: 30)",
+            valueName: "seconds"))
+    var requestTimeout: Int?
+
+    @Option(
+        help: ArgumentHelp(
             "Chunks of 16 KiB a client's message may have. (default: 1100)", valueName: "count"))
     var chunkLimit: Int?
 
@@ -71,12 +106,50 @@ struct Serve: ParsableCommand {
     @Option(help: ArgumentHelp("Bytes of one REST write. (default: 268435456)", valueName: "bytes"))
     var maxWriteBytes: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "File with a secret of 32 random bytes or more, as hex, Base64 or raw, that signs tokens (HS256). Repeatable.",
+            valueName: "file"))
+    var authSecretFile: [String] = []
+
+    @Flag(help: "Take a secret itself for an administrator's credential, as database secrets are.")
+    var allowSecretAsAdmin = false
+
+    @Option(help: ArgumentHelp("Public keys that sign tokens, a JWK set or PEM.", valueName: "file"))
+    var jwksFile: String?
+
+    @Option(help: ArgumentHelp("iss of the tokens that the keys of --jwks-file sign.", valueName: "text"))
+    var jwksIssuer: String?
+
+    @Option(help: ArgumentHelp("aud of those tokens.", valueName: "text"))
+    var jwksAudience: String?
+
+    @Option(help: ArgumentHelp("OpenID Connect issuer whose tokens are taken; its keys are fetched.", valueName: "url"))
+    var oidcIssuer: String?
+
+    @Option(help: ArgumentHelp("aud of the tokens of --oidc-issuer.", valueName: "text"))
+    var oidcAudience: String?
+
+    @Option(help: ArgumentHelp("Firebase project whose ID tokens are taken.", valueName: "id"))
+    var firebaseProject: String?
+
+    @Option(help: ArgumentHelp("By how much a clock may be wrong, 0 to 60. (default: 60)", valueName: "seconds"))
+    var authClockSkew: Int?
+
+    @Option(help: "The least of what is logged: trace, debug, info, notice, warning, error or critical. (default: info)")
+    var logLevel: String?
+
     @Option(help: ArgumentHelp("Configuration file: one JSON object of these options.", valueName: "file"))
     var config: String?
 
     func run() throws {
+        // Before any other thread: they inherit it.
+        Signals.block()
         var problems: [String] = []
-        let configuration = layers(&problems).configuration(&problems)
+        var layered = layers(&problems).configuration(&problems)
+        layered.identity.revocationFile = config ?? ProcessInfo.processInfo.environment["PANDO_CONFIG"]
+        let configuration = layered
+        problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
         guard problems.isEmpty else {
             for problem in problems { printError(problem) }
             throw Exit.badConfiguration
@@ -87,10 +160,19 @@ struct Serve: ParsableCommand {
     private func layers(_ problems: inout [String]) -> SettingsLayers {
         var layers = SettingsLayers(environment: ProcessInfo.processInfo.environment)
         let flags: [String: String?] = [
-            "host": host, "port": port?.description, "data": data, "memory": memory ? "true" : nil,
+            "host": host, "port": port?.description, "data": data, "rules": rules, "memory": memory ? "true" : nil,
             "dev": dev ? "true" : nil, "durability": durability?.rawValue, "loops": loops?.description,
             "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description,
+            "segment-bytes": segmentBytes?.description, "checkpoint-bytes": checkpointBytes?.description,
+            "checkpoint-interval": checkpointInterval?.description,
+            "keep-checkpoints": keepCheckpoints?.description,
             "idle-timeout": idleTimeout?.description, "chunk-limit": chunkLimit?.description,
+            "request-timeout": requestTimeout?.description,
+            "auth-secret-file": authSecretFile.isEmpty ? nil : authSecretFile.joined(separator: "\n"),
+            "allow-secret-as-admin": allowSecretAsAdmin ? "true" : nil, "jwks-file": jwksFile,
+            "jwks-issuer": jwksIssuer, "jwks-audience": jwksAudience, "oidc-issuer": oidcIssuer,
+            "oidc-audience": oidcAudience, "firebase-project": firebaseProject,
+            "auth-clock-skew": authClockSkew?.description, "log-level": logLevel,
             "max-read-bytes": maxReadBytes?.description, "max-write-bytes": maxWriteBytes?.description,
         ]
         layers.flags = flags.compactMapValues { $0 }

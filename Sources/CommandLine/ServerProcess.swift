@@ -1,19 +1,27 @@
 import ArgumentParser
 import Foundation
 import Logging
+import PandoIdentity
 import PandoReactor
 import PandoServer
 
 /// The life of a serving process: from its configuration to its exit code.
 enum ServerProcess {
+    /// - Precondition: ``Signals/block()`` was called before any thread began.
     static func serve(_ configuration: Configuration) throws {
-        // Before any other thread: they inherit it.
-        Signals.block()
         raiseDescriptorLimit()
-        let logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = configuration.logLevel
+        let authenticator: Authenticator
+        do throws(UnusableIdentity) {
+            authenticator = try makeAuthenticator(configuration.identity, logger).get()
+        } catch {
+            for problem in error.problems { printError(problem) }
+            throw Exit.badConfiguration
+        }
         let server: Server
         do throws(StartError) {
-            server = try Server(starting: configuration, logger: logger)
+            server = try Server(starting: configuration, authenticator: authenticator, logger: logger)
         } catch {
             printError(error.description)
             throw ExitCode(error.exitCode)
@@ -26,6 +34,18 @@ enum ServerProcess {
         } catch {
             printError("\(error)")
             throw Exit.ourFault
+        }
+    }
+
+    private static func makeAuthenticator(
+        _ configuration: IdentityConfiguration, _ logger: Logger
+    ) -> Result<Authenticator, UnusableIdentity> {
+        waitFor {
+            do throws(UnusableIdentity) {
+                return .success(try await Authenticator(configuration) { logger.warning("\($0)") })
+            } catch {
+                return .failure(error)
+            }
         }
     }
 }

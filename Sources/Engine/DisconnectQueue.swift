@@ -12,8 +12,15 @@ struct DisconnectQueue: Sendable {
     /// What is queued at one path.
     private struct Pending: Sendable {
         var value: QueuedValue
-        /// As whom it runs: the credential of the moment it was last changed (§12.2).
-        var credential: Credential
+        /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write all of it.
+        var credentials: [Credential]
+    }
+
+    /// A queued write, and as whom it runs.
+    struct Entry: Sendable {
+        var write: Write
+        /// At least one.
+        var credentials: [Credential]
     }
 
     private struct Branch: Sendable {
@@ -27,6 +34,9 @@ struct DisconnectQueue: Sendable {
     /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's memory.
     static let capacity = 10_000
 
+    /// Different people whose writes one connection may put into one another: nobody does that, and each is remembered.
+    static let credentialLimit = 8
+
     private var root = Branch()
     /// Paths with something queued.
     private(set) var count = 0
@@ -34,12 +44,13 @@ struct DisconnectQueue: Sendable {
     var isEmpty: Bool { count == 0 }
 
     /// Everything queued, by path in ascending order.
-    var pending: [(write: Write, credential: Credential)] {
-        var all: [(write: Write, credential: Credential)] = []
+    var pending: [Entry] {
+        var all: [Entry] = []
         all.reserveCapacity(count)
         func gather(_ branch: Branch, _ path: Path) {
             if let pending = branch.pending {
-                all.append((Write(Target(full: path), pending.value.draft), pending.credential))
+                let write = Write(Target(full: path), pending.value.draft)
+                all.append(Entry(write: write, credentials: pending.credentials))
             }
             // The order of a hash table would differ from machine to machine.
             for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) {
@@ -50,17 +61,33 @@ struct DisconnectQueue: Sendable {
         return all
     }
 
-    /// The writes that their credentials still may do.
-    func writes(allowed: (Path, Credential) -> Bool) -> [Write] {
-        pending.filter { allowed($0.write.target.path, $0.credential) }.map(\.write)
-    }
-
     // MARK: Adding
 
-    /// - Complexity: O(depth) a write, and O(what it replaces).
+    /// False when too much is queued, or too many people have put something into what lies above a write.
+    func canAdd(_ writes: [Write], as credential: Credential) -> Bool {
+        guard count + writes.count <= Self.capacity else { return false }
+        return writes.allSatisfy { write in
+            var branch = root
+            for key in write.target.fullPath.keys {
+                if let pending = branch.pending {
+                    return pending.credentials.contains(credential)
+                        || pending.credentials.count < Self.credentialLimit
+                }
+                guard let next = branch.children[key] else { return true }
+                branch = next
+            }
+            return true
+        }
+    }
+
     mutating func add(_ writes: [Write], as credential: Credential) {
+        add(writes, as: [credential])
+    }
+
+    /// - Complexity: O(depth) a write, and O(what it replaces).
+    mutating func add(_ writes: [Write], as credentials: [Credential]) {
         for write in writes {
-            let pending = Pending(value: QueuedValue(write.draft), credential: credential)
+            let pending = Pending(value: QueuedValue(write.draft), credentials: credentials)
             count += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
@@ -75,7 +102,9 @@ struct DisconnectQueue: Sendable {
         }
         if branch.pending != nil {
             branch.pending?.value.overwrite(at: keys, with: new.value)
-            branch.pending?.credential = new.credential
+            for credential in new.credentials where branch.pending?.credentials.contains(credential) == false {
+                branch.pending?.credentials.append(credential)
+            }
             return 0
         }
         return add(new, at: keys.dropFirst(), to: &branch.children[key, default: Branch()])
@@ -107,7 +136,7 @@ struct DisconnectQueue: Sendable {
             difference += children.count - 1
             branch.pending = nil
             for (key, value) in children {
-                branch.children[key] = Branch(pending: Pending(value: value, credential: pending.credential))
+                branch.children[key] = Branch(pending: Pending(value: value, credentials: pending.credentials))
             }
         }
         // Out of the table while it changes, so that it has one owner.

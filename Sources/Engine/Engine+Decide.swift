@@ -7,7 +7,8 @@ extension Engine {
     package func decide(_ command: Command) -> Delta {
         switch command.operation {
         case .listen(let listen):
-            guard access.allowsRead(at: listen.path, by: command.credential) else { return denial(command) }
+            guard mayRead(listen.path, listen.query, as: command.credential, at: command.time)
+            else { return denial(command) }
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return refusal(command, "A query and a tag belong together")
             }
@@ -18,17 +19,16 @@ extension Engine {
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
         case .get(let path, let query):
-            guard access.allowsRead(at: path, by: command.credential) else { return denial(command) }
+            guard mayRead(path, query, as: command.credential, at: command.time) else { return denial(command) }
             return delta(command, .nothing, .data(read(path, query)))
         case .put(let write, let expectedHash, let wantsCurrentValue):
             return decidePut(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
         case .onDisconnect(let writes):
-            guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) })
-            else { return denial(command) }
+            guard mayWrite(command, writes, changes(of: writes, at: command.time)) else { return denial(command) }
             guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
-            guard canQueue(writes, for: command.session) else {
+            guard canQueue(writes, as: command.credential, for: command.session) else {
                 return refusal(command, "Too many onDisconnect operations are pending")
             }
             return delta(command, writes.isEmpty ? .nothing : .queue(writes, command.credential), .ok)
@@ -70,20 +70,22 @@ extension Engine {
     ) -> Delta {
         let path = write.target.path
         // Permission first, hash second: the other way round leaks whether a guess is right.
-        guard access.allowsWrite(at: path, by: command.credential) else { return denial(command) }
+        let change = resolve(write, at: command.time)
+        guard
+            mayWrite([path], write.isPriorityValid ? [change] : [], as: command.credential, at: command.time)
+        else { return denial(command) }
         if let expectedHash {
             let current = root.value(at: write.target.fullPath)
             let hash = current.hash
             guard Text(hash) == expectedHash else {
                 let mayTell =
-                    access.allowsRead(at: path, by: command.credential)
+                    mayRead(path, nil, as: command.credential, at: command.time)
                     && (wantsCurrentValue || !hasListen(covering: path, of: command.session))
                 return delta(
                     command, .nothing, .dataStale(current: mayTell ? .init(node: current, hash: hash) : nil))
             }
         }
         guard write.isPriorityValid else { return refusal(command, Self.invalidPriority) }
-        let change = resolve(write, at: command.time)
         let current = root[path]
         if write.target.isPriority {
             guard !current.isEmpty else { return refusal(command, Self.missingNode) }
@@ -95,11 +97,11 @@ extension Engine {
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
-        guard writes.allSatisfy({ access.allowsWrite(at: $0.target.path, by: command.credential) }),
-            !writes.isEmpty || access.allowsWrite(at: base, by: command.credential)
+        let changes = changes(of: writes, at: command.time)
+        guard !writes.isEmpty || mayWrite([base], [], as: command.credential, at: command.time),
+            mayWrite(command, writes, changes)
         else { return denial(command) }
         guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
-        let changes = changes(of: writes, at: command.time)
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
@@ -112,7 +114,7 @@ extension Engine {
     ///
     /// A priority for a node that the write leaves without data has no effect (§8.4). Alone it is refused (§4.5);
     /// among others it is let pass, as recorded traffic of the JavaScript SDK expects.
-    private func changes(of writes: [Write], at time: Int64) -> [Change] {
+    func changes(of writes: [Write], at time: Int64) -> [Change] {
         var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
         for write in writes {
             let change = resolve(write, at: time)
@@ -145,7 +147,11 @@ extension Engine {
     /// its credential may no longer do is dropped, and so is a priority for a node that is not there.
     private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
         guard let queue = sessions[session]?.queue, !queue.isEmpty else { return [] }
-        return changes(of: queue.writes { access.allowsWrite(at: $0, by: $1) }, at: time)
+        return changes(of: runnable(queue.pending, at: time), at: time)
+    }
+
+    private func mayWrite(_ command: Command, _ writes: [Write], _ changes: @autoclosure () -> [Change]) -> Bool {
+        mayWrite(writes.map(\.target.path), changes(), as: command.credential, at: command.time)
     }
 }
 

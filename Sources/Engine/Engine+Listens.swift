@@ -12,18 +12,22 @@ extension Engine {
 
     /// The session's listens that a credential may not read, by path: after a change of credential or rules the host
     /// tells the client that they are revoked (§5.4) and ends them. Hashes are nil.
-    package func listens(of session: SessionID, deniedTo credential: Credential) -> [Listen] {
+    /// - Parameter time: `now`, for the rules.
+    package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
         guard let state = sessions[session] else { return [] }
         let all =
             state.defaultListens.keys.map { Listen(path: $0) }
             + state.filteredListens.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
         // Of the listens at one path the default one first; tags differ.
-        return all.filter { !access.allowsRead(at: $0.path, by: credential) }
+        return all.filter { !mayRead($0.path, $0.query, as: credential, at: time) }
             .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
 
-    func canQueue(_ writes: [Write], for session: SessionID) -> Bool {
-        (sessions[session]?.queue.count ?? 0) + writes.count <= DisconnectQueue.capacity
+    /// Listens that the session has.
+    package func listenCount(of session: SessionID) -> Int { sessions[session]?.listenCount ?? 0 }
+
+    func canQueue(_ writes: [Write], as credential: Credential, for session: SessionID) -> Bool {
+        (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, as: credential)
     }
 
     /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push, or none
@@ -87,14 +91,9 @@ extension Engine {
         if !state.isIdle { sessions[session] = state }
     }
 
-    // Both walk a session's listens only when somebody listens below the path: a session that listens to a hundred
-    // thousand places beside one another pays for none of the others. The order of the walk does not matter: each
-    // listen is at a point of its own.
-
     /// Lets a listen at `path` speak for the session's listens below it.
     private mutating func cover(below path: Path, _ state: inout SessionState, _ session: SessionID) {
-        guard !state.defaultListens.isEmpty, listeners.hasListens(below: path) else { return }
-        for (other, isCovered) in state.defaultListens where !isCovered && path.contains(other) {
+        for other in ownListens(below: path, state) where state.defaultListens[other] == false {
             state.defaultListens[other] = true
             listeners.setCovered(true, session, at: other)
         }
@@ -102,12 +101,20 @@ extension Engine {
 
     /// Lets the listens that one at `path` spoke for speak for themselves, unless another one covers them.
     private mutating func uncover(below path: Path, _ state: inout SessionState, _ session: SessionID) {
-        guard !state.defaultListens.isEmpty, listeners.hasListens(below: path) else { return }
-        for (other, isCovered) in state.defaultListens where isCovered && path.contains(other) {
+        for other in ownListens(below: path, state) where state.defaultListens[other] == true {
             guard !state.hasDefaultListen(covering: other, strictly: true) else { continue }
             state.defaultListens[other] = false
             listeners.setCovered(false, session, at: other)
         }
+    }
+
+    /// Places below the path among which are all of the session's listens there, in no order: each listen is at a
+    /// point of its own, so none matters. Everybody's places there or the session's everywhere, whichever are fewer: a
+    /// session that listens to fifty thousand places beside one another pays for none of the others.
+    private func ownListens(below path: Path, _ state: SessionState) -> [Path] {
+        guard !state.defaultListens.isEmpty else { return [] }
+        return listeners.paths(below: path, atMost: state.defaultListens.count)
+            ?? state.defaultListens.keys.filter { path != $0 && path.contains($0) }
     }
 
     mutating func endAllListens(of session: SessionID) {

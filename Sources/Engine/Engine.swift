@@ -49,7 +49,7 @@ package struct Engine: Sendable {
         case .unlisten(let path, let query, let tag):
             end(path, query, tag, for: delta.session)
         case .queue(let writes, let credential):
-            queue(writes, as: credential, for: delta.session)
+            queue(writes, as: [credential], for: delta.session)
         case .unqueue(let path):
             cancelQueued(at: path, of: delta.session)
         case .endSession(let changes):
@@ -94,11 +94,23 @@ package struct Engine: Sendable {
         root.apply(change)
     }
 
+    /// Takes a part of a tree as it was written down.
+    mutating func restore(_ part: TreePart) throws(UnreadableRecord) {
+        switch part {
+        case .node(let path, let node): root.set(node, at: path)
+        case .priority(let path, let priority): root.set(priority: priority, at: path)
+        case .children(let path, var entries):
+            guard root.append(&entries, at: path) else {
+                throw UnreadableRecord(reason: "children out of order at \(path)")
+            }
+        }
+    }
+
     // MARK: Queues
 
-    mutating func queue(_ writes: [Write], as credential: Credential, for session: SessionID) {
+    mutating func queue(_ writes: [Write], as credentials: [Credential], for session: SessionID) {
         guard !writes.isEmpty else { return }
-        sessions[session, default: SessionState()].queue.add(writes, as: credential)
+        sessions[session, default: SessionState()].queue.add(writes, as: credentials)
     }
 
     mutating func cancelQueued(at path: Path, of session: SessionID) {

@@ -139,14 +139,23 @@ struct ListenerTable: @unchecked Sendable {
         filteredCount -= gone
     }
 
-    /// True when somebody listens strictly below the path. O(depth).
-    func hasListens(below path: Path) -> Bool {
+    /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth + count).
+    func paths(below path: Path, atMost count: Int) -> [Path]? {
         var point = root
         for key in path.keys {
-            guard let next = point.children[key] else { return false }
+            guard let next = point.children[key] else { return [] }
             point = next
         }
-        return !point.children.isEmpty
+        var found: [Path] = []
+        var remaining = [point]
+        while let point = remaining.popLast() {
+            guard found.count + remaining.count + point.children.count <= count else { return nil }
+            for child in point.children.values {
+                found.append(child.path)
+                if !child.children.isEmpty { remaining.append(child) }
+            }
+        }
+        return found
     }
 
     private func makePoint(at path: Path) -> Point {

@@ -7,7 +7,8 @@ import PandoTree
 //
 //  delta                     base path, count, then for each change:  path below the base, JSON
 //  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
-//                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON
+//                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON;
+//                            then further credentials, to the end, if several people put something into one write
 //  onDisconnectCancelled     session (8), 0 path | 1 (everything)
 //
 //  path        length, `a/b` (a final `.priority` means only the priority)
@@ -20,6 +21,8 @@ import PandoTree
 package struct LogRecord: Sendable {
     package enum Kind: Sendable {
         case delta, onDisconnectRegistered, onDisconnectCancelled
+        /// A part of the tree as it stands: see `TreeRecord.swift`.
+        case tree
     }
 
     package var kind: Kind
@@ -42,7 +45,7 @@ extension Delta {
         switch kind {
         case .nothing, .listen, .unlisten: []
         case .write(_, let changes): [.delta(changes)]
-        case .queue(let writes, let credential): [.registered(session, writes, credential)]
+        case .queue(let writes, let credential): [.registered(session, writes, [credential])]
         case .unqueue(let path): [.cancelled(session, at: path)]
         case .endSession(let changes):
             if !hadQueue {
@@ -85,15 +88,14 @@ extension LogRecord {
 
     /// Bytes that queueing the writes takes in the log; running them takes about as many again.
     package static func byteCount(ofQueueing writes: [Write]) -> Int {
-        registered(SessionID(0), writes, .anonymous).payload.count
+        registered(SessionID(0), writes, [.anonymous]).payload.count
     }
 
-    static func registered(_ session: SessionID, _ writes: [Write], _ credential: Credential) -> LogRecord {
+    /// - Parameter credentials: At least one.
+    static func registered(_ session: SessionID, _ writes: [Write], _ credentials: [Credential]) -> LogRecord {
         var payload: [UInt8] = []
         payload.append(littleEndian: session.rawValue)
-        payload.append(credential.isAdmin ? 1 : 0)
-        payload.append(credential.authVariable == nil ? 0 : 1)
-        if let variable = credential.authVariable { payload.append(counted: variable.string) }
+        payload.append(credential: credentials[0])
         payload.append(varint: UInt64(writes.count))
         for write in writes {
             payload.append(countedPath: write.target.fullPath.keys[...])
@@ -110,6 +112,7 @@ extension LogRecord {
                 }
             }
         }
+        for credential in credentials.dropFirst() { payload.append(credential: credential) }
         return LogRecord(kind: .onDisconnectRegistered, payload: payload)
     }
 
@@ -124,7 +127,13 @@ extension LogRecord {
 
 extension [UInt8] {
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
-    fileprivate mutating func append(countedPath keys: ArraySlice<Key>) {
+    fileprivate mutating func append(credential: Credential) {
+        append(credential.isAdmin ? 1 : 0)
+        append(credential.authVariable == nil ? 0 : 1)
+        if let variable = credential.authVariable { append(counted: variable.string) }
+    }
+
+    mutating func append(countedPath keys: ArraySlice<Key>) {
         let byteCount = keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
         append(varint: UInt64(Swift.max(0, byteCount - 1)))
         for (index, key) in keys.enumerated() {
@@ -146,10 +155,12 @@ extension [UInt8] {
 extension LogRecord {
     /// The changes of a delta record.
     package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
-        try read(payload) { cursor throws(UnreadableRecord) in try cursor.readChanges() }
+        var changes: [Change] = []
+        try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) } }
+        return changes
     }
 
-    fileprivate static func read<Result>(
+    static func read<Result>(
         _ payload: RawSpan, _ body: (inout ByteCursor) throws(UnreadableRecord) -> Result
     ) throws(UnreadableRecord) -> Result {
         try withCursor(over: payload) { (cursor: inout ByteCursor) throws(UnreadableRecord) -> Result in
@@ -160,15 +171,27 @@ extension LogRecord {
     }
 }
 
-extension Engine {
-    /// All that sessions have queued, for a checkpoint: replayed into an engine without queues, it makes the same ones.
-    package var queueRecords: [LogRecord] {
-        sessionsWithQueue.flatMap { session in
-            (sessions[session]?.queue.pending ?? []).map { pending in
-                .registered(session, [pending.write], pending.credential)
-            }
+/// What sessions had queued at one moment.
+package struct QueueSnapshot: Sendable {
+    fileprivate let queues: [(session: SessionID, queue: DisconnectQueue)]
+
+    /// Replayed into an engine without queues, they make the same ones. One record for each pending write.
+    package var records: [LogRecord] {
+        queues.flatMap { session, queue in
+            queue.pending.map { .registered(session, [$0.write], $0.credentials) }
         }
     }
+}
+
+extension Engine {
+    /// All that sessions have queued, for a checkpoint: a snapshot, which another thread may write down. O(sessions).
+    package var queueSnapshot: QueueSnapshot {
+        QueueSnapshot(
+            queues: sessionsWithQueue.map { ($0, sessions[$0]?.queue ?? DisconnectQueue()) })
+    }
+
+    /// The records of ``queueSnapshot``.
+    package var queueRecords: [LogRecord] { queueSnapshot.records }
 
     /// Bytes that the session's queue takes in the log. O(queue).
     package func queuedByteCount(of session: SessionID) -> Int {
@@ -179,13 +202,18 @@ extension Engine {
     package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
         case .delta:
-            for change in try LogRecord.changes(reading: payload) { restore(change) }
+            // Each as it is read: whoever meets a record that makes no sense throws the whole state away.
+            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.forEachChange { restore($0) }
+            }
+        case .tree:
+            try restore(try TreePart(reading: payload))
         case .onDisconnectRegistered:
-            let (session, writes, credential) = try LogRecord.read(payload) {
+            let (session, writes, credentials) = try LogRecord.read(payload) {
                 cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
-            queue(writes, as: credential, for: session)
+            queue(writes, as: credentials, for: session)
         case .onDisconnectCancelled:
             let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readCancellation()
@@ -196,25 +224,23 @@ extension Engine {
 }
 
 extension ByteCursor {
-    fileprivate mutating func readChanges() throws(UnreadableRecord) -> [Change] {
-        var changes: [Change] = []
+    fileprivate mutating func forEachChange(_ body: (Change) -> Void) throws(UnreadableRecord) {
         let base = try readPath()
         for _ in 0..<(try readCount()) {
-            let path = base.appending(try readPath().keys)
-            // One more key than a node's path may have: a final `.priority`.
-            guard path.count <= Limits.pathDepth + 1, !path.keys.dropLast().contains(Path.priorityKey) else {
-                throw UnreadableRecord(reason: "no path before byte \(offset): \(path)")
-            }
-            changes.append(Change(path: path, node: try readJSON()))
+            let path = try readPath(below: base)
+            body(Change(path: path, node: try readJSON()))
         }
-        return changes
     }
 
-    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], Credential)
-    {
+    private mutating func readCredential() throws(UnreadableRecord) -> Credential {
+        let isAdmin = try readByte() == 1
+        let authVariable = try readByte() == 1 ? Text(try readString()) : nil
+        return Credential(isAdmin: isAdmin, authVariable: authVariable)
+    }
+
+    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], [Credential]) {
         let session = SessionID(try readInteger())
-        var credential = Credential(isAdmin: try readByte() == 1)
-        if try readByte() == 1 { credential.authVariable = Text(try readString()) }
+        var credentials = [try readCredential()]
         var writes: [Write] = []
         for _ in 0..<(try readCount()) {
             let target = Target(full: try readPath())
@@ -227,7 +253,8 @@ extension ByteCursor {
             }
             writes.append(Write(target, Draft(node, placeholders: placeholders, depth: depth)))
         }
-        return (session, writes, credential)
+        while !isAtEnd { credentials.append(try readCredential()) }
+        return (session, writes, credentials)
     }
 
     fileprivate mutating func readCancellation() throws(UnreadableRecord) -> (SessionID, Path?) {
@@ -250,7 +277,7 @@ extension ByteCursor {
 
     // MARK: Fields
 
-    private func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
+    func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
 
     private mutating func readCount() throws(UnreadableRecord) -> Int {
         // Every counted thing takes at least a byte, so a count beyond the rest is a lie.
@@ -258,13 +285,13 @@ extension ByteCursor {
         return Int(value)
     }
 
-    private mutating func readByte() throws(UnreadableRecord) -> UInt8 {
+    mutating func readByte() throws(UnreadableRecord) -> UInt8 {
         guard !isAtEnd else { throw ended() }
         defer { advance() }
         return current
     }
 
-    private mutating func readInteger() throws(UnreadableRecord) -> UInt64 {
+    mutating func readInteger() throws(UnreadableRecord) -> UInt64 {
         guard let value = try? readLittleEndian(UInt64.self) else { throw ended() }
         return value
     }
@@ -284,22 +311,55 @@ extension ByteCursor {
     }
 
     /// Checked as if a client had sent it: a path goes into the tree, and the tree is walked by recursion.
-    private mutating func readPath() throws(UnreadableRecord) -> Path {
-        let text = Text(try readString())
-        do {
-            return try Target(wire: text).fullPath
-        } catch {
-            throw UnreadableRecord(reason: "no path before byte \(offset): \(error)")
+    mutating func readPath(below base: Path = .root) throws(UnreadableRecord) -> Path {
+        guard let range = try? readCounted() else { throw ended() }
+        var keys = base.keys
+        var start = range.lowerBound
+        while start < range.upperBound {
+            var end = start
+            while end < range.upperBound, self[end] != UInt8(ascii: "/") { end += 1 }
+            let text = Text(string(start..<end))
+            // One more key than a node's path may have: a final `.priority`, with nothing below it.
+            let isPriority = end == range.upperBound && text == Path.priorityKey.text
+            guard isPriority || keys.count < Limits.pathDepth && Key.isLegal(text),
+                keys.last != Path.priorityKey
+            else { throw UnreadableRecord(reason: "no path before byte \(offset)") }
+            keys.append(isPriority ? Path.priorityKey : Key(unchecked: text))
+            start = end + 1
         }
+        return Path(keys)
     }
 
     private mutating func readJSON() throws(UnreadableRecord) -> Node {
         guard let length = try? readLittleEndian(UInt32.self), Int(length) <= remaining else { throw ended() }
         let range = offset..<(offset + Int(length))
         advance(Int(length))
+        if length > 0, self[range.lowerBound] != UInt8(ascii: "{") { return try leaf(range) }
         do {
             return try unsafe withBytes(range) { bytes in
                 try unsafe Node(json: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes)))
+            }
+        } catch {
+            throw UnreadableRecord(reason: "no data at byte \(range.lowerBound): \(error)")
+        }
+    }
+}
+
+extension ByteCursor {
+    /// A leaf without a priority: most of what is written is one, and needs no parser of objects.
+    private func leaf(_ range: Range<Int>) throws(UnreadableRecord) -> Node {
+        do {
+            return try unsafe withBytes(range) { bytes in
+                try unsafe withCursor(over: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes))) { cursor in
+                    var reader = JSONReader(cursor)
+                    let node = try reader.readLeaf()
+                    try reader.expectEnd()
+                    if let problem = reader.invalidData { throw problem }
+                    if case .string(let text) = node, text.utf8Count > Limits.stringByteCount {
+                        throw InvalidData.stringTooLong
+                    }
+                    return node
+                }
             }
         } catch {
             throw UnreadableRecord(reason: "no data at byte \(range.lowerBound): \(error)")

@@ -20,6 +20,9 @@ package struct RequestHeadReader {
     /// True until the first byte has come: the connection is idle between requests, and may end here.
     package var isIdle: Bool { lines.bytes.isEmpty && requestLine == nil }
 
+    /// True when what has come begins like HEAD: what is refused of it gets no body.
+    package var isHead: Bool { lines.bytes.starts(with: "HEAD ".utf8) }
+
     /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of
     /// the head, so what follows is left for the next reader.
     /// - Returns: The head, or nil when the piece ended first: call again with the next one.

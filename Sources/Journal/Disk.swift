@@ -31,6 +31,9 @@ package protocol Disk: AnyObject, Sendable {
     func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure)
     /// Makes the file's bytes and size durable.
     func sync(_ file: File) throws(DiskFailure)
+    /// Takes room for the bytes of `range`, so that writing them cannot fail for want of it; the size of the file
+    /// stays as it is. Fails with ``DiskFailure/isOutOfSpace`` when there is no room, and has then done nothing.
+    func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure)
     func truncate(_ file: File, to byteCount: Int) throws(DiskFailure)
     /// Replaces what was called `newName`.
     func rename(_ oldName: String, to newName: String) throws(DiskFailure)

@@ -13,10 +13,22 @@ package struct InspectedRecord: Equatable, Sendable {
     package let durable: SequenceNumber
     /// In the file.
     package let payloadRange: Range<Int>
+    /// A record of a checkpoint: all of them have the sequence that the checkpoint covers, and none has flags.
+    package var isOfCheckpoint = false
+}
+
+/// A checkpoint that was read to its end.
+package struct InspectedCheckpoint: Equatable, Sendable {
+    package let file: String
+    package let header: CheckpointHeader
+    package let recordCount: Int
+    package let byteCount: Int
 }
 
 /// What ``inspect(_:record:)`` found.
 package struct InspectionReport: Equatable, Sendable {
+    /// Those that are whole, the oldest first.
+    package var checkpoints: [InspectedCheckpoint] = []
     package var segmentCount = 0
     package var entryCount = 0
     package var recordCount = 0
@@ -29,19 +41,38 @@ package struct InspectionReport: Equatable, Sendable {
     package static let problemLimit = 1000
 }
 
-/// Reads a whole log for `pando log` and `pando check data`: changes nothing, takes no lock, and goes on
-/// behind every problem at the next record that is good.
+/// Reads every checkpoint and the whole log for `pando log` and `pando check data`: changes nothing, takes no lock, and
+/// goes on behind every problem: in the log at the next record that is good, in a checkpoint with the next file.
 ///
-/// - Parameter record: Gets each record of every whole entry, in log order, and its payload.
+/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to what is damaged in it; then each
+///   record of every whole entry, in log order; and its payload.
 /// - Throws: Only when the disk itself fails.
 /// - Complexity: One sequential read, and another of what lies between a problem and the next good record.
 package func inspect<Storage: Disk>(
     _ disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
 ) throws(DiskFailure) -> InspectionReport {
     var report = InspectionReport()
-    let listing = SegmentName.Listing(try disk.list())
+    let listing = Listing(try disk.list())
     for name in listing.unreadable {
         report.problems.append(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
+    }
+    for name in listing.checkpoints {
+        do throws(JournalError) {
+            report.checkpoints.append(try inspect(name, on: disk, record: record))
+        } catch {
+            try note(error, in: &report)
+        }
+    }
+    // The oldest checkpoint of all needs the log behind it, be it only to fall back to.
+    if let oldest = listing.checkpoints.first, let name = listing.segments.first,
+        name.firstSequence > oldest.sequence.successor
+    {
+        report.problems.append(
+            JournalProblem(
+                file: name.text, byteOffset: 32,
+                flaw: .sequenceGap(expected: oldest.sequence.successor, found: name.firstSequence)))
+    } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty {
+        report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
     var first: SegmentHeader?
     for (index, name) in listing.segments.enumerated() {
@@ -49,8 +80,12 @@ package func inspect<Storage: Disk>(
         report.segmentCount += 1
         do throws(JournalError) {
             var reader = try SegmentReader.open(name, mode: .read, on: disk)
-            // The oldest segment may begin anywhere: which checkpoints there are is not ours to know.
-            if first != nil, let flaw = reader.header.flaw(after: first, lastSequence: report.lastSequence) {
+            for checkpoint in report.checkpoints where first == nil {
+                if let problem = checkpoint.foreignness(beside: reader.header) { report.problems.append(problem) }
+            }
+            // Where the oldest one must begin was looked at above; without a checkpoint, at the beginning.
+            let last = listing.checkpoints.isEmpty || first != nil ? report.lastSequence : nil
+            if let last, let flaw = reader.header.flaw(after: first, lastSequence: last) {
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
             if first == nil { first = reader.header }
@@ -61,16 +96,61 @@ package func inspect<Storage: Disk>(
                 throw JournalError.disk(error)
             }
         } catch {
-            switch error {
-            case .corrupt(let problem): report.problems.append(problem)
-            case .disk(let failure): throw failure
-            case .poisoned, .lockedByAnotherProcess, .entryTooLarge:
-                preconditionFailure("reading cannot say \(error)")
-            }
+            try note(error, in: &report)
         }
         if report.problems.count >= InspectionReport.problemLimit { break }
     }
+    if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence,
+        let name = listing.segments.last
+    {
+        let flaw = JournalFlaw.endsBeforeCheckpoint(
+            last: report.lastSequence, checkpoint: newest.header.sequence)
+        report.problems.append(JournalProblem(file: name.text, byteOffset: 0, flaw: flaw))
+    }
     return report
+}
+
+private func note(_ error: JournalError, in report: inout InspectionReport) throws(DiskFailure) {
+    switch error {
+    case .corrupt(let problem): report.problems.append(problem)
+    case .disk(let failure): throw failure
+    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .noRoom:
+        preconditionFailure("reading cannot say \(error)")
+    }
+}
+
+private func inspect<Storage: Disk>(
+    _ name: CheckpointName, on disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
+) throws(JournalError) -> InspectedCheckpoint {
+    var reader = try CheckpointReader.open(name, on: disk)
+    let header = reader.header
+    while try reader.readBlock({ found, byteOffset throws(EntryRejection) in
+        let start = byteOffset + CheckpointFormat.recordHeaderByteCount
+        record(
+            InspectedRecord(
+                file: name.text, byteOffset: byteOffset, kind: found.kind, flags: [], namespace: found.namespace,
+                sequence: found.sequence, timestamp: found.timestamp, durable: found.sequence,
+                payloadRange: start..<start + found.payload.byteCount, isOfCheckpoint: true),
+            found.payload)
+    }) {}
+    return InspectedCheckpoint(
+        file: name.text, header: header, recordCount: Int(clamping: reader.recordCount),
+        byteCount: reader.byteCount)
+}
+
+extension InspectedCheckpoint {
+    /// What is wrong with the checkpoint beside the log of `segment`.
+    fileprivate func foreignness(beside segment: SegmentHeader) -> JournalProblem? {
+        if header.directory != segment.directory {
+            let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)
+            return JournalProblem(file: file, byteOffset: 12, flaw: flaw)
+        }
+        if header.timeline != segment.timeline {
+            let flaw = JournalFlaw.foreignTimeline(expected: segment.timeline, found: header.timeline)
+            return JournalProblem(file: file, byteOffset: 28, flaw: flaw)
+        }
+        return nil
+    }
 }
 
 private func inspect<Storage: Disk>(
@@ -83,6 +163,13 @@ private func inspect<Storage: Disk>(
             report.entryCount += 1
             report.recordCount += recordCount
             report.lastSequence = lastSequence
+            let first = lastSequence.rawValue &- UInt64(recordCount) &+ 1
+            for checkpoint in report.checkpoints {
+                let sequence = checkpoint.header.sequence
+                guard sequence.rawValue >= first, sequence < lastSequence else { continue }
+                let flaw = JournalFlaw.checkpointInsideEntry(checkpoint: sequence, last: lastSequence)
+                report.problems.append(reader.problem(at: range.lowerBound, flaw))
+            }
             describe(range, of: reader, to: record)
             continue
         case .end:

@@ -13,16 +13,24 @@ import PandoBytes
 /// releases up to ``lastWritten``. Any error of `write` or `sync` is final: say it and exit; opening anew
 /// reads what is there.
 package struct Journal<Storage: Disk>: ~Copyable, Sendable {
-    private let disk: Storage
-    private let file: Storage.File
+    let disk: Storage
+    var file: Storage.File
     /// Held, never read: the directory is ours as long as this is.
     private let lock: Storage.File
     /// The current segment's, from which its records' checksums continue.
-    private let seed: UInt32
+    var seed: UInt32
     /// Where the next batch goes.
-    private var byteOffset: Int
+    var byteOffset: Int
+    /// Up to here the disk has promised room in the current segment.
+    var reservedEnd: Int
+    /// From here on the segment is full.
+    var rotationOffset: Int
     private var batch = PendingBatch()
-    private var failure: DiskFailure?
+    var failure: DiskFailure?
+    let options: JournalOptions
+    /// Segments there are, made since the journal was opened or read by it.
+    package internal(set) var segmentCount: Int
+    var segmentFirstSequence: SequenceNumber
 
     /// What this journal was before: how the last run ended, and what it left.
     package let recovery: RecoverySummary
@@ -40,13 +48,18 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
 
     init(
         disk: Storage, file: Storage.File, lock: Storage.File, header: SegmentHeader, byteOffset: Int,
-        recovery: RecoverySummary
+        options: JournalOptions, recovery: RecoverySummary
     ) {
         self.disk = disk
         self.file = file
         self.lock = lock
         self.seed = header.seed
         self.byteOffset = byteOffset
+        self.options = options
+        reservedEnd = byteOffset
+        rotationOffset = options.segmentByteLimit
+        segmentCount = recovery.segmentCount
+        segmentFirstSequence = header.firstSequence
         self.recovery = recovery
         directory = header.directory
         timeline = header.timeline
@@ -54,6 +67,9 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         lastWritten = recovery.lastSequence
         lastDurable = recovery.lastSequence
     }
+
+    /// The segment being written.
+    package var segmentName: String { SegmentName(timeline: timeline, firstSequence: segmentFirstSequence).text }
 
     /// Bytes accepted and not yet written.
     package var pendingByteCount: Int { batch.byteCount }
@@ -123,10 +139,12 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         return lastAppended
     }
 
-    /// Hands everything accepted to the kernel: one gathered write. Nothing to do when nothing was accepted.
+    /// Hands everything accepted to the kernel: one gathered write, into a new segment when the old one is full.
+    /// Nothing to do when nothing was accepted.
     package mutating func write() throws(JournalError) {
         try refuseIfPoisoned()
         if batch.isEmpty { return }
+        if byteOffset >= rotationOffset { try rotate() }
         batch.seal(seed: seed, durable: lastDurable)
         do throws(DiskFailure) {
             let (disk, file, byteOffset) = (disk, file, byteOffset)
@@ -138,6 +156,7 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
             throw .disk(error)
         }
         byteOffset += batch.byteCount
+        reservedEnd = max(reservedEnd, byteOffset)
         batch.removeAll()
         lastWritten = lastAppended
     }
@@ -156,7 +175,7 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         lastDurable = lastWritten
     }
 
-    private func refuseIfPoisoned() throws(JournalError) {
+    func refuseIfPoisoned() throws(JournalError) {
         if let failure { throw .poisoned(by: failure) }
     }
 

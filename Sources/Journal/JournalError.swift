@@ -1,3 +1,5 @@
+import CSystem
+
 /// A system call on a file that failed: what was tried, on what, and what the kernel said.
 package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible {
     /// The call, as its manual page calls it: `fdatasync`.
@@ -14,6 +16,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
         self.errorText = errorText
     }
 
+    /// No room on the disk (or in the quota): there may be some later.
+    package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
+
     package var description: String { "\(path): \(operation) failed: \(errorText) (errno \(errorNumber))" }
 }
 
@@ -28,6 +33,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     case lockedByAnotherProcess(directory: String, processID: Int64?)
     /// What is on the disk contradicts what was promised; nothing was changed.
     case corrupt(JournalProblem)
+    /// The disk is full: so many bytes cannot be written now. Nothing was.
+    case noRoom(byteCount: Int)
     /// Nothing was appended.
     case entryTooLarge(byteCount: Int, byteLimit: Int)
 
@@ -42,6 +49,7 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         case .corrupt(let problem):
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
                 + "prints what can be read; restore a backup, or move the file away to go on without it"
+        case .noRoom(let byteCount): "the disk is full: there is no room for \(byteCount) bytes of log"
         case .entryTooLarge(let byteCount, let byteLimit):
             "an entry of \(byteCount) bytes: the journal takes \(byteLimit)"
         }
@@ -114,6 +122,18 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case recordOutsideEntry
     case entryTooLarge(byteCount: Int)
 
+    /// A checkpoint's record where another was expected: a part is missing or out of place.
+    case checkpointGap(expected: UInt64, found: UInt64)
+    /// A checkpoint ends before its end mark.
+    case checkpointUnfinished
+    /// A block of a checkpoint is damaged.
+    case checkpointDamaged(BadRecord)
+    case bytesBehindEnd
+    /// A checkpoint ends in the middle of an entry of the log.
+    case checkpointInsideEntry(checkpoint: SequenceNumber, last: SequenceNumber)
+    /// There is a checkpoint, and none of the segments that must follow it.
+    case noSegments
+    case notACheckpoint
     /// The log ends before the point the host already has a checkpoint of.
     case endsBeforeCheckpoint(last: SequenceNumber, checkpoint: SequenceNumber)
     /// The host could not make sense of an intact entry.
@@ -132,9 +152,9 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .impossibleFirstSequence(let sequence): "a segment cannot begin with sequence \(sequence)"
         case .nameContradictsHeader: "the file's name and its header contradict each other"
         case .foreignDirectory(let expected, let found):
-            "belongs to data directory \(found), the segments before it to \(expected)"
+            "belongs to data directory \(found), the rest of the log to \(expected)"
         case .foreignTimeline(let expected, let found):
-            "belongs to timeline \(found), the segments before it to \(expected)"
+            "belongs to timeline \(found), the rest of the log to \(expected)"
         case .damaged(let bad, let sequence, let witness):
             "record \(sequence) is damaged (\(bad)), but was on disk before record \(witness) was written"
         case .undecidable(let bad, let sequence):
@@ -152,6 +172,15 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .entryBeginsInsideEntry: "an entry begins before the one before it was committed"
         case .recordOutsideEntry: "a record continues an entry that was never begun"
         case .entryTooLarge(let byteCount): "an entry of \(byteCount) bytes or more"
+        case .checkpointGap(let expected, let found):
+            "record \(found) of the checkpoint where \(expected) was expected"
+        case .checkpointUnfinished: "the checkpoint ends here, without its end mark"
+        case .checkpointDamaged(let bad): "a damaged block of the checkpoint (\(bad))"
+        case .bytesBehindEnd: "something follows the checkpoint's end mark"
+        case .checkpointInsideEntry(let checkpoint, let last):
+            "the checkpoint at \(checkpoint) lies inside the entry that ends with \(last)"
+        case .noSegments: "a checkpoint, but no segment of the log that goes on from it"
+        case .notACheckpoint: "no checkpoint: the first 8 bytes are not PNDOCHK1"
         case .endsBeforeCheckpoint(let last, let checkpoint):
             "the log ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):

@@ -54,7 +54,7 @@ package enum JournalFormat {
     static let firstSequenceLimit: UInt64 = .max / 2
 
     /// Header, payload and padding together.
-    static func recordByteCount(payloadByteCount: Int) -> Int {
+    package static func recordByteCount(payloadByteCount: Int) -> Int {
         recordHeaderByteCount + payloadByteCount + paddingByteCount(payloadByteCount: payloadByteCount)
     }
 

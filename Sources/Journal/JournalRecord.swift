@@ -45,6 +45,8 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     /// Writes to run when a session ends, with the credential they run as.
     case onDisconnectRegistered = 6
     case onDisconnectCancelled = 7
+    /// A part of a namespace's tree as it stands: checkpoints are made of them.
+    case tree = 8
 }
 
 /// Where a record stands in its entry.
@@ -82,6 +84,16 @@ package struct RecoveredRecord: ~Escapable {
     /// Milliseconds since 1970.
     package let timestamp: Int64
     package let payload: RawSpan
+
+    /// A record of a checkpoint: of the moment that the checkpoint covers.
+    @_lifetime(copy payload)
+    init(kind: RecordKind, namespace: UInt32, of checkpoint: CheckpointHeader, payload: RawSpan) {
+        self.kind = kind
+        self.namespace = namespace
+        self.sequence = checkpoint.sequence
+        self.timestamp = checkpoint.timestamp
+        self.payload = payload
+    }
 
     @_lifetime(copy payload)
     init(kind: RecordKind, header: RecordHeader, payload: RawSpan) {

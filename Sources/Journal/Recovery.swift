@@ -4,53 +4,94 @@ import PandoBytes
 package struct RecoverySummary: Equatable, Sendable {
     /// The directory held no journal: one was made.
     package var isNew = false
+    /// The checkpoint that the log was replayed onto; nil when it was read from its beginning.
+    package var checkpoint: CheckpointHeader?
+    package var checkpointByteCount = 0
+    package var checkpointRecordCount = 0
+    /// Newer checkpoints that were passed over, the newest first. ``Journal/open(on:newDirectoryID:timeline:options:into:)``
+    /// has put them aside.
+    package var damagedCheckpoints: [JournalProblem] = []
+    /// Segments that were read: those before the checkpoint are not.
     package var segmentCount = 0
-    /// Whole entries in the log, those before the checkpoint included.
+    /// Whole entries in them, those before the checkpoint included.
     package var entryCount = 0
     package var recordCount = 0
+    /// Bytes of the entries after the checkpoint.
+    package var replayedByteCount = 0
     /// The last record in the log, now on disk.
     package var lastSequence = SequenceNumber.zero
     /// What was cut off the end: writes that never were acknowledged.
     package var tornByteCount = 0
 }
 
+/// Who builds a state from what a data directory holds.
+///
+/// Gets the records of one checkpoint, if there is one, then the entries that follow it. Whatever it throws names the
+/// record that made no sense: in a checkpoint that sends recovery to the one before, in the log it refuses the log.
+package protocol Recovering {
+    /// Forget everything: what came so far was of a checkpoint that turned out to be damaged.
+    mutating func startOver()
+    mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection)
+    mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection)
+}
+
 extension Journal {
     /// The file whose lock says that the directory is in use.
     static var lockName: String { "LOCK" }
 
-    /// Takes the directory, reads its log from the beginning, and makes ready to append.
+    /// Takes the directory, reads its newest good checkpoint and the log behind it, and makes ready to append.
     ///
-    /// Makes the first segment when there is none. Every whole entry is given to `replay`, in order; when
-    /// this returns, all of them are on disk (whoever wrote them may have died before the sync), and a torn
-    /// tail is gone. When it throws, what `replay` saw must be thrown away.
+    /// Makes the first segment when there is none. Every whole entry behind the checkpoint is given to `host`, in
+    /// order; when this returns, all of them are on disk (whoever wrote them may have died before the sync), and a torn
+    /// tail is gone. When it throws, what `host` saw must be thrown away.
     ///
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory holds no journal yet.
-    ///   - checkpoint: The host already has everything up to here: those entries are checked and not
-    ///     replayed.
-    ///   - replay: Gets each entry after `checkpoint`; may reject one, which refuses the log at its place.
+    ///   - host: Fresh; gets what is found.
     /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the log was not
     ///   changed), ``JournalError/disk(_:)``.
-    /// - Complexity: One sequential read; memory for the largest entry or 1 MiB.
+    /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the largest entry
+    ///   or block, or 1 MiB.
     package static func open(
-        on disk: Storage, newDirectoryID: DirectoryID, timeline: UInt32 = 1,
-        after checkpoint: SequenceNumber = .zero,
-        replay: (borrowing RecoveredEntry) throws(EntryRejection) -> Void
+        on disk: Storage, newDirectoryID: DirectoryID, timeline: UInt32 = 1, options: JournalOptions = .init(),
+        into host: inout some Recovering
     ) throws(JournalError) -> Journal {
         let lock = try takeLock(on: disk)
-        let listing = SegmentName.Listing(try onDisk { () throws(DiskFailure) in try disk.list() })
-        if let name = listing.unreadable.first {
-            throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
-        }
+        let listing = try readableListing(of: disk)
         try onDisk { () throws(DiskFailure) in
             for name in listing.unfinished { try disk.remove(name) }
         }
-        if listing.segments.isEmpty {
+        if listing.segments.isEmpty, listing.checkpoints.isEmpty {
             let header = SegmentHeader(
-                directory: newDirectoryID, timeline: timeline, firstSequence: checkpoint.successor)
-            return try make(header, on: disk, lock: lock)
+                directory: newDirectoryID, timeline: timeline, firstSequence: SequenceNumber(1))
+            var summary = RecoverySummary()
+            summary.isNew = true
+            summary.segmentCount = 1
+            do throws(DiskFailure) {
+                let file = try SegmentMaker.make(header, on: disk, room: 0)
+                return Journal(
+                    disk: disk, file: file, lock: lock, header: header,
+                    byteOffset: JournalFormat.segmentHeaderByteCount, options: options, recovery: summary)
+            } catch {
+                throw .disk(error)
+            }
         }
-        return try recover(listing.segments, on: disk, lock: lock, after: checkpoint, replay: replay)
+        var recovery = DirectoryReader(disk: disk, listing: listing)
+        var reader = try recovery.read(lastMode: .readWrite, into: &host)
+        let (header, end) = (reader.header, reader.offset)
+        do throws(DiskFailure) {
+            // Whoever wrote the tail, or named the file, may have died before the sync, or because of it.
+            try reader.window.settle(reader.settledOffset..<end, end: end)
+            for problem in recovery.summary.damagedCheckpoints {
+                try disk.rename(problem.file, to: problem.file + CheckpointFormat.damagedSuffix)
+            }
+            try disk.syncDirectory()
+        } catch {
+            throw .disk(error)
+        }
+        return Journal(
+            disk: disk, file: reader.finish(), lock: lock, header: header, byteOffset: end, options: options,
+            recovery: recovery.summary)
     }
 
     private static func takeLock(on disk: Storage) throws(JournalError) -> Storage.File {
@@ -60,45 +101,112 @@ extension Journal {
             throw .lockedByAnotherProcess(directory: disk.directory, processID: processID)
         }
     }
+}
 
-    /// Makes the first segment. The header is on disk before the file has its name: see
-    /// `JournalFormat.swift`.
-    private static func make(
-        _ header: SegmentHeader, on disk: Storage, lock: Storage.File
-    ) throws(JournalError) -> Journal {
-        let name = SegmentName(timeline: header.timeline, firstSequence: header.firstSequence)
-        let bytes = header.bytes
-        do throws(DiskFailure) {
-            let unfinished = try disk.open(name.unfinishedText, .create)
-            try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-                try disk.write(gathered, to: unfinished, at: 0)
-            }
-            try disk.sync(unfinished)
-            try disk.rename(name.unfinishedText, to: name.text)
-            try disk.syncDirectory()
-            var summary = RecoverySummary()
-            summary.isNew = true
-            summary.segmentCount = 1
-            summary.lastSequence = SequenceNumber(header.firstSequence.rawValue &- 1)
-            return Journal(
-                disk: disk, file: unfinished, lock: lock, header: header, byteOffset: bytes.count,
-                recovery: summary)
+/// Reads a directory as recovery would, without its lock and without changing it: what a process that works on it has
+/// written so far. A torn tail is passed over, and files that the other process removes meanwhile make it begin anew.
+/// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
+package func readDirectory<Storage: Disk>(
+    _ disk: Storage, into host: inout some Recovering
+) throws(JournalError) -> RecoverySummary {
+    var attemptsLeft = 10
+    while true {
+        let listing = try readableListing(of: disk)
+        var recovery = DirectoryReader(disk: disk, listing: listing)
+        if listing.segments.isEmpty, listing.checkpoints.isEmpty {
+            recovery.summary.isNew = true
+            return recovery.summary
+        }
+        do throws(JournalError) {
+            _ = try recovery.read(lastMode: .read, into: &host)
+            return recovery.summary
         } catch {
-            throw .disk(error)
+            attemptsLeft -= 1
+            let now = try readableListing(of: disk)
+            let hasMoved = now.segments != listing.segments || now.checkpoints != listing.checkpoints
+            guard hasMoved, attemptsLeft > 0 else { throw error }
+            host.startOver()
+        }
+    }
+}
+
+private func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> Listing {
+    let listing = Listing(try onDisk { () throws(DiskFailure) in try disk.list() })
+    if let name = listing.unreadable.first {
+        throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
+    }
+    return listing
+}
+
+/// One pass over a directory that holds something: the newest good checkpoint, then the log behind it.
+struct DirectoryReader<Storage: Disk> {
+    let disk: Storage
+    let listing: Listing
+    var summary = RecoverySummary()
+
+    init(disk: Storage, listing: Listing) {
+        self.disk = disk
+        self.listing = listing
+    }
+
+    /// - Returns: The reader of the last segment, where its last whole entry ends.
+    mutating func read(
+        lastMode: OpenMode, into host: inout some Recovering
+    ) throws(JournalError) -> SegmentReader<Storage> {
+        try restoreCheckpoint(into: &host)
+        return try replaySegments(lastMode: lastMode, into: &host)
+    }
+
+    // MARK: The checkpoint
+
+    private mutating func restoreCheckpoint(into host: inout some Recovering) throws(JournalError) {
+        for name in listing.checkpoints.reversed() {
+            do throws(JournalError) {
+                var reader = try CheckpointReader.open(name, on: disk)
+                try refuseIfForeign(reader.header, name)
+                while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
+                summary.checkpoint = reader.header
+                summary.checkpointByteCount = reader.byteCount
+                summary.checkpointRecordCount = Int(clamping: reader.recordCount)
+                return
+            } catch {
+                guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else { throw error }
+                // The older one and its log are kept for this.
+                summary.damagedCheckpoints.append(problem)
+                host.startOver()
+            }
         }
     }
 
-    private static func recover(
-        _ segments: [SegmentName], on disk: Storage, lock: Storage.File, after checkpoint: SequenceNumber,
-        replay: (borrowing RecoveredEntry) throws(EntryRejection) -> Void
-    ) throws(JournalError) -> Journal {
-        var summary = RecoverySummary()
+    /// A whole checkpoint of somewhere else is no damage: nothing here may be built on it.
+    private func refuseIfForeign(_ header: CheckpointHeader, _ name: CheckpointName) throws(JournalError) {
+        guard let last = listing.segments.last else {
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: .noSegments))
+        }
+        let segment = try SegmentReader.open(last, mode: .read, on: disk).header
+        if header.directory != segment.directory {
+            let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 12, flaw: flaw))
+        }
+        if header.timeline != segment.timeline {
+            let flaw = JournalFlaw.foreignTimeline(expected: segment.timeline, found: header.timeline)
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: flaw))
+        }
+    }
+
+    // MARK: The log behind it
+
+    private mutating func replaySegments(
+        lastMode: OpenMode, into host: inout some Recovering
+    ) throws(JournalError) -> SegmentReader<Storage> {
+        let checkpoint = summary.checkpoint?.sequence ?? .zero
+        // What is wholly in the checkpoint is not read: it may be half removed.
+        let start = listing.segments.lastIndex { $0.firstSequence <= checkpoint.successor } ?? 0
+        let segments = listing.segments[start...]
         var first: SegmentHeader?
-        // The host has everything up to the checkpoint: the log may begin right after it, or before.
         summary.lastSequence = checkpoint
-        for (index, name) in segments.enumerated() {
-            let next = index + 1 < segments.count ? segments[index + 1] : nil
-            var reader = try SegmentReader.open(name, mode: next == nil ? .readWrite : .read, on: disk)
+        for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
+            var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
             if let flaw = reader.header.flaw(after: first, lastSequence: summary.lastSequence) {
                 throw .corrupt(JournalProblem(file: name.text, byteOffset: flaw.byteOffset, flaw: flaw.flaw))
             }
@@ -107,50 +215,42 @@ extension Journal {
                 summary.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             }
             summary.segmentCount += 1
-            try read(&reader, next: next, after: checkpoint, into: &summary, replay: replay)
-
-            if next == nil {
-                guard summary.lastSequence >= checkpoint else {
-                    throw .corrupt(
-                        JournalProblem(
-                            file: name.text, byteOffset: reader.offset,
-                            flaw: .endsBeforeCheckpoint(last: summary.lastSequence, checkpoint: checkpoint)))
-                }
-                let (header, end) = (reader.header, reader.offset)
-                summary.tornByteCount = reader.byteCount - end
-                do throws(DiskFailure) {
-                    // Whoever wrote the tail, or named the file, may have died before the sync, or because of
-                    // it.
-                    try reader.window.settle(reader.settledOffset..<end, end: end)
-                    try disk.syncDirectory()
-                } catch {
-                    throw .disk(error)
-                }
-                let file = reader.finish()
-                return Journal(
-                    disk: disk, file: file, lock: lock, header: header, byteOffset: end, recovery: summary)
+            try replay(&reader, next: next, after: checkpoint, into: &host)
+            guard next == nil else { continue }
+            guard summary.lastSequence >= checkpoint else {
+                let flaw = JournalFlaw.endsBeforeCheckpoint(
+                    last: summary.lastSequence, checkpoint: checkpoint)
+                throw .corrupt(JournalProblem(file: name.text, byteOffset: reader.offset, flaw: flaw))
             }
+            summary.tornByteCount = reader.byteCount - reader.offset
+            return reader
         }
-        preconditionFailure("there is a last segment")
+        let name = listing.checkpoints.last?.text ?? ""
+        throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .noSegments))
     }
 
     /// Reads one segment to its end, or, in the last, to where the torn tail begins: `reader.offset`.
-    private static func read(
+    private mutating func replay(
         _ reader: inout SegmentReader<Storage>, next: SegmentName?, after checkpoint: SequenceNumber,
-        into summary: inout RecoverySummary,
-        replay: (borrowing RecoveredEntry) throws(EntryRejection) -> Void
+        into host: inout some Recovering
     ) throws(JournalError) {
         while true {
             let step: SegmentReader<Storage>.Step
             do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
             switch step {
             case .entry(let range, let recordCount, let lastSequence):
+                let before = summary.lastSequence
                 summary.entryCount += 1
                 summary.recordCount += recordCount
                 summary.lastSequence = lastSequence
                 if lastSequence <= checkpoint { continue }
+                guard before >= checkpoint else {
+                    let flaw = JournalFlaw.checkpointInsideEntry(checkpoint: checkpoint, last: lastSequence)
+                    throw .corrupt(reader.problem(at: range.lowerBound, flaw))
+                }
+                summary.replayedByteCount += range.count
                 do throws(EntryRejection) {
-                    try replay(reader.entry(range, recordCount: recordCount, lastSequence: lastSequence))
+                    try host.replay(reader.entry(range, recordCount: recordCount, lastSequence: lastSequence))
                 } catch {
                     let flaw = JournalFlaw.rejected(sequence: lastSequence, reason: error.reason)
                     throw .corrupt(reader.problem(at: range.lowerBound, flaw))
@@ -170,6 +270,19 @@ extension Journal {
                 if case .tornTail = flaw { return }
                 throw .corrupt(reader.problem(at: byteOffset, flaw))
             }
+        }
+    }
+}
+
+extension JournalFlaw {
+    /// What recovery answers by taking the checkpoint before. All else is a reason to refuse: a newer version, another
+    /// directory or timeline, a log that does not fit.
+    var isDamagedCheckpoint: Bool {
+        switch self {
+        case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader, .checkpointGap,
+            .checkpointUnfinished, .checkpointDamaged, .bytesBehindEnd, .rejected:
+            true
+        default: false
         }
     }
 }

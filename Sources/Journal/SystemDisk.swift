@@ -86,6 +86,12 @@ package final class SystemDisk: Disk {
         try check(pando_disk_sync(file.descriptor), "fdatasync", file.path)
     }
 
+    package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
+        try check(
+            pando_disk_reserve(file.descriptor, UInt64(range.lowerBound), UInt64(range.upperBound)), "fallocate",
+            file.path)
+    }
+
     package func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
         try check(pando_disk_truncate(file.descriptor, UInt64(byteCount)), "ftruncate", file.path)
     }

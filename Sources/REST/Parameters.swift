@@ -9,8 +9,18 @@ package enum RESTLimits {
     /// Bytes of one read's answer, and of one write (§13).
     package static let readByteCount = 256 << 20
     package static let writeByteCount = 256 << 20
+    /// Bytes of the first event of a stream (§8.2).
+    package static let streamByteCount = 512 << 20
+    /// A write is estimated to take a second for so many bytes that it brings and that it replaces: `large`, which is
+    /// the limit of who names none, lets the largest write through that there is, and no larger removal.
+    package static let writtenBytesPerSecond = writeByteCount / 60
     /// Up to here an answer is made whole and has a Content-Length; a longer one is sent in chunks (§13).
     package static let wholeAnswerByteCount = 1 << 20
+    /// Shorter answers are not compressed: what is saved is less than a packet (§3).
+    package static let compressedByteCount = 1 << 10
+    /// Up to here an answer is compressed whole, and has a Content-Length: what takes a millisecond. A longer one is
+    /// compressed while it is sent.
+    package static let wholeCompressedByteCount = 64 << 10
     /// Bytes of one piece of a longer answer: what is written at once.
     package static let pieceByteCount = 64 << 10
     /// Characters of a JSONP callback (§3.3).
@@ -28,16 +38,20 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
         self = limit
     }
 
-    /// The time the write is estimated against; nil for as long as it takes.
-    package var duration: Duration? {
+    /// Seconds that the write is estimated against; nil for as long as it takes.
+    private var seconds: Int? {
         switch self {
-        case .tiny: .seconds(1)
-        case .small: .seconds(10)
-        case .medium: .seconds(30)
-        case .large: .seconds(60)
+        case .tiny: 1
+        case .small: 10
+        case .medium: 30
+        case .large: 60
         case .unlimited: nil
         }
     }
+
+    /// Bytes, brought and replaced, of a write that is estimated to take no longer; nil for any number
+    /// (``RESTLimits/writtenBytesPerSecond``).
+    package var byteCount: Int? { seconds.map { $0 * RESTLimits.writtenBytesPerSecond } }
 }
 
 /// Reads `<n>ms`, `<n>s` or `<n>min` (rest-api §4).
@@ -73,8 +87,6 @@ package struct AnswerForm: Equatable, Sendable {
     package var callback: String?
     /// The name of the file an answer is to be saved as, without what could end or escape it.
     package var downloadName: String?
-    /// `Accept-Encoding` has gzip.
-    package var acceptsGzip = false
 
     package init() {}
 
@@ -84,7 +96,6 @@ package struct AnswerForm: Equatable, Sendable {
         case "silent": print = .silent
         default: print = .compact
         }
-        acceptsGzip = head.acceptsGzip
         guard method.isRead else { return }
         isExport = parameters["format"] == "export"
         isShallow = parameters["shallow"] == "true"
@@ -120,23 +131,5 @@ package struct AnswerForm: Equatable, Sendable {
                     }
                 }))
         return kept.isEmpty ? nil : kept
-    }
-}
-
-extension RequestHead {
-    /// True when an answer may be compressed: `gzip` or `*` in `Accept-Encoding`, not with `q=0` (RFC 9110
-    /// §12.5.3).
-    fileprivate var acceptsGzip: Bool {
-        for value in fields.values(of: "accept-encoding") {
-            for element in value.lowercased().split(separator: ",") {
-                let parts = element.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
-                guard let coding = parts.first, coding == "gzip" || coding == "*" else { continue }
-                let isRefused = parts.dropFirst().contains { part in
-                    part.hasPrefix("q=") && part.dropFirst(2).allSatisfy { $0 == "0" || $0 == "." }
-                }
-                if !isRefused { return true }
-            }
-        }
-        return false
     }
 }

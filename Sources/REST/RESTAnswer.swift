@@ -1,6 +1,8 @@
 import PandoBytes
+import PandoCompression
 import PandoHTTP
 import PandoTree
+import Synchronization
 
 /// What an answer must know of the request's head, and still can when the request is refused.
 package struct AnswerContext: Equatable, Sendable {
@@ -10,23 +12,64 @@ package struct AnswerContext: Equatable, Sendable {
     package var keepsAlive: Bool
     /// HEAD: the answer is the head that GET would get (RFC 9110 §9.3.2).
     package var isHead: Bool
+    /// The client would rather have a long answer compressed. Turn it off to spare memory and time.
+    package var acceptsGzip: Bool
+    /// The time as `Date` has it (RFC 9110 §6.6.1); empty for an answer without.
+    package var date: [UInt8]
+    /// Compresses what is answered as a whole; without it each such answer makes its own.
+    package var compressor: AnswerCompressor?
 
-    package init(_ head: RequestHead) {
+    package init(_ head: RequestHead, date: [UInt8] = [], compressor: AnswerCompressor? = nil) {
+        self.date = date
+        self.compressor = compressor
+        acceptsGzip = head.prefersGzip
         version = head.version
         keepsAlive = head.keepsAlive
         isHead = head.method == .head
     }
+
+    fileprivate init(refusing isHead: Bool, date: [UInt8]) {
+        self.date = date
+        acceptsGzip = false
+        version = .http11
+        keepsAlive = false
+        self.isHead = isHead
+    }
+}
+
+/// Compresses whole answers, one after the other. Holds about 256 KiB from the first one on: one for each loop.
+package final class AnswerCompressor: Equatable, Sendable {
+    private let deflater = Mutex<Deflater?>(nil)
+
+    package init() {}
+
+    /// A gzip file with these bytes, or nil when there is no memory for it.
+    /// - Complexity: O(bytes), some 10 ns each.
+    func gzip(_ bytes: [UInt8]) -> [UInt8]? {
+        deflater.withLock { deflater in
+            if deflater == nil { deflater = try? Deflater(.gzip) } else { deflater?.reset() }
+            guard let deflater else { return nil }
+            var packed: [UInt8] = []
+            deflater.deflate(bytes.rawSpan, flush: .finish, into: &packed)
+            return packed
+        }
+    }
+
+    package static func == (left: AnswerCompressor, right: AnswerCompressor) -> Bool { left === right }
 }
 
 /// One answer, head and body, as bytes to be sent (rest-api §3). A small one is one piece; a large value is
 /// printed
 /// from its snapshot while it is sent, in chunks.
-package struct RESTAnswer: Sendable {
-    private enum Rest: Sendable {
+///
+/// One that is compressed while it is sent holds a ``Deflater``: there must be one copy of it.
+package struct RESTAnswer {
+    private enum Rest {
         case nothing
         case bytes([UInt8])
         case printer(ValuePrinter)
         case chunks(ValuePrinter)
+        case gzip(ValuePrinter, Deflater, isChunked: Bool)
     }
 
     package let status: HTTPStatus
@@ -42,8 +85,13 @@ package struct RESTAnswer: Sendable {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
+    /// True while it holds what compresses it.
+    package var isCompressing: Bool {
+        if case .gzip = rest { true } else { false }
+    }
+
     /// The next bytes to be sent, or nil at the end: the head with the whole body or its beginning; then about
-    /// ``RESTLimits/pieceByteCount`` at a time.
+    /// ``RESTLimits/pieceByteCount`` at a time. None at all where compression has not let go of anything yet.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
         var output = head
@@ -61,6 +109,17 @@ package struct RESTAnswer: Sendable {
             rest = .nothing
             if let piece = printer.next() { output.append(chunk: piece.rawSpan) }
             if printer.isFinished { output.appendLastChunk() } else { rest = .chunks(printer) }
+        case .gzip(var printer, let deflater, let isChunked):
+            rest = .nothing
+            var packed: [UInt8] = []
+            let piece = printer.next() ?? []
+            deflater.deflate(piece.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
+            if isChunked { output.append(chunk: packed.rawSpan) } else { output += packed }
+            if printer.isFinished {
+                if isChunked { output.appendLastChunk() }
+            } else {
+                rest = .gzip(printer, deflater, isChunked: isChunked)
+            }
         }
         return output
     }
@@ -139,23 +198,51 @@ extension RESTAnswer {
         if let name = form.downloadName {
             head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         }
-        if let bytes = printer.whole(atMost: RESTLimits.wholeAnswerByteCount) {
+        let limit = context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeAnswerByteCount
+        if let bytes = printer.whole(atMost: limit) {
+            return whole(bytes, status, head, context)
+        }
+        let deflater = context.acceptsGzip ? try? Deflater(.gzip) : nil
+        head.append(field: "Vary", "Accept-Encoding")
+        if deflater != nil { head.append(field: "Content-Encoding", "gzip") }
+        var context = context
+        let isChunked = context.version == .http11
+        if isChunked {
+            head.append(field: "Transfer-Encoding", "chunked")
+        } else {
+            // Nothing but its end can tell an old client where the body ends.
+            context.keepsAlive = false
+        }
+        let rest: Rest =
+            if let deflater { .gzip(printer, deflater, isChunked: isChunked) } else {
+                isChunked ? .chunks(printer) : .printer(printer)
+            }
+        return RESTAnswer(status, head, rest, contentLength: nil, context)
+    }
+
+    /// An answer that is there as a whole; compressed where that is wanted and worth it.
+    private static func whole(
+        _ bytes: [UInt8], _ status: HTTPStatus, _ head: [UInt8], _ context: AnswerContext
+    ) -> RESTAnswer {
+        guard bytes.count > RESTLimits.compressedByteCount else {
             return RESTAnswer(status, head, .bytes(bytes), contentLength: bytes.count, context)
         }
-        guard context.version == .http11 else {
-            // Nothing but its end can tell an old client where the body ends.
-            var context = context
-            context.keepsAlive = false
-            return RESTAnswer(status, head, .printer(printer), contentLength: nil, context)
+        var head = head
+        head.append(field: "Vary", "Accept-Encoding")
+        let compressor = context.compressor ?? AnswerCompressor()
+        guard context.acceptsGzip, let packed = compressor.gzip(bytes), packed.count < bytes.count else {
+            return RESTAnswer(status, head, .bytes(bytes), contentLength: bytes.count, context)
         }
-        head.append(field: "Transfer-Encoding", "chunked")
-        return RESTAnswer(status, head, .chunks(printer), contentLength: nil, context)
+        head.append(field: "Content-Encoding", "gzip")
+        return RESTAnswer(status, head, .bytes(packed), contentLength: packed.count, context)
     }
 
     /// An answer without a body, whose status says so.
     private static func bare(_ status: HTTPStatus, etag: String?, _ context: AnswerContext) -> RESTAnswer {
         var head = startOfHead(status, nil)
         if let etag { head.append(field: "ETag", text: etag) }
+        // What the 200 would have (RFC 9110 §15.4.5).
+        if status == .notModified { head.append(field: "Vary", "Accept-Encoding") }
         return RESTAnswer(status, head, .nothing, contentLength: nil, context)
     }
 }
@@ -163,13 +250,29 @@ extension RESTAnswer {
 // MARK: - Everything else
 
 extension RESTAnswer {
+    /// The answer to what is no request, or to one that came too slowly: behind it the connection ends.
+    /// - Parameter isHead: The request is known to be HEAD, which gets no body.
+    package static func refusal(_ status: HTTPStatus, isHead: Bool, date: [UInt8] = []) -> RESTAnswer {
+        let body = errorBody("\(status.reasonPhrase)")
+        let context = AnswerContext(refusing: isHead, date: date)
+        return RESTAnswer(status, startOfHead(status, jsonType), .bytes(body), contentLength: body.count, context)
+    }
+
     /// A refusal: `error` and the text, always pretty (§3).
     package static func error(_ error: RESTError, _ context: AnswerContext) -> RESTAnswer {
         var head = startOfHead(error.status, jsonType)
-        if case .methodNotAllowed(let allowed) = error { head.append(field: "Allow", allowed.list) }
+        switch error {
+        case .methodNotAllowed(let allowed): head.append(field: "Allow", allowed.list)
+        case .unsupportedCoding: head.append(field: "Accept-Encoding", "gzip")
+        case .unavailable: head.append(field: "Retry-After", decimal: retrySeconds)
+        default: break
+        }
         let body = errorBody(error.text)
         return RESTAnswer(error.status, head, .bytes(body), contentLength: body.count, context)
     }
+
+    /// When memory that is short now may be there again (RFC 9110 §10.2.3): who holds it without a byte is gone by then.
+    private static let retrySeconds: UInt64 = 30
 
     /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.
     package static func error(_ status: HTTPStatus, text: String, _ context: AnswerContext) -> RESTAnswer {
@@ -181,13 +284,15 @@ extension RESTAnswer {
     package static func verbatim(
         _ bytes: [UInt8], contentType: StaticString = jsonType, _ context: AnswerContext
     ) -> RESTAnswer {
-        RESTAnswer(.ok, startOfHead(.ok, contentType), .bytes(bytes), contentLength: bytes.count, context)
+        whole(bytes, .ok, startOfHead(.ok, contentType), context)
     }
 
     /// The answer to OPTIONS: whatever a page asks for, it may ask (§3.2). Credentials never come by
     /// themselves, so there
     /// is nothing to guard.
-    package static func preflight(_ head: RequestHead) -> RESTAnswer {
+    ///
+    /// A body means nothing here (RFC 9110 §9.3.7): it is not read, so nothing behind it can be.
+    package static func preflight(_ head: RequestHead, date: [UInt8] = []) -> RESTAnswer {
         var output: [UInt8] = []
         output.append(statusLine: .ok)
         output.append(field: "Access-Control-Allow-Origin", "*")
@@ -196,12 +301,15 @@ extension RESTAnswer {
             output.append(field: "Access-Control-Allow-Headers", text: names)
         }
         output.append(field: "Access-Control-Max-Age", "3600")
-        return RESTAnswer(.ok, output, .nothing, contentLength: 0, AnswerContext(head))
+        var context = AnswerContext(head, date: date)
+        if head.framing != .none, head.framing != .length(0) { context.keepsAlive = false }
+        return RESTAnswer(.ok, output, .nothing, contentLength: 0, context)
     }
 
     /// The head of an event stream (§8): events follow until the connection ends.
-    package static func stream() -> RESTAnswer {
+    package static func stream(date: [UInt8] = []) -> RESTAnswer {
         var head = startOfHead(.ok, "text/event-stream; charset=utf-8")
+        head.append(date: date)
         head.append(field: "Connection", "close")
         head.appendEndOfHead()
         return RESTAnswer(status: .ok, closesConnection: true, head: head, rest: .nothing)
@@ -214,6 +322,7 @@ extension RESTAnswer {
     ) {
         self.status = status
         self.head = head
+        self.head.append(date: context.date)
         if let contentLength { self.head.append(field: "Content-Length", decimal: UInt64(contentLength)) }
         self.head.append(field: "Connection", context.keepsAlive ? "keep-alive" : "close")
         self.head.appendEndOfHead()
@@ -224,6 +333,11 @@ extension RESTAnswer {
     private static func startOfHead(_ status: HTTPStatus, _ contentType: StaticString?) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(512)
+        if status == .ok, let contentType, unsafe contentType.utf8Start == jsonType.utf8Start {
+            // Nearly all answers: what follows below, in one piece.
+            head.append(startOfJSONHead)
+            return head
+        }
         head.append(statusLine: status)
         if let contentType { head.append(field: "Content-Type", contentType) }
         head.append(field: "Cache-Control", "no-cache")
@@ -232,11 +346,24 @@ extension RESTAnswer {
         return head
     }
 
+    private static let startOfJSONHead: StaticString =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag\r\n"
+
     private static func errorBody(_ text: String) -> [UInt8] {
         var body: [UInt8] = []
         body.append("{\n  \"error\" : ")
         body.append(json: Text(text))
         body.append("\n}\n")
         return body
+    }
+}
+
+extension [UInt8] {
+    /// Appends the field, unless there is no date.
+    package mutating func append(date: [UInt8]) {
+        guard !date.isEmpty else { return }
+        append("Date: ")
+        self += date
+        append("\r\n")
     }
 }

@@ -30,10 +30,14 @@ package struct RESTUpdate: Equatable, Sendable {
 }
 
 extension RESTRequest {
+    /// So many nodes may always come: under a low limit the bytes decide.
+    private static let leastNodeLimit = 1 << 16
+
     /// Reads the body of a write to data. DELETE has none, whatever is sent.
     /// - Parameters:
     ///   - bytes: The whole body; need not be known to be UTF-8.
-    ///   - byteLimit: More is refused as ``RESTError/writeTooLarge``.
+    ///   - byteLimit: More is refused as ``RESTError/writeTooLarge``; also what would be more in memory, at
+    ///     ``DraftParser/nodeByteCount`` for each node.
     /// - Throws: ``RESTError``, 400.
     /// - Complexity: O(bytes).
     package func readBody(
@@ -43,7 +47,7 @@ extension RESTRequest {
         if method == .delete { return .value(Draft(.empty)) }
         guard bytes.byteCount <= byteLimit else { throw .writeTooLarge }
         return try withCursor(over: bytes) { (cursor) throws(RESTError) in
-            var parser = BodyParser(cursor)
+            var parser = BodyParser(cursor, nodeLimit: max(Self.leastNodeLimit, byteLimit / DraftParser.nodeByteCount))
             switch method {
             case .put: return .value(try parser.readValue(at: target))
             case .post: return .value(try parser.readValue(at: target, levelsBetween: 1))
@@ -59,8 +63,8 @@ private struct BodyParser {
     /// What is wrong with the members of an update that are JSON; the first one.
     var problem: RESTError?
 
-    init(_ cursor: ByteCursor) {
-        drafts = DraftParser(JSONReader(cursor))
+    init(_ cursor: ByteCursor, nodeLimit: Int) {
+        drafts = DraftParser(JSONReader(cursor), nodeLimit: nodeLimit)
     }
 
     /// Reads the body of PUT or POST.
@@ -111,13 +115,16 @@ private struct BodyParser {
             let name = try drafts.reader.readString()
             try drafts.reader.expect(UInt8(ascii: ":"))
             let draft = try drafts.readDraft()
+            var memberCost = 0
             do throws(RESTError) {
                 let target = try Self.target(name, below: base)
                 try check(draft, at: target)
+                memberCost = 1 + target.path.count
                 updates.append(RESTUpdate(target: target, draft: draft, name: name))
             } catch {
                 problem = problem ?? error
             }
+            try drafts.charge(memberCost)
         } while drafts.reader.take(UInt8(ascii: ","))
         try drafts.reader.expect(UInt8(ascii: "}"))
         return updates
@@ -135,7 +142,7 @@ private struct BodyParser {
                 continue
             }
             guard keys.count < Limits.pathDepth else { throw .invalidData(.tooDeep) }
-            guard Key.isLegal(segment.utf8) else { throw .malformedUpdate }
+            guard Key.isLegal(segment) else { throw .malformedUpdate }
             keys.append(Key(unchecked: segment))
         }
         guard isPriority || keys.count > base.count else { throw .malformedUpdate }
@@ -176,6 +183,7 @@ extension RESTError {
     fileprivate init(_ problem: MalformedJSON, isUpdate: Bool) {
         switch problem {
         case .tooDeep: self = .invalidData(.tooDeep)
+        case .tooManyNodes: self = .writeTooLarge
         case .unexpected: self = isUpdate ? .malformedUpdate : .malformedData
         }
     }

@@ -46,10 +46,14 @@ package enum RESTCredential: Equatable, Sendable {
 
     /// The token of `Authorization: Bearer …`. Other schemes are a proxy's business.
     private static func bearer(_ fields: HeaderFields) -> Text? {
-        guard let value = fields["authorization"] else { return nil }
-        let scheme = value.prefix { $0 != " " }
+        let values = fields.values(of: "authorization")
+        guard let value = values.first else { return nil }
+        // It may come once (RFC 9110 §11.6.2). Of two nobody knows which was meant: an empty Bearer is a bad one.
+        guard values.count == 1 else { return "" }
+        let isSpace = { (character: Character) in character == " " || character == "\t" }
+        let scheme = value.prefix { !isSpace($0) }
         guard scheme.lowercased() == "bearer" else { return nil }
-        return Text(String(value.dropFirst(scheme.count).drop { $0 == " " }))
+        return Text(String(value.dropFirst(scheme.count).drop(while: isSpace)))
     }
 }
 

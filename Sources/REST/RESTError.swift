@@ -49,6 +49,10 @@ package enum RESTError: Error, Equatable, Sendable {
     case writeTooLarge
     /// The body is over the hard cap.
     case payloadTooLarge
+    /// The body's coding is none that is read here (RFC 9110 §15.5.16).
+    case unsupportedCoding(String)
+    /// What calls itself gzip is none, or only a part of it.
+    case invalidGzip
 
     // Reads
     case readTooLarge
@@ -59,10 +63,14 @@ package enum RESTError: Error, Equatable, Sendable {
     case tokenUnparsable
     case tokenExpired
     case unauthorized
+    /// The address has shown too many bad tokens lately.
+    case tooManyFailures
 
     // Ours
     case internalError
     case unavailable
+    /// The disk is full: nothing more can be written down. Reads go on.
+    case noRoom
 
     /// Which methods a location has.
     package enum Methods: Equatable, Sendable {
@@ -78,15 +86,17 @@ package enum RESTError: Error, Equatable, Sendable {
         case .notREST, .noSuchDatabase: .notFound
         case .methodNotAllowed: .methodNotAllowed
         case .permissionDenied, .tokenUnparsable, .tokenExpired, .unauthorized: .unauthorized
+        case .tooManyFailures: .tooManyRequests
         case .payloadTooLarge: .contentTooLarge
+        case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
-        case .unavailable: .serviceUnavailable
+        case .unavailable, .noRoom: .serviceUnavailable
         case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed, .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
             .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
             .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing, .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
-            .valueWithSiblings, .invalidData, .writeTooLarge, .readTooLarge, .readTimedOut:
+            .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
             .badRequest
         }
     }
@@ -139,6 +149,8 @@ package enum RESTError: Error, Equatable, Sendable {
         case .writeTooLarge:
             "Data to write exceeds the maximum size that can be modified with a single request."
         case .payloadTooLarge: "Payload too large"
+        case .unsupportedCoding(let coding): "Content-Encoding \(coding) is not supported"
+        case .invalidGzip: "Invalid data; the body is not valid gzip."
         case .readTooLarge:
             "Data requested exceeds the maximum size that can be accessed with a single request."
         case .readTimedOut: "The request took longer than its timeout"
@@ -147,9 +159,11 @@ package enum RESTError: Error, Equatable, Sendable {
         case .tokenUnparsable: "Could not parse auth token."
         case .tokenExpired: "Auth token is expired"
         case .unauthorized: "Unauthorized request."
+        case .tooManyFailures: "Too many bad credentials from this address; try again in a minute."
 
         case .internalError: "Internal server error"
         case .unavailable: "Service unavailable"
+        case .noRoom: "The server's disk is full: nothing can be written until there is room again"
         }
     }
 }

@@ -20,7 +20,10 @@ package enum RESTLocation: Equatable, Sendable {
         // One more than a path may have, and what is behind it in one piece: no array as long as the sender
         // likes.
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
-        switch segments.first.map(Self.decoded) {
+        // Escapes and a dot are rare at the beginning, and looked at closely only where they are.
+        let first = segments.first?.first
+        let mayBeReserved = first == UInt8(ascii: ".") || first == UInt8(ascii: "%")
+        switch mayBeReserved ? segments.first.map(Self.decoded) : nil {
         case ".settings" where hasSuffix:
             self = .settings(try Self.name(segments.dropFirst()))
         case ".inspect":
@@ -47,10 +50,17 @@ package enum RESTLocation: Equatable, Sendable {
 
     /// The segment's text, or nil when it is no UTF-8 or hides a slash.
     private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+        // A segment without escapes has no slash: it was cut there.
+        guard segment.contains(UInt8(ascii: "%")) else { return text(segment) }
         guard isWellEscaped(segment) else { return nil }
         let bytes = decodePercentBytes(segment, plusIsSpace: false)
         guard !bytes.contains(UInt8(ascii: "/")) else { return nil }
-        return String(validating: bytes, as: UTF8.self)
+        return text(bytes[...])
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String? {
+        guard unsafe isValidUTF8(bytes.span.bytes) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func name(_ segments: some Collection<ArraySlice<UInt8>>) throws(RESTError) -> String {
@@ -71,7 +81,7 @@ package enum RESTLocation: Equatable, Sendable {
                 continue
             }
             guard keys.count < Limits.pathDepth else { throw .pathTooDeep }
-            guard Key.isLegal(text.utf8) else { throw .invalidPath }
+            guard Key.isLegal(text) else { throw .invalidPath }
             keys.append(Key(unchecked: text))
         }
         return Target(Path(keys), isPriority: isPriority)

@@ -31,7 +31,9 @@ extension RESTAddress: CustomStringConvertible, CustomReflectable {
 /// A request's head, understood (rest-api §1, §2, §4, §7). Pure: what it says of credentials is not verified,
 /// and
 /// nothing is known of rules or data.
-package struct RESTRequest: Sendable {
+///
+/// A class, because it goes from thread to thread and from hand to hand: its parts are counted once.
+package final class RESTRequest: Sendable {
     package enum Method: Equatable, Sendable {
         case get, head, put, post, patch, delete, options
 
@@ -103,7 +105,7 @@ package struct RESTRequest: Sendable {
         hasShallow = parameters["shallow"] == "true"
         isShallow = isRead && hasShallow
         wantsStream = method == .get && head.accepts(mediaType: "text/event-stream")
-        hasQueryParameters = Filter.parameterNames.contains(where: parameters.contains)
+        hasQueryParameters = !parameters.pairs.isEmpty && Filter.parameterNames.contains(where: parameters.contains)
         var filter: Filter?
         if isRead, hasQueryParameters || hasShallow {
             filter = hasShallow ? try Filter(shallow: parameters) : try Filter(parameters)
@@ -125,7 +127,7 @@ package struct RESTRequest: Sendable {
     }
 
     /// As ``init(_:_:)``, where nobody asks for the address first.
-    package init(_ head: RequestHead) throws(RESTError) {
+    package convenience init(_ head: RequestHead) throws(RESTError) {
         try self.init(head, RESTAddress(head))
     }
 

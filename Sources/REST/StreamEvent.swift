@@ -14,6 +14,8 @@ package enum StreamEvent: Equatable, Sendable {
     case keepAlive
     /// The rules no longer allow reading, or the data is too much; the stream ends. nil says no reason.
     case cancel(Text?)
+    /// An operation, as JSON on one line: what a watcher of `/.settings/profile.json` is told (§10).
+    case log([UInt8])
     /// The credential's time is over; the stream ends.
     case authRevoked
 
@@ -73,6 +75,8 @@ package enum StreamEvent: Equatable, Sendable {
             return ValuePrinter(
                 .members(members), form, prefix: Self.start("patch", at: path), suffix: Array("}\n\n".utf8))
         case .keepAlive: return Self.line("event: keep-alive\ndata: ", .node(.empty))
+        case .log(let json):
+            return ValuePrinter(.nothing, JSONForm(), prefix: Array("event: log\ndata: ".utf8) + json, suffix: [0x0A, 0x0A])
         case .cancel(let text):
             return Self.line("event: cancel\ndata: ", .node(text.map { .string($0) } ?? .empty))
         // Not JSON: the Python client compares this very text (§8.3).

@@ -333,8 +333,7 @@ extension Children {
 extension Key {
     /// `0`, or digits of which the first is not zero.
     fileprivate var isIndex: Bool {
-        let bytes = text.utf8
-        guard let first = bytes.isEmpty ? nil : bytes[0], first >= 0x30, first <= 0x39 else { return false }
-        return (first != 0x30 || bytes.count == 1) && integer != nil
+        guard let first = text.firstByte, first >= 0x30, first <= 0x39 else { return false }
+        return (first != 0x30 || text.utf8Count == 1) && integer != nil
     }
 }

@@ -61,6 +61,8 @@ package final class Channel: Pollable {
     package var outboundByteLimit: Int
     /// Bytes written and not yet taken by the kernel. O(1).
     package private(set) var outboundByteCount = 0
+    /// All that was written so far.
+    private var writtenByteCount = 0
 
     private var queue = OutboundQueue()
     private var phase = Phase.open
@@ -99,6 +101,12 @@ package final class Channel: Pollable {
 
     /// Whether what is written will be sent: neither closed nor about to be.
     package var isOpen: Bool { phase == .open }
+
+    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel. One system call.
+    package var takenByteCount: Int {
+        guard phase != .closed else { return writtenByteCount }
+        return writtenByteCount - outboundByteCount - max(0, Int(pando_unacknowledged(descriptor)))
+    }
 
     // MARK: Writing
 
@@ -155,6 +163,7 @@ package final class Channel: Pollable {
 
     private func didQueue(_ byteCount: Int) {
         outboundByteCount += byteCount
+        writtenByteCount += byteCount
         if outboundByteCount > loop.configuration.outboundLowWaterByteCount { isAboveLowWater = true }
     }
 

@@ -105,6 +105,10 @@ package final class EventLoop: @unchecked Sendable {
         unsafe events.deallocate()
     }
 
+    /// Called when the events of a tick are handled, and again when its output is flushed: for what gathers over many
+    /// connections. Set before ``run()``.
+    package var onTickEnd: (() -> Void)?
+
     // MARK: Running
 
     /// Runs ticks on the calling thread until `stop()`. Then every channel is closed with `.loopStopped`,
@@ -180,6 +184,8 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private func finishTick() {
+        onTickEnd?()
+        defer { onTickEnd?() }
         if !written.isEmpty {
             // What is written from now on, by `channelDidDrain` for one, belongs to the next tick: a fast
             // reader must not keep us here for ever.

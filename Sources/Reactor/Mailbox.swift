@@ -46,6 +46,22 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return accepted
     }
 
+    /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the two arrays trade
+    /// places, and no message is copied.
+    @discardableResult
+    package func post(movingFrom messages: inout [Message]) -> Bool {
+        guard !messages.isEmpty else { return true }
+        let (accepted, wasEmpty) = box.withLock { box in
+            guard !box.isClosed else { return (false, false) }
+            let wasEmpty = box.messages.isEmpty
+            if wasEmpty { swap(&box.messages, &messages) } else { box.messages.append(contentsOf: messages) }
+            return (true, wasEmpty)
+        }
+        messages.removeAll(keepingCapacity: true)
+        if wasEmpty { bell.ring() }
+        return accepted
+    }
+
     /// Owner only. `batch` must be empty; it trades places with the box, so no lock is held while the work
     /// runs and the two buffers are used for ever. Empty it with `removeAll(keepingCapacity: true)`.
     package func drain(into batch: inout [Message]) {

@@ -24,7 +24,7 @@ package struct InvalidRules: Error, Equatable, Sendable, CustomStringConvertible
         self.problems = problems
     }
 
-    init(_ position: SourcePosition, _ text: String) {
+    package init(_ position: SourcePosition, _ text: String) {
         self.init([RulesProblem(position, text)])
     }
 
@@ -40,6 +40,10 @@ struct ProblemList {
     private var found: [(offset: Int, text: String)] = []
 
     var isEmpty: Bool { found.isEmpty }
+
+    /// False when as many as will be told are known. Finding the place of one costs a walk over the rule it
+    /// is in.
+    var hasRoom: Bool { found.count < RulesLimits.problemCount }
 
     mutating func add(_ text: String, at offset: Int) {
         found.append((offset, text))
@@ -64,7 +68,7 @@ func quoted(_ name: Text) -> String {
             result += "…"
             break
         }
-        result.unicodeScalars.append(scalar.value < 0x20 ? " " : scalar)
+        result.unicodeScalars.append(scalar.endsLineOrControls ? " " : scalar)
     }
     return result + "'"
 }

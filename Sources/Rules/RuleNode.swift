@@ -19,7 +19,11 @@ package final class RuleNode: Sendable {
     /// What children here may be ordered by besides key and priority: `.value` and `.child` only.
     package let indexes: Set<Index>
     package let children: [Key: RuleNode]
+    /// The same in the order of their keys, for whoever visits all.
+    let childrenInOrder: [(key: Key, node: RuleNode)]
     package let wildcard: Wildcard?
+    /// There is a `.validate` below this node.
+    let hasValidateBelow: Bool
     /// False when no `.validate` below this node can refuse anything, whatever the data.
     package let mayRefuseBelow: Bool
 
@@ -29,7 +33,10 @@ package final class RuleNode: Sendable {
         validate = parts.validate
         indexes = parts.indexes
         children = parts.children
+        childrenInOrder = parts.children.map { ($0.key, $0.value) }.sorted { $0.key < $1.key }
         wildcard = parts.wildcard
+        hasValidateBelow =
+            parts.wildcard?.node.hasValidate ?? false || parts.children.values.contains { $0.hasValidate }
         mayRefuseBelow =
             parts.wildcard?.node.mayRefuse ?? false || parts.children.values.contains { $0.mayRefuse }
     }
@@ -38,6 +45,9 @@ package final class RuleNode: Sendable {
     package var mayRefuse: Bool {
         mayRefuseBelow || validate.map { $0.constant != true } ?? false
     }
+
+    /// This node or one below it has a `.validate`.
+    var hasValidate: Bool { validate != nil || hasValidateBelow }
 
     /// The rules for a child: those of its name, or else the wildcard's. A literal child hides the wildcard
     /// completely (§2.1). O(1).
@@ -56,24 +66,17 @@ package final class RuleNode: Sendable {
     }
 }
 
-/// The value of a `.read`, `.write` or `.validate`, as it was written.
+/// The value of a `.read`, `.write` or `.validate`.
 package struct RuleExpression: Sendable {
     /// The expression, with the string's escapes resolved; `true` or `false` for a JSON boolean.
     package let text: Text
     /// The bytes of the source it stands in, the quotes included. ``Ruleset/position(ofText:in:)`` maps one
     /// to the other.
     package let literal: Range<Int>
-    /// What it says when it is nothing but `true` or `false`; nil for what has to be evaluated.
+    /// What it says when it says the same of everything; nil for what has to be evaluated.
     package let constant: Bool?
-
-    init(text: Text, literal: Range<Int>) {
-        self.text = text
-        self.literal = literal
-        let words = text.string.utf8.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
-        switch words.count == 1 ? String(Substring(words[0])) : nil {
-        case "true": constant = true
-        case "false": constant = false
-        default: constant = nil
-        }
-    }
+    /// What evaluates it; nil for a constant.
+    let program: RuleProgram?
+    /// Its place among the rules of the document.
+    let number: Int
 }

@@ -34,7 +34,7 @@ struct SyntaxError: Error {
 ///
 /// Always true: it goes forward with each token until the end, and cuts no character, since what it looks for
 /// is ASCII.
-struct RulesLexer {
+struct RulesLexer: CommentedText {
     let bytes: [UInt8]
     var offset: Int
     /// The string at hand; kept to be reused.
@@ -43,11 +43,6 @@ struct RulesLexer {
     init(_ source: RulesSource, offset: Int = 0) {
         bytes = source.bytes
         self.offset = offset
-    }
-
-    /// The byte `ahead` places on, or nil beyond the end.
-    func byte(_ ahead: Int = 0) -> UInt8? {
-        offset + ahead < bytes.count ? bytes[offset + ahead] : nil
     }
 
     /// The next token. After the last one `.end`, as often as asked.
@@ -84,29 +79,12 @@ struct RulesLexer {
             case UInt8(ascii: "/"):
                 switch byte(1) {
                 case UInt8(ascii: "/"): skipLineComment()
-                case UInt8(ascii: "*"): try skipBlockComment()
+                case UInt8(ascii: "*"): try skipBlockComment(orThrow: "Unterminated comment.")
                 default: return
                 }
             default: return
             }
         }
-    }
-
-    private mutating func skipLineComment() {
-        while let next = byte(), next != 0x0A, next != 0x0D { offset += 1 }
-    }
-
-    private mutating func skipBlockComment() throws(SyntaxError) {
-        let start = offset
-        offset += 2
-        while let next = byte() {
-            offset += 1
-            if next == UInt8(ascii: "*"), byte() == UInt8(ascii: "/") {
-                offset += 1
-                return
-            }
-        }
-        throw SyntaxError("Unterminated comment.", at: start)
     }
 
     // MARK: Words

@@ -10,18 +10,26 @@ import PandoTree
 ///                  "name": node … }
 ///
 /// Two kinds of wrong are kept apart: JSON that makes no sense as rules is noted, and reading goes on; what
-/// is no JSON ends it. Recursion is as deep as the document, which ``RulesLimits/pathDepth`` bounds.
+/// is no JSON ends it. Expressions are compiled as they come. Recursion is as deep as the document, which
+/// ``RulesLimits/pathDepth`` bounds.
 struct RulesLoader {
+    private let source: RulesSource
     private var lexer: RulesLexer
     /// The one to be read next.
     private var token = RulesToken(kind: .end, range: 0..<0)
     private var problems = ProblemList()
     /// Arrays and objects that are open.
     private var depth = 0
-    /// The names that the wildcards above bind, outermost first.
-    private var variables: [Text] = []
+    /// The names that the wildcards above bind, outermost first, with the depth of the key that each stands
+    /// for.
+    private var variables: [(name: Text, depth: Int)] = []
+    /// Keys above the node that is being read.
+    private var level = 0
+    private var ruleCount = 0
+    private var budget = ExpressionBudget()
 
     private init(_ source: RulesSource) {
+        self.source = source
         lexer = RulesLexer(source)
     }
 
@@ -75,9 +83,9 @@ struct RulesLoader {
         var parts = RuleNode.Parts()
         _ = try readMembers { (loader, name, offset) throws(SyntaxError) in
             switch name {
-            case ".read": parts.read = try loader.readExpression()
-            case ".write": parts.write = try loader.readExpression()
-            case ".validate": parts.validate = try loader.readExpression()
+            case ".read": parts.read = try loader.readExpression(.read)
+            case ".write": parts.write = try loader.readExpression(.write)
+            case ".validate": parts.validate = try loader.readExpression(.validate)
             case ".indexOn": parts.indexes = try loader.readIndexes()
             default: try loader.readChild(name, at: offset, into: &parts)
             }
@@ -90,8 +98,10 @@ struct RulesLoader {
     ) throws(SyntaxError) {
         // Before its name: production looks at the value first (`"//": "text"` lacks a brace).
         guard token.kind == .openObject else { return try reject("Expected '{'.") }
-        guard name.utf8Count > 0, name.utf8[0] == UInt8(ascii: "$") else {
+        guard name.firstByte == UInt8(ascii: "$") else {
             check(name: name, at: offset)
+            level += 1
+            defer { level -= 1 }
             if let node = try readNode() { parts.children[Key(unchecked: name)] = node }
             return
         }
@@ -100,17 +110,19 @@ struct RulesLoader {
             problems.add(
                 "Cannot have multiple default rules (\(quoted(first)) and \(quoted(name))).", at: offset)
         }
-        if variables.contains(name) {
+        if variables.contains(where: { $0.name == name }) {
             problems.add("Variable \(quoted(name)) is already defined by a rule above.", at: offset)
         }
-        variables.append(name)
+        variables.append((name, level))
+        level += 1
         let node = try readNode()
+        level -= 1
         variables.removeLast()
         if let node, parts.wildcard == nil { parts.wildcard = RuleNode.Wildcard(name: name, node: node) }
     }
 
     private mutating func check(name: Text, at offset: Int) {
-        guard !Key.isLegal(name.utf8) else { return }
+        guard !Key.isLegal(name) else { return }
         let isPunctuated = name.string.utf8.contains { Array(".#$/[]".utf8).contains($0) }
         let limit = Limits.keyByteCount
         problems.add(
@@ -120,19 +132,48 @@ struct RulesLoader {
             at: offset)
     }
 
-    private mutating func readExpression() throws(SyntaxError) -> RuleExpression? {
+    private mutating func readExpression(_ kind: RuleKind) throws(SyntaxError) -> RuleExpression? {
+        let literal = token.range
         let text: Text
+        var outcome: ExpressionCompiler.Outcome?
         switch token.kind {
-        case .true: text = "true"
-        case .false: text = "false"
-        case .string(let string): text = string
+        case .true:
+            text = "true"
+            outcome = .constant(true)
+        case .false:
+            text = "false"
+            outcome = .constant(false)
+        case .string(let string):
+            text = string
+            outcome = compile(string, kind, literal)
         default:
             try reject("Invalid rule expression.  Expected 'true', 'false', or an expression string.")
             return nil
         }
-        let expression = RuleExpression(text: text, literal: token.range)
         try advance()
-        return expression
+        let number = ruleCount
+        ruleCount += 1
+        switch outcome {
+        case .constant(let value):
+            return RuleExpression(text: text, literal: literal, constant: value, program: nil, number: number)
+        case .program(let program):
+            return RuleExpression(
+                text: text, literal: literal, constant: nil, program: program, number: number)
+        case nil: return nil
+        }
+    }
+
+    /// Nil when problems have been noted.
+    private mutating func compile(_ text: Text, _ kind: RuleKind, _ literal: Range<Int>) -> ExpressionCompiler
+        .Outcome?
+    {
+        var found: [(text: String, offset: Int)] = []
+        let outcome = ExpressionCompiler.compile(
+            text, kind: kind, variables: variables, depth: level, budget: &budget, problems: &found)
+        for problem in found where problems.hasRoom {
+            problems.add(problem.text, at: source.offset(ofText: problem.offset, in: literal))
+        }
+        return outcome
     }
 
     private mutating func readIndexes() throws(SyntaxError) -> Set<Index> {

@@ -10,6 +10,26 @@ package enum RulesLimits {
     package static let pathDepth = Limits.pathDepth
     /// Problems told at once. More help nobody, and an answer must not outgrow what it answers.
     package static let problemCount = 200
+    /// Expressions within each other in one rule (§1.2): it bounds the recursion of whoever walks one.
+    package static let expressionDepth = 200
+    /// Terms of all expressions of a document together (§1.2).
+    package static let expressionNodeCount = 20_000
+    /// UTF-8 bytes of a pattern (§9).
+    package static let patternByteCount = 2048
+    /// States of a pattern's automaton, repetitions written out (§9).
+    package static let patternStateCount = 10_000
+    /// States of all patterns of a document together. Our own bound: it keeps what rules take in memory to a
+    /// few megabytes.
+    package static let patternInstructionCount = 100_000
+    /// Steps of one match, where a text must be held against each state of a large automaton: some 50 ms,
+    /// reached by a text of 1 kB at the earliest. Our own bound, since texts come from whoever is judged.
+    package static let patternStepCount = 10_000_000
+    /// UTF-8 bytes of a text that a rule puts together: that of the largest it could compare it with.
+    package static let textByteCount = Limits.stringByteCount
+    /// Steps of about a nanosecond that the rules may cost one read or write, all its paths together: some
+    /// 100 ms, or two million rules asked. Our own bound, since one thread answers everybody. A write of 16
+    /// MB, the most that clients send, stays below it with a few rules for each of its texts.
+    package static let requestStepCount = 1 << 27
     /// Characters of a name that are repeated in a problem's text.
     static let quotedCharacterCount = 64
 }

@@ -1,78 +1,163 @@
 import PandoTree
 
-// Which rule decides what (security-rules.md §2).
-//
-// Only rules that are constants say something here. One that would have to be evaluated neither grants nor
-// lets pass: an evaluation that cannot be done is an error, and an error never grants (§2.2, §7).
+// Which rule decides what (security-rules.md §2, §11).
 
-extension RuleExpression {
-    fileprivate var holds: Bool { constant ?? false }
+/// Why a write is refused: the first of its paths, in their order, that may not be written.
+struct WriteRefusal {
+    let path: Path
+    /// A `.write` granted it, but a `.validate` is not true.
+    let isGranted: Bool
 }
 
-extension Ruleset {
-    /// §2.2: the first `.read` on the way to the path that is true grants; what lies below the path is not
-    /// looked at.
-    func allowsRead(at path: Path) -> Bool {
-        isGranted(at: path) { $0.read }
+/// Asks the rules of one ruleset on behalf of one request.
+struct RuleCascade<Observer: RuleObserver> {
+    private let rules: Ruleset
+    private(set) var evaluator: Evaluator<Observer>
+
+    /// - Parameter work: What all rules together may cost.
+    init(_ rules: Ruleset, _ scene: RuleScene, _ observer: Observer, work: RuleWork = RuleWork()) {
+        self.rules = rules
+        evaluator = Evaluator(scene: scene, observer: observer, work: work)
     }
 
-    /// May anything at all be written at the path, whatever it is and whatever is there?
-    func allowsWrite(at path: Path) -> Bool {
-        guard isGranted(at: path, by: { $0.write }) else { return false }
-        var allows = true
-        walk(to: path) { node, level in
-            allows = node.validate?.holds ?? true
-            if level == path.count, node.mayRefuseBelow { allows = false }
-            return allows
+    /// A rule sees the location of its node and the trees before and after, and these are the same for all
+    /// paths of a write: so it says the same for each path below that location. Paths in order share their
+    /// ancestors with the path before, and each rule is asked once.
+    ///
+    /// - Parameter paths: In order; each with the paths below it, if there are any, right behind it.
+    /// - Complexity: O(keys of all paths + rules asked).
+    mutating func refusal(of paths: [Path]) -> WriteRefusal? {
+        /// The level of the rule that granted the path before.
+        var grantedLevel = 0
+        /// The level of that path, or one above it: all that lies there has been found valid.
+        var validLevel = 0
+        for (index, path) in paths.enumerated() {
+            /// Rules down to this level have been asked.
+            let shared = index == 0 ? -1 : paths[index - 1].sharedKeyCount(path)
+            evaluator.observer.willWalk(from: shared + 1)
+            evaluator.scene.start(to: path)
+            if grantedLevel > shared {
+                guard let level = grantingLevel(.write, from: shared + 1) else {
+                    return WriteRefusal(path: path, isGranted: false)
+                }
+                grantedLevel = level
+            }
+            if validLevel > shared {
+                guard isValid(from: shared + 1) else { return WriteRefusal(path: path, isGranted: true) }
+                validLevel = path.count
+            }
         }
-        return allows
+        return nil
     }
 
-    /// §2.3, §2.4: may what lies at `path` in `after` be put there by a write that leaves the database as
-    /// `after`?
-    func allowsWrite(at path: Path, after: Node) -> Bool {
-        isGranted(at: path) { $0.write } && isValid(at: path, after: after)
-    }
-
-    private func isGranted(at path: Path, by rule: (RuleNode) -> RuleExpression?) -> Bool {
-        var isGranted = false
-        walk(to: path) { node, _ in
-            isGranted = rule(node)?.holds ?? false
-            return !isGranted
+    /// §2.2: the first `.read` or `.write` on the way to the path that is true grants; what lies below the
+    /// path is not looked at. One that is false or fails does not grant, and forbids nothing.
+    /// - Parameter first: Rules above this level have been asked, and do not grant.
+    /// - Returns: The level of the rule that grants.
+    mutating func grantingLevel(_ kind: RuleKind, from first: Int = 0) -> Int? {
+        evaluator.scene.restart()
+        let count = evaluator.scene.keys.count
+        var node = rules.root
+        while true {
+            let level = evaluator.scene.level
+            if level >= first, let rule = kind == .read ? node.read : node.write,
+                evaluator.holds(rule, kind)
+            {
+                return level
+            }
+            guard level < count, let next = node[evaluator.scene.keys[level]] else { return nil }
+            evaluator.scene.descend()
+            node = next
         }
-        return isGranted
     }
 
     /// Every `.validate` that applies: from the root to the path, and below it wherever the write carries
     /// data. Nodes that the write leaves without a value are not asked, nor is anything beside the path
     /// (§2.3).
-    private func isValid(at path: Path, after: Node) -> Bool {
-        var isValid = true
-        var data = after
-        walk(to: path) { node, level in
-            if level > 0 { data = data[path[level - 1]] }
+    /// - Parameter first: Rules above this level have been asked, and are true.
+    private mutating func isValid(from first: Int) -> Bool {
+        evaluator.scene.restart()
+        let count = evaluator.scene.keys.count
+        var node = rules.root
+        while true {
             // Nothing is left here, so nothing is left below.
-            guard !data.isEmpty else { return false }
-            isValid = node.validate?.holds ?? true
-            if isValid, level == path.count { isValid = Self.isValid(below: node, data) }
-            return isValid
+            guard !evaluator.scene.here.isEmpty else { return true }
+            let level = evaluator.scene.level
+            if level >= first, let rule = node.validate, !evaluator.holds(rule, .validate) { return false }
+            guard level < count else { return isValid(below: node) }
+            guard let next = node[evaluator.scene.keys[level]] else { return true }
+            evaluator.scene.descend()
+            node = next
         }
-        return isValid
     }
 
     /// Recursion is as deep as the rules. O(data that rules look at).
-    private static func isValid(below rules: RuleNode, _ data: Node) -> Bool {
-        guard rules.mayRefuseBelow else { return true }
-        func isValid(_ rules: RuleNode, _ child: Node) -> Bool {
-            rules.validate?.holds ?? true && Self.isValid(below: rules, child)
-        }
-        guard rules.wildcard?.node.mayRefuse ?? false else {
+    private mutating func isValid(below rules: RuleNode) -> Bool {
+        guard Observer.isObserving ? rules.hasValidateBelow : rules.mayRefuseBelow else { return true }
+        let parent = evaluator.scene.here
+        guard let wildcard = rules.wildcard?.node,
+            Observer.isObserving ? wildcard.hasValidate : wildcard.mayRefuse
+        else {
             // A long list with rules for a few of its children is not walked.
-            return rules.children.allSatisfy { key, rules in
-                let child = data[key]
-                return child.isEmpty || isValid(rules, child)
+            for (key, rules) in rules.childrenInOrder {
+                let child = parent[key]
+                if !child.isEmpty, !isValid(rules, key, child, in: parent) { return false }
             }
+            return true
         }
-        return data.children.forEach { key, child in rules[key].map { isValid($0, child) } ?? true }
+        return parent.children.forEach { key, child in
+            rules[key].map { isValid($0, key, child, in: parent) } ?? true
+        }
+    }
+
+    private mutating func isValid(_ rules: RuleNode, _ key: Key, _ child: Node, in parent: Node) -> Bool {
+        evaluator.scene.enter(key, child)
+        defer { evaluator.scene.leave(parent) }
+        if let rule = rules.validate, !evaluator.holds(rule, .validate) { return false }
+        return isValid(below: rules)
+    }
+}
+
+extension Ruleset {
+    /// May the path be read, as whoever looks on sees it too?
+    func allowsRead<Observer: RuleObserver>(
+        at path: Path, _ query: Query?, in scope: RuleScope, _ observer: inout Observer
+    ) -> Bool {
+        var cascade = RuleCascade(self, RuleScene(reading: path, query, in: scope), observer)
+        defer { observer = cascade.evaluator.observer }
+        return cascade.grantingLevel(.read) != nil
+    }
+
+    /// §2.3, §2.4: may what lies at the paths in `after` be put there by a write that leaves the database as
+    /// `after`?
+    /// - Returns: nil when it may.
+    func refusal<Observer: RuleObserver>(
+        ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
+    ) -> WriteRefusal? {
+        var cascade = RuleCascade(self, RuleScene(writing: after, in: scope), observer)
+        defer { observer = cascade.evaluator.observer }
+        return cascade.refusal(of: paths.inOrder)
+    }
+}
+
+extension [Path] {
+    /// Sorted, which most are. O(keys) when they are.
+    fileprivate var inOrder: [Path] {
+        var index = 1
+        while index < count {
+            guard self[index &- 1] <= self[index] else { return sorted() }
+            index &+= 1
+        }
+        return self
+    }
+}
+
+extension Path {
+    /// How many keys from the root on are the same in both.
+    fileprivate func sharedKeyCount(_ other: Path) -> Int {
+        let limit = Swift.min(count, other.count)
+        var shared = 0
+        while shared < limit, keys[shared] == other.keys[shared] { shared &+= 1 }
+        return shared
     }
 }

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoIdentity
 import PandoREST
 import PandoReactor
 
@@ -15,7 +16,7 @@ class ClientSession: ChannelDelegate {
         let rawValue: UInt8
         /// The database or the disk is behind.
         static let congestion = PauseReasons(rawValue: 1)
-        /// A token is being verified, and enough messages wait for that.
+        /// A token is being verified; what comes behind it waits.
         static let verification = PauseReasons(rawValue: 2)
         /// The client has much to take before it may ask for more.
         static let unreadOutput = PauseReasons(rawValue: 4)
@@ -49,6 +50,8 @@ class ClientSession: ChannelDelegate {
     let id: SessionID
     let channel: Channel
     let owner: IOLoop
+    /// Whether tokens of `--dev` count: not on behalf of web pages from elsewhere.
+    var isLocal = true
     /// When the client last sent anything.
     var lastHeard: MonotonicTime
     private var outlet = Outlet.ready
@@ -59,6 +62,8 @@ class ClientSession: ChannelDelegate {
     /// When the large message under way began to be sent.
     private var sendingBegan: MonotonicTime
     private var pauseReasons: PauseReasons = []
+    /// Bytes of a message that is not complete, as the loop counts them (``IOLoop/keepUnfinished(_:for:)``).
+    final var unfinishedByteCount = 0
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         self.id = id
@@ -96,8 +101,31 @@ class ClientSession: ChannelDelegate {
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
 
+    /// Whose the token is that ``IOLoop/verify(_:for:)`` was asked about.
+    func finish(_ verdict: Verdict) {}
+
+    /// Keys or revocations have changed: whoever may not stay is nobody from now on.
+    func recheck(_ standing: Standing) {}
+
     /// What came of a REST request.
     func receive(_ outcome: RESTOutcome) {}
+
+    /// What the helper thread has found out about data that the session asked it about.
+    func finish(_ survey: Survey) {}
+
+    /// What the helper thread has read of a body.
+    func finish(_ body: BodyOutcome) {}
+
+    /// Whether ``dropUnfinished()`` would free anything.
+    var mayDropUnfinished: Bool { true }
+
+    /// Memory is short, and this session keeps most: it gives up what is not complete.
+    func dropUnfinished() {
+        channel.reset()
+    }
+
+    /// The turn that was asked for with ``IOLoop/nextTick(for:)``.
+    func nextTick() {}
 
     /// What an event stream is told.
     func receive(_ events: [StreamEvent]) {}

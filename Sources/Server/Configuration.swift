@@ -1,4 +1,7 @@
 import Glibc
+import Logging
+import PandoIdentity
+import PandoJournal
 import PandoREST
 import PandoReactor
 
@@ -20,9 +23,21 @@ package struct Configuration: Sendable {
     /// Nil keeps everything in memory.
     package var dataDirectory: String?
     package var isMemoryOnly = false
+    /// A rules file for `default`, or a directory of NAMESPACE.json; nil leaves databases to their stored rules.
+    package var rulesPath: String?
     /// Open rules while none are loaded, namespaces on first use, unsigned tokens; loopback only.
     package var isDevelopment = false
+    /// Whose tokens are taken; those of `--dev` besides when ``isDevelopment`` is set.
+    package var identity = IdentityConfiguration()
     package var durability = Durability.always
+    /// Bytes of one file of the log.
+    package var segmentByteLimit = JournalOptions.standardSegmentByteLimit
+    /// Bytes of log after which a checkpoint is written; recovery reads at most about so much.
+    package var checkpointByteLimit = 256 << 20
+    /// Time after which one is written whatever there is; zero for never.
+    package var checkpointInterval: Duration = .zero
+    /// Checkpoints that are kept, with the log since the oldest of them.
+    package var keptCheckpointCount = 2
     /// I/O loops; 0 stands for one less than the processors, and at least one.
     package var loopCount = 0
     /// Bytes one connection may leave unread before it is disconnected.
@@ -31,6 +46,8 @@ package struct Configuration: Sendable {
     package var inFlightByteLimit = 64 << 20
     /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45 s).
     package var idleTimeout: Duration = .seconds(75)
+    /// A request's head must be there by then (slow-loris), and its body too, or be coming fast enough.
+    package var requestTimeout: Duration = .seconds(30)
     /// Chunks a client may announce for one message: 16 MiB and slack (wire-protocol §14).
     package var chunkCountLimit = 1100
 
@@ -38,7 +55,22 @@ package struct Configuration: Sendable {
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount
 
+    /// The least of what is said on stderr.
+    package var logLevel = Logger.Level.info
+
     package init() {}
+
+    /// Smaller files would be mostly work of making them.
+    private static let fileByteMinimum = 64 << 10
+    /// A year.
+    private static let checkpointIntervalLimit = 365 * 86_400
+
+    /// How the journal lays out its files.
+    package var journalOptions: JournalOptions {
+        var options = JournalOptions()
+        options.segmentByteLimit = segmentByteLimit
+        return options
+    }
 
     /// How many loops to run: one processor is left to the database thread.
     var effectiveLoopCount: Int {
@@ -54,6 +86,8 @@ package struct Configuration: Sendable {
         case (""?, false): found.append("--data: empty; give a directory")
         default: break
         }
+        found += identity.problems
+        if rulesPath == "" { found.append("--rules: empty; give a file or a directory") }
         if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
@@ -64,9 +98,22 @@ package struct Configuration: Sendable {
         if inFlightByteLimit < 1 << 20 {
             found.append("--in-flight-limit: below 1 MiB even one large write could not be taken")
         }
+        if !(Self.fileByteMinimum...1 << 40).contains(segmentByteLimit) {
+            found.append("--segment-bytes: must be \(Self.fileByteMinimum) to 2^40")
+        }
+        if !(Self.fileByteMinimum...1 << 50).contains(checkpointByteLimit) {
+            found.append("--checkpoint-bytes: must be \(Self.fileByteMinimum) to 2^50")
+        }
+        if checkpointInterval < .zero || checkpointInterval > .seconds(Self.checkpointIntervalLimit) {
+            found.append("--checkpoint-interval: must be 0 (never) to \(Self.checkpointIntervalLimit) seconds")
+        }
+        if !(2...1000).contains(keptCheckpointCount) {
+            found.append("--keep-checkpoints: must be 2 (one to fall back to when the other is damaged) to 1000")
+        }
         if idleTimeout < .seconds(60) {
             found.append("--idle-timeout: Firebase clients speak every 45 s; leave them at least 60")
         }
+        if requestTimeout < .seconds(1) { found.append("--request-timeout: must be at least a second") }
         if !(1...RESTLimits.writeByteCount).contains(writeByteLimit) {
             found.append("--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds")
         }

@@ -2,6 +2,7 @@ import Logging
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoReactor
 import PandoRules
 
 /// The data directory of a server or of an offline command, taken under its lock.
@@ -12,7 +13,8 @@ package enum DataDirectory {
     /// - Returns: The journal, everything in it durable.
     /// - Throws: ``StartError``; nothing was changed when it is `.badData` or `.locked`.
     package static func open(
-        _ path: String, into state: inout RecoveredState, endsSessions: Bool, logger: Logger
+        _ path: String, into state: inout RecoveredState, endsSessions: Bool,
+        options: JournalOptions = .init(), logger: Logger
     ) throws(StartError) -> Journal<SystemDisk> {
         let disk: SystemDisk
         do throws(DiskFailure) {
@@ -20,21 +22,22 @@ package enum DataDirectory {
         } catch {
             throw .disk("--data: \(error)")
         }
+        return try open(disk, into: &state, endsSessions: endsSessions, options: options, logger: logger)
+    }
+
+    /// The same behind any door to files.
+    static func open<Storage: Disk>(
+        _ disk: Storage, into state: inout RecoveredState, endsSessions: Bool, options: JournalOptions = .init(),
+        surroundings: Surroundings = .machine, logger: Logger
+    ) throws(StartError) -> Journal<Storage> {
         var recovered = state
+        let began = surroundings.monotonicTime
         do throws(JournalError) {
-            var journal = try Journal.open(on: disk, newDirectoryID: makeDirectoryID()) {
-                (entry: borrowing RecoveredEntry) throws(EntryRejection) in
-                try entry.forEach { (record: borrowing RecoveredRecord) throws(EntryRejection) in
-                    do throws(UnreadableRecord) {
-                        try recovered.replay(
-                            record.kind, namespace: record.namespace, time: record.timestamp, payload: record.payload)
-                    } catch {
-                        throw EntryRejection(error.reason)
-                    }
-                }
-            }
-            report(journal.recovery, path, logger)
-            if endsSessions { try endDeadSessions(&recovered, &journal) }
+            var journal = try Journal.open(
+                on: disk, newDirectoryID: DirectoryID(surroundings.randomBits(), surroundings.randomBits()),
+                options: options, into: &recovered)
+            report(journal.recovery, in: surroundings.monotonicTime - began, disk.directory, logger)
+            if endsSessions { try endDeadSessions(&recovered, &journal, surroundings) }
             state = recovered
             return journal
         } catch {
@@ -42,16 +45,23 @@ package enum DataDirectory {
         }
     }
 
-    private static func makeDirectoryID() -> DirectoryID {
-        var generator = SystemRandomNumberGenerator()
-        return DirectoryID(generator.next(), generator.next())
-    }
-
-    private static func report(_ recovery: RecoverySummary, _ path: String, _ logger: Logger) {
+    private static func report(
+        _ recovery: RecoverySummary, in time: Duration, _ path: String, _ logger: Logger
+    ) {
+        for problem in recovery.damagedCheckpoints {
+            logger.error(
+                "\(path): a damaged checkpoint was passed over for what came before it, and renamed: \(problem)")
+        }
         if recovery.isNew {
             logger.info("\(path): new data directory")
         } else {
-            logger.info("\(path): \(recovery.recordCount) records read, the last is \(recovery.lastSequence)")
+            let checkpoint =
+                recovery.checkpoint.map {
+                    "a checkpoint at \($0.sequence) of \(recovery.checkpointRecordCount) records in "
+                        + "\(recovery.checkpointByteCount) bytes, then "
+                } ?? ""
+            logger.info(
+                "\(path): \(checkpoint)\(recovery.recordCount) records of the log read in \(time.inMilliseconds) ms, the last is \(recovery.lastSequence)")
         }
         if recovery.tornByteCount > 0 {
             logger.warning(
@@ -60,12 +70,18 @@ package enum DataDirectory {
     }
 
     /// A crash is a disconnect: what the dead sessions wanted written at their end is written before anybody connects.
-    private static func endDeadSessions(
-        _ state: inout RecoveredState, _ journal: inout Journal<SystemDisk>
+    private static func endDeadSessions<Storage: Disk>(
+        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ surroundings: Surroundings
     ) throws(JournalError) {
-        var clock = WallClock(notBefore: state.lastTime)
+        var clock = WallClock(notBefore: state.lastTime, in: surroundings)
         let time = clock.now()
-        for (namespace, records) in state.endDeadSessions(at: time) {
+        let entries = state.endDeadSessions(at: time)
+        let byteCount = entries.reduce(0) { sum, entry in
+            entry.records.reduce(sum) { $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count) }
+        }
+        // Known before it is written: a write that fails would be final.
+        guard try journal.reserve(byteCount) else { throw .noRoom(byteCount: byteCount) }
+        for (namespace, records) in entries {
             try journal.append(
                 entry: records.map {
                     JournalRecord($0.kind.journalKind, namespace: namespace, timestamp: time, payload: $0.payload)
@@ -75,22 +91,15 @@ package enum DataDirectory {
         try journal.sync()
     }
 
-    /// Reads a directory's log without its lock and without changing it: what a server that runs on it has written
-    /// so far.
+    /// Reads a directory without its lock and without changing it: what a server that runs on it has written so far.
     /// - Throws: ``StartError/badData(_:)`` when the log is damaged (other than torn at its end) or makes no sense.
     package static func read(_ path: String, into state: inout RecoveredState) throws(StartError) {
         var recovered = state
-        var problems: [String] = []
-        let report = try inspectRecords(path) { record, payload in
-            do throws(UnreadableRecord) {
-                try recovered.replay(
-                    record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
-            } catch {
-                problems.append("\(record.file), byte \(record.byteOffset): \(error.reason)")
-            }
+        let disk: SystemDisk
+        do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
+            throw .disk(error.description)
         }
-        problems += report.problems.filter(\.isDamage).map(\.description)
-        guard problems.isEmpty else { throw .badData(problems.joined(separator: "\n")) }
+        do throws(JournalError) { _ = try readDirectory(disk, into: &recovered) } catch { throw StartError(error) }
         state = recovered
     }
 
@@ -119,7 +128,7 @@ extension StartError {
             switch error {
             case .lockedByAnotherProcess: .locked(error.description)
             case .corrupt, .entryTooLarge: .badData(error.description)
-            case .disk, .poisoned: .disk(error.description)
+            case .disk, .poisoned, .noRoom: .disk(error.description)
             }
     }
 }

@@ -1,4 +1,8 @@
+import PandoBytes
 import PandoEngine
+import PandoREST
+import PandoRules
+import PandoTree
 
 /// One namespace: its name, its number in the journal, and its state machine.
 ///
@@ -8,13 +12,39 @@ final class Database: @unchecked Sendable {
     let id: UInt32
     let name: String
     var engine: Engine
+    /// Whom it lets in by itself: by stored rules, or, without any, as the server was started.
+    var storedAccess: Access { didSet { updateAccess() } }
+    /// The source of stored rules that this version cannot read: kept, for one that can.
+    var invalidRules: [UInt8]?
+    /// Rules of a file: they rule over stored ones.
+    var fileRules: Ruleset? { didSet { updateAccess() } }
     /// `/.settings/<name>.json`, as JSON (rest-api §10).
-    var settings: [String: [UInt8]] = [:]
+    var settings: [String: [UInt8]] = [:] {
+        didSet { defaultWriteSizeLimit = Self.writeSizeLimit(settings["defaultWriteSizeLimit"]) }
+    }
+    /// What a REST write without `writeSizeLimit` is measured against (rest-api §4).
+    private(set) var defaultWriteSizeLimit = WriteSizeLimit.large
 
-    init(id: UInt32, name: String, engine: Engine) {
+    init(id: UInt32, name: String, access: Access, fileRules: Ruleset? = nil) {
         self.id = id
         self.name = name
-        self.engine = engine
+        storedAccess = access
+        self.fileRules = fileRules
+        engine = Engine(access: fileRules.map(Access.loaded) ?? access)
+    }
+
+    /// True when nothing but the way the server was started says who gets in.
+    var isUnruled: Bool {
+        if case .loaded = engine.access { false } else { true }
+    }
+
+    private func updateAccess() {
+        engine.access = fileRules.map(Access.loaded) ?? storedAccess
+    }
+
+    private static func writeSizeLimit(_ json: [UInt8]?) -> WriteSizeLimit {
+        guard let json, case .string(let text)? = try? Node(json: json.rawSpan) else { return .large }
+        return WriteSizeLimit(rawValue: text.string) ?? .large
     }
 }
 

@@ -8,63 +8,105 @@ import PandoTree
 // REST requests take the same road as realtime ones: one engine, one durable barrier (rest-api §9).
 
 extension DatabaseHost {
-    func answer(_ call: RESTCall, to session: SessionID) {
-        guard let database = database(named: call.namespace) else {
-            return encoder.answer(.refused(.noSuchDatabase), to: session)
-        }
+    /// - Parameter byteCount: Bytes of the request's body.
+    func answer(_ call: RESTCall, byteCount: Int, to session: SessionID) {
         do throws(RESTError) {
+            guard let database = try orRefuse({ () throws(Refusal) in try database(named: call.namespace) }) else {
+                throw .noSuchDatabase
+            }
             switch call.action {
             case .refuse(let error): throw error
+            case .admit(let request, let credential):
+                if case .locked = database.engine.access, !credential.isAdmin, request.method.isWrite {
+                    throw .permissionDenied
+                }
+                encoder.answer(.admitted, to: session)
             case .data(let request, let body, let credential):
-                try handle(request, body, credential, database, session)
+                let began = profiledTime
+                do throws(RESTError) {
+                    let outcome = try handle(request, body, byteCount: byteCount, credential, database, session)
+                    if let outcome { encoder.answer(outcome, to: session) }
+                    tell(request, outcome, nil, byteCount: byteCount, on: database, began: began)
+                } catch {
+                    tell(request, nil, error, byteCount: byteCount, on: database, began: began)
+                    throw error
+                }
             case .rules(let request, let source, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                encoder.answer(rules(request, source, database), to: session)
+                encoder.answer(try rules(request, source, database), to: session)
+            case .setting("profile", let request, _, let credential) where request.wantsStream:
+                guard credential.isAdmin else { throw .unauthorized }
+                profile(database, to: session)
             case .setting(let name, let request, let value, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 encoder.answer(try setting(name, request, value, database), to: session)
             case .listDatabases(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 encoder.answer(.verbatim(databaseList), to: session)
+            case .listDenials(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                encoder.answer(.verbatim(denials.json(of: database)), to: session)
             }
         } catch {
             encoder.answer(.refused(error), to: session)
         }
     }
 
+    private func orRefuse<Result>(_ body: () throws(Refusal) -> Result) throws(RESTError) -> Result {
+        do throws(Refusal) { return try body() } catch {
+            switch error {
+            case .tooLarge: throw .writeTooLarge
+            case .noRoom: throw .noRoom
+            }
+        }
+    }
+
+    /// - Returns: Nil where events follow in place of an answer.
     private func handle(
-        _ request: RESTRequest, _ body: RESTBody?, _ credential: Credential, _ database: Database,
+        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential, _ database: Database,
         _ session: SessionID
-    ) throws(RESTError) {
+    ) throws(RESTError) -> RESTOutcome? {
         guard case .data(let target) = request.location else { throw .internalError }
         if request.method.isRead {
-            let node = try read(request, target, credential, database)
-            if request.wantsStream { return stream(request, target.path, credential, database, session) }
-            return encoder.answer(.read(node), to: session)
+            try checkRead(request, target, credential, database)
+            guard request.wantsStream else { return .read(read(request, target, database)) }
+            stream(request, target.path, credential, database, session)
+            return nil
         }
         guard let body else { throw .internalError }
-        encoder.answer(try write(request, body, target, credential, database, session), to: session)
+        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map { $0 - byteCount }
+        guard limit ?? 0 >= 0 else { throw .writeTooLarge }
+        return try write(request, body, replacingAtMost: limit, target, credential, database, session)
     }
 
     // MARK: Reading
 
-    private func read(
+    /// Whether the data may be read, and found. O(depth): how much it is, the loop finds out.
+    private func checkRead(
         _ request: RESTRequest, _ target: Target, _ credential: Credential, _ database: Database
-    ) throws(RESTError) -> Node {
-        let access = database.engine.access
-        guard access.allowsRead(at: target.path, by: credential) else { throw .permissionDenied }
-        let node = database.engine.root.value(at: target.fullPath)
-        guard let query = request.query else {
-            if !request.isShallow, node.isHeavier(than: configuration.readByteLimit) { throw .readTooLarge }
-            return node
-        }
+    ) throws(RESTError) {
+        try checkRead(target.path, request.query, credential, database)
         // Not even an administrator queries without an index (§5.1).
-        if request.indexName != nil, !access.hasIndex(query.index, at: target.path) {
+        if let query = request.query, request.indexName != nil,
+            !database.engine.access.hasIndex(query.index, at: target.path) {
             throw request.missingIndex(at: target.path)
         }
-        let filtered = query.loadsAllData ? node : Window(query, over: node).node
-        if !request.isShallow, filtered.isHeavier(than: configuration.readByteLimit) { throw .readTooLarge }
-        return filtered
+    }
+
+    private func checkRead(
+        _ path: Path, _ query: Query?, _ credential: Credential, _ database: Database
+    ) throws(RESTError) {
+        let time = clock.now()
+        guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
+        let get = Operation.get(path, query ?? Query())
+        denials.note(Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
+        throw .permissionDenied
+    }
+
+    private func read(_ request: RESTRequest, _ target: Target, _ database: Database) -> Node {
+        let node = database.engine.root.value(at: target.fullPath)
+        guard let query = request.query, !query.loadsAllData else { return node }
+        return Window(query, over: node).node
     }
 
     /// Opens an event stream: a listen whose pushes are told as events.
@@ -74,71 +116,87 @@ extension DatabaseHost {
         let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
         sessions[session] = HostedSession(database: database, publicID: "", credential: credential)
         encoder.answer(.stream, to: session)
-        encoder.streams[session] = OutputEncoder.StreamRoot(path: path, isQuery: filter != nil)
+        encoder.streams[session] = OutputEncoder.StreamRoot(path: path, query: request.query, isQuery: filter != nil)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
-        _ = perform(.listen(listen), session, credential, in: database)
+        // The rules have been asked just now, with the query as it was given, so they are not asked again. And nothing
+        // is written down, so no room is needed.
+        _ = try? perform(.listen(listen), session, .admin, in: database)
     }
 
     // MARK: Writing
 
     private func write(
-        _ request: RESTRequest, _ body: RESTBody, _ target: Target, _ credential: Credential, _ database: Database,
-        _ session: SessionID
+        _ request: RESTRequest, _ body: RESTBody, replacingAtMost byteLimit: Int?, _ target: Target,
+        _ credential: Credential, _ database: Database, _ session: SessionID
     ) throws(RESTError) -> RESTOutcome {
         switch body {
         case .value(let draft) where request.method == .post:
             let key = nextPushID()
             let path = target.path.appending(key)
             let put = Operation.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false)
-            if let failure = try failure(perform(put, session, credential, in: database)) { return failure }
+            if let failure = try failure(of: put, session, credential, database) { return failure }
             return .pushed(key, database.engine.root[path])
         case .value(let draft):
             // A refused compare-and-set tells the value, so it takes the right to read (§7).
-            if request.expectedHash != nil,
-                !database.engine.access.allowsRead(at: target.path, by: credential) {
-                throw .permissionDenied
-            }
+            if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
             let put = Operation.put(
                 Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
-            if let failure = try failure(perform(put, session, credential, in: database)) { return failure }
+            if let failure = try failure(
+                of: put, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
+            { return failure }
             return .written(database.engine.root.value(at: target.fullPath))
         case .update(let updates):
             let writes = updates.map { Write($0.target, $0.draft) }
             let merge = Operation.merge(base: target.path, writes)
-            if let failure = try failure(perform(merge, session, credential, in: database)) { return failure }
+            if let failure = try failure(
+                of: merge, session, credential, database, replacing: updates.map(\.target.fullPath),
+                atMost: byteLimit)
+            { return failure }
             return .updated(updates.map { database.engine.root.value(at: $0.target.fullPath) })
         }
     }
 
-    /// Why a write was not done; nil when it was.
-    private func failure(_ reply: Reply?) throws(RESTError) -> RESTOutcome? {
+    /// Does a write. Answers why it was not done; nil when it was.
+    private func failure(
+        of write: Operation, _ session: SessionID, _ credential: Credential, _ database: Database,
+        replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+    ) throws(RESTError) -> RESTOutcome? {
+        let reply = try orRefuse { () throws(Refusal) in
+            try perform(write, session, credential, in: database, replacing: paths, atMost: byteLimit)
+        }
         switch reply {
         case .ok, .listening, .data: return nil
         case .permissionDenied: throw .permissionDenied
         case .failed(let reason): return .failed("\(reason)")
         case .dataStale(let current?): return .stale(current.node)
         case .dataStale(nil): throw .permissionDenied
-        case nil: throw .writeTooLarge
+        case nil: throw .internalError
         }
     }
 
     // MARK: Rules and databases
 
-    private func rules(_ request: RESTRequest, _ source: [UInt8], _ database: Database) -> RESTOutcome {
+    private func rules(
+        _ request: RESTRequest, _ source: [UInt8], _ database: Database
+    ) throws(RESTError) -> RESTOutcome {
         guard request.method == .put else {
             guard case .loaded(let rules) = database.engine.access else {
                 return .verbatim(Array(Self.rulesText(of: database.engine.access).utf8))
             }
             return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
         }
-        do throws(InvalidRules) {
-            let rules = try Ruleset(loading: source)
-            if !request.isDryRun { load(rules, source, into: database) }
-            return .verbatim(Array("{\"status\":\"ok\"}".utf8))
-        } catch {
+        let rules: Ruleset
+        do throws(InvalidRules) { rules = try Ruleset(loading: source) } catch {
             return .failed(error.description)
         }
+        if !request.isDryRun {
+            guard database.fileRules == nil else { return .failed(Self.fileRulesText) }
+            try orRefuse { () throws(Refusal) in try load(rules, source, into: database) }
+        }
+        return .verbatim(Array("{\"status\":\"ok\"}".utf8))
     }
+
+    private static let fileRulesText = "The rules of this database are given by --rules and can't be replaced here."
 
     /// What a database without rules behaves like.
     private static func rulesText(of access: Access) -> String {
@@ -159,26 +217,30 @@ extension DatabaseHost {
                 guard case .string(let text) = node, WriteSizeLimit(rawValue: text.string) != nil else {
                     throw .writeSizeLimitMalformed
                 }
-                change(name, to: node, in: database)
+                try change(name, to: node, in: database)
             }
             return .verbatim(database.settings[name] ?? Array("\"large\"".utf8))
         case "strictTriggerValidation":
             if request.method == .put {
                 guard case .boolean = node else { throw .malformedData }
-                change(name, to: node, in: database)
+                try change(name, to: node, in: database)
             }
             let stored = database.settings[name] ?? Array("false".utf8)
             return .verbatim(Array("{\"value\":".utf8) + stored + Array("}".utf8))
         case "functionTriggers": return .verbatim(Array("{}".utf8))
+        // There are no staged rulesets: one is in force, and `/.settings/rules.json` has it.
+        case "rulesets", "ruleset_labels":
+            guard request.method.isRead else { throw .methodNotAllowed(allowed: .inspect) }
+            return .verbatim(Array("{}".utf8))
+        case "profile": return .failed("profile.json is an event stream: ask with Accept: text/event-stream")
         default: throw .invalidPath
         }
     }
 
-    private func change(_ name: String, to node: Node, in database: Database) {
+    private func change(_ name: String, to node: Node, in database: Database) throws(RESTError) {
         var json: [UInt8] = []
         json.append(json: node)
-        database.settings[name] = json
-        writeSetting(name, json, in: database)
+        try orRefuse { () throws(Refusal) in try change(name, to: json, in: database) }
     }
 
     private var databaseList: [UInt8] {

@@ -10,7 +10,13 @@ extension DatabaseHost {
         if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(request.number), to: session)
         }
-        run(operation, session, credential, number: request.number)
+        let reply = run(operation, session, credential, number: request.number, byteCount: byteCount)
+        switch (request.action, reply) {
+        case (.listen(let listen), .listening?):
+            if let tag = listen.tag { sessions[session]?.queryTexts[tag] = listen.queryText }
+        case (.unlisten(_, _, let tag?), _): sessions[session]?.queryTexts[tag] = nil
+        default: break
+        }
     }
 
     /// Counts what the writes take in the log, where they are repeated when the session ends.

@@ -1,6 +1,8 @@
+import Logging
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoTree
@@ -33,6 +35,10 @@ final class DatabaseHost {
         var queuedByteCount = 0
         /// As whom it last asked: what it hears is looked at again when the rules change.
         var credential = Credential.anonymous
+        /// Listens looked at again in this minute, because the credential changed.
+        var rechecks: (minute: Int64, count: Int) = (0, 0)
+        /// The queries of its filtered listens as it spelled them, by tag: it knows them again by that (§5.4).
+        var queryTexts: [Int64: Text] = [:]
 
         init(database: Database, publicID: Text, credential: Credential = .anonymous) {
             self.database = database
@@ -47,6 +53,7 @@ final class DatabaseHost {
     /// an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
+    private let surroundings: Surroundings
     let configuration: Configuration
     /// Bytes of requests that are not answered yet.
     private let congestion: Congestion
@@ -55,21 +62,35 @@ final class DatabaseHost {
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
-    private let journal: JournalThread?
+    private let journal: JournalDoor?
 
     /// By name.
-    private var databases: [String: Database] = [:]
+    private(set) var databases: [String: Database] = [:]
+    /// Rules that `--rules` gives, by namespace; also for those that are made later.
+    var fileRules: [String: Ruleset]
     private var nextNamespace: UInt32
     var sessions: [SessionID: HostedSession] = [:]
     var publicSessions: [Text: SessionID] = [:]
-    private var clock: WallClock
+    /// Who watches the operations on a database, by its number. No entry is empty.
+    var profilers: [UInt32: [SessionID]] = [:]
+    /// When the messages under way came; kept only for who watches.
+    private(set) var burstBegan = MonotonicTime(nanoseconds: 0)
+    var clock: WallClock
     private var pushIDs = PushIDGenerator()
 
     /// The last entry handed to the journal, and the last known to be durable.
     private var ticket: UInt64 = 0
     private var durableTicket: UInt64 = 0
     private var entries: [JournalEntry] = []
+    /// Bytes of log that the journal was or will be handed, in all.
+    private var loggedByteCount = 0
+    /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
+    /// from them any more; the writes come when there is room, or at the next start.
+    private var endings: [(session: SessionID, database: Database)] = []
+    /// The journal waits for a snapshot.
+    private var isCheckpointDue = false
     var encoder: OutputEncoder
+    var denials: DenialLog
     private var answeredByteCount = 0
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
@@ -82,21 +103,36 @@ final class DatabaseHost {
     /// Outputs of one batch: what goes to the loops at once, and is held for one sync.
     private static let batchByteLimit = 1 << 20
     private var isDraining = false
+    private var isLastCheckpointPosted = false
     private var onDrained: (@Sendable () -> Void)?
 
     init(
-        _ configuration: Configuration, recovered: RecoveredState, journal: JournalThread?, congestion: Congestion,
-        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>]
+        _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
+        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], surroundings: Surroundings = .machine, logger: Logger
     ) {
+        self.surroundings = surroundings
         self.configuration = configuration
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         self.loops = loops
         self.journal = journal
         nextNamespace = recovered.nextNamespace
-        clock = WallClock(notBefore: recovered.lastTime)
+        fileRules = recovered.fileRules
+        clock = WallClock(notBefore: recovered.lastTime, in: surroundings)
         encoder = OutputEncoder(loopCount: loops.count)
+        denials = DenialLog(logger)
         for database in recovered.databases.values { databases[database.name] = database }
+    }
+
+    /// Room in the log that clients' writes leave to what cannot be refused: the ends of sessions.
+    private static let spareRoomByteCount = 1 << 20
+
+    /// Why a command was not done.
+    enum Refusal: Error {
+        /// It would write more than a record holds.
+        case tooLarge
+        /// The disk is full.
+        case noRoom
     }
 
     /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
@@ -105,9 +141,14 @@ final class DatabaseHost {
             switch message {
             case .durable(let ticket): durableTicket = max(durableTicket, ticket)
             case .proceed: isWaiting = false
-            default: backlog.append(message)
+            case .checkpointDue: isCheckpointDue = true
+            case .roomAgain: finishEndings()
+            default: break
             }
         }
+        // Commonly nothing waits: then the two trade places, and no message is copied.
+        if backlog.isEmpty { swap(&backlog, &batch) } else { backlog.append(contentsOf: batch) }
+        if !profilers.isEmpty { burstBegan = .now }
         release()
         takeBacklog()
     }
@@ -129,19 +170,24 @@ final class DatabaseHost {
     private static let keptBacklogCount = 4096
 
     private func take(_ message: DatabaseMessage) {
+        // Before anybody else writes: theirs would have come first.
+        if !endings.isEmpty { finishEndings() }
         switch message {
         case .request(let session, let request, let credential, let byteCount):
             answeredByteCount += byteCount
             handle(request, byteCount: byteCount, from: session, as: credential)
         case .rest(let session, let call, let byteCount):
             answeredByteCount += byteCount
-            answer(call, to: session)
+            answer(call, byteCount: byteCount, to: session)
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)
         case .open(let session, let request): open(session, request)
+        case .identity(let session, let credential): change(session, to: credential)
         case .closed(let session): end(session)
-        case .durable, .proceed: preconditionFailure("heard when it came")
+        case .rules(let rulesets): load(rulesets)
+        // Heard when it came.
+        case .durable, .proceed, .checkpointDue, .roomAgain: break
         case .drain(let body):
             for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
                 encoder.close(session, .goingAway)
@@ -155,32 +201,59 @@ final class DatabaseHost {
     // MARK: Running commands
 
     /// Runs a command, writes it down, and encodes what it causes.
-    func run(_ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?) {
-        guard let database = sessions[session]?.database else { return }
-        if case .listen = operation { sessions[session]?.credential = credential }
-        run(operation, session, credential, number: number, in: database)
-    }
-
-    private func run(
-        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64?, in database: Database
-    ) {
-        let reply = perform(operation, session, credential, in: database)
-        guard let number else { return }
-        if let reply { encoder.encode(reply, number, to: session) } else { encoder.answer(.tooBig(number), to: session) }
+    /// - Returns: The reply; nil when nothing was done.
+    @discardableResult
+    func run(
+        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64, byteCount: Int
+    ) -> Reply? {
+        guard let database = sessions[session]?.database else { return nil }
+        let began = profiledTime
+        var reply: Reply?
+        do throws(Refusal) {
+            reply = try perform(operation, session, credential, in: database)
+            if let reply { encoder.encode(reply, number, to: session) }
+        } catch {
+            switch error {
+            case .tooLarge: encoder.answer(.tooBig(number), to: session)
+            case .noRoom: encoder.answer(.noRoom(number), to: session)
+            }
+        }
+        tell(operation, reply, byteCount: byteCount, on: database, began: began)
+        return reply
     }
 
     /// Runs a command, writes it down, and encodes the pushes it causes.
-    /// - Returns: The reply; nil when the command would write more than a record holds, and nothing was done.
+    /// - Parameters:
+    ///   - paths: What the command replaces, where that is bounded.
+    ///   - byteLimit: Bytes that they may hold, about; nil for any number.
+    /// - Returns: The reply; nil for the end of a session.
+    /// - Throws: Nothing was done.
     func perform(
-        _ operation: Operation, _ session: SessionID, _ credential: Credential, in database: Database
-    ) -> Reply? {
+        _ operation: Operation, _ session: SessionID, _ credential: Credential, in database: Database,
+        replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+    ) throws(Refusal) -> Reply? {
         let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
         let delta = database.engine.decide(command)
+        if case .permissionDenied? = delta.reply { denials.note(command, in: database) }
+        if case .ok? = delta.reply, var left = byteLimit {
+            let root = database.engine.root
+            // Only now: who may not write does not learn how much there is.
+            if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
+        }
         let records = journal == nil ? [] : delta.records(hadQueue: database.engine.hasQueue(session))
-        if delta.reply != nil, records.contains(where: { $0.payload.count > Self.recordByteLimit }) { return nil }
+        if !records.isEmpty {
+            if delta.reply != nil, records.contains(where: { $0.payload.count > Self.recordByteLimit }) {
+                throw .tooLarge
+            }
+            let byteCount = records.reduce(0) { $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count) }
+            guard hasRoom(for: byteCount + (delta.reply == nil ? 0 : Self.spareRoomByteCount)) else { throw .noRoom }
+        }
         write(records, in: database.id, at: command.time)
         let effects = database.engine.commit(delta)
         encoder.encode(effects.pushes)
+        // What a listen brings to who listens is told with it.
+        if case .listen = operation { return effects.reply }
+        tell(effects.pushes, on: database)
         return effects.reply
     }
 
@@ -193,8 +266,23 @@ final class DatabaseHost {
             })
     }
 
-    private func write(_ records: [JournalRecord]) {
+    /// Whether the log is sure to take so many bytes more.
+    private func hasRoom(for byteCount: Int) -> Bool {
+        journal?.hasRoom(for: loggedByteCount + byteCount) ?? true
+    }
+
+    /// Refuses what is no command of an engine when the log has no room for it.
+    func refuseWithoutRoom(for payloadByteCount: Int) throws(Refusal) {
+        let byteCount = JournalFormat.recordByteCount(payloadByteCount: payloadByteCount)
+        guard hasRoom(for: byteCount + Self.spareRoomByteCount) else { throw .noRoom }
+    }
+
+    /// - Precondition: There is room.
+    func write(_ records: [JournalRecord]) {
         guard journal != nil else { return }
+        loggedByteCount += records.reduce(0) {
+            $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
+        }
         ticket += 1
         entries.append(JournalEntry(ticket: ticket, records: records))
     }
@@ -203,7 +291,12 @@ final class DatabaseHost {
 
     private func open(_ session: SessionID, _ request: OpenRequest) {
         guard !isDraining else { return encoder.close(session, .goingAway) }
-        guard let database = database(named: request.namespace) else {
+        let found: Database?
+        do throws(Refusal) { found = try database(named: request.namespace) } catch {
+            encoder.shutdown(session, reason: Text(RESTError.noRoom.text))
+            return encoder.close(session, .finished)
+        }
+        guard let database = found else {
             encoder.shutdown(session, reason: Self.unknownNamespaceText)
             encoder.close(session, .finished)
             return
@@ -214,10 +307,11 @@ final class DatabaseHost {
             encoder.close(old, .replaced)
             end(old)
         }
-        let publicID = Self.makePublicID()
+        let publicID = makePublicID()
         sessions[session] = HostedSession(database: database, publicID: publicID)
         publicSessions[publicID] = session
         encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
+        tell(ProfileRecord(name: "concurrent-connect"), on: database)
     }
 
     /// What the original says (§1.3).
@@ -226,18 +320,36 @@ final class DatabaseHost {
             + "correctly.")
 
     /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
-    private func end(_ session: SessionID) {
+    func end(_ session: SessionID) {
         guard let hosted = sessions.removeValue(forKey: session) else { return }
         publicSessions[hosted.publicID] = nil
         encoder.streams[session] = nil
-        run(.endSession, session, .anonymous, number: nil, in: hosted.database)
+        endProfile(of: hosted.database, to: session)
+        if hosted.publicID != "" { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
+        endings.append((session, hosted.database))
+        finishEndings()
+    }
+
+    /// Does the ends of sessions, in their order, as far as the log has room.
+    private func finishEndings() {
+        var waiting: [(session: SessionID, database: Database)] = []
+        for (session, database) in endings {
+            // Whose queue is empty writes nothing; of the others none goes before an older one.
+            if waiting.isEmpty || !database.engine.hasQueue(session) {
+                do throws(Refusal) {
+                    _ = try perform(.endSession, session, .anonymous, in: database)
+                    continue
+                } catch {}
+            }
+            waiting.append((session, database))
+        }
+        endings = waiting
     }
 
     /// 128 random bits: nobody guesses another's session (§12.5).
-    private static func makePublicID() -> Text {
-        var generator = SystemRandomNumberGenerator()
-        return Text((0..<2).map { _ in
-            let digits = String(generator.next() as UInt64, radix: 16)
+    private func makePublicID() -> Text {
+        Text((0..<2).map { _ in
+            let digits = String(surroundings.randomBits(), radix: 16)
             return String(repeating: "0", count: 16 - digits.count) + digits
         }.joined())
     }
@@ -245,14 +357,16 @@ final class DatabaseHost {
     // MARK: Namespaces
 
     /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
-    func database(named name: String?) -> Database? {
+    /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
+    func database(named name: String?) throws(Refusal) -> Database? {
         // Without a name a client means the one database there is.
         guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
         if let database = databases[name] { return database }
         guard configuration.isDevelopment else { return nil }
+        try refuseWithoutRoom(for: name.utf8.count)
         let id = nextNamespace
         nextNamespace += 1
-        let database = Database(id: id, name: name, engine: Engine(access: .open))
+        let database = Database(id: id, name: name, access: .open, fileRules: fileRules[name])
         databases[name] = database
         write([
             JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8))
@@ -262,38 +376,18 @@ final class DatabaseHost {
 
     var databaseNames: [String] { databases.keys.sorted() }
 
-    /// Puts rules in force and writes them down.
-    func load(_ rules: Ruleset, _ source: [UInt8], into database: Database) {
-        database.engine.access = .loaded(rules)
-        revokeListens(of: database)
-        write([JournalRecord(.rules, namespace: database.id, timestamp: clock.now(), payload: source)])
-    }
-
-    /// Writes a setting down: its name, counted, and its JSON.
-    func writeSetting(_ name: String, _ json: [UInt8], in database: Database) {
-        var payload: [UInt8] = []
-        payload.append(counted: name)
-        payload += json
+    /// Changes a setting, and writes it down.
+    func change(_ name: String, to json: [UInt8], in database: Database) throws(Refusal) {
+        let payload = RecoveredState.settingPayload(name, json)
+        try refuseWithoutRoom(for: payload.count)
+        database.settings[name] = json
         write([JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload)])
-    }
-
-    /// Ends what the rules no longer allow to be heard (wire-protocol §5.4, rest-api §8.3).
-    private func revokeListens(of database: Database) {
-        for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            guard let hosted = sessions[session], hosted.database === database else { continue }
-            let denied = database.engine.listens(of: session, deniedTo: hosted.credential)
-            for listen in denied {
-                _ = perform(.unlisten(listen.path, listen.query, tag: listen.tag), session, hosted.credential, in: database)
-                if encoder.streams[session] == nil { encoder.revoke(listen.path, session) }
-            }
-            if !denied.isEmpty, encoder.streams[session] != nil { encoder.cancelStream(session) }
-        }
     }
 
     /// A key for a new child: keys ascend in the order of commits.
     func nextPushID() -> Key {
-        var generator = SystemRandomNumberGenerator()
-        let random = PushIDGenerator.RandomBits(high: generator.next(), low: generator.next())
+        let random = PushIDGenerator.RandomBits(
+            high: UInt8(truncatingIfNeeded: surroundings.randomBits()), low: surroundings.randomBits())
         return pushIDs.next(milliseconds: clock.now(), random: random)
     }
 
@@ -304,6 +398,11 @@ final class DatabaseHost {
         if let journal, !entries.isEmpty {
             journal.post(entries)
             entries.removeAll(keepingCapacity: true)
+        }
+        if let journal, isCheckpointDue || wantsLastCheckpoint {
+            isCheckpointDue = false
+            // Everything committed so far is in the entries before it, and nothing else.
+            journal.post(Snapshot(databases.values, nextNamespace: nextNamespace, time: clock.now()))
         }
         if journal == nil { durableTicket = ticket }
         let batches = encoder.takeBatches()
@@ -321,6 +420,13 @@ final class DatabaseHost {
             self.onDrained = nil
             onDrained()
         }
+    }
+
+    /// All sessions have ended, and the next start would have much log to read.
+    private var wantsLastCheckpoint: Bool {
+        guard onDrained != nil, !isLastCheckpointPosted, journal?.wantsLastCheckpoint == true else { return false }
+        isLastCheckpointPosted = true
+        return true
     }
 
     /// Lets out what has become durable, in order.

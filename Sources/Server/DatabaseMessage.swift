@@ -12,13 +12,21 @@ enum DatabaseMessage: Sendable {
     /// A WebSocket has opened.
     case open(SessionID, OpenRequest)
     case request(SessionID, Request, Credential, byteCount: Int)
+    /// As whom the session acts from now on.
+    case identity(SessionID, Credential)
     case rest(SessionID, RESTCall, byteCount: Int)
     /// The answer to a request that no database need see; it must keep its place among the others.
     case answer(SessionID, Answer, byteCount: Int)
     /// The connection is gone, for whatever reason.
     case closed(SessionID)
+    /// The files of `--rules` have been read again: rules by namespace, all there are.
+    case rules([String: Ruleset])
     /// All entries up to this ticket are as durable as was asked for.
     case durable(UInt64)
+    /// Enough log has gathered: a snapshot is wanted.
+    case checkpointDue
+    /// The disk has room again, after it had none.
+    case roomAgain
     /// The loops have dealt out enough for more requests to be taken.
     case proceed
     /// End all sessions, make everything durable, and call back.
@@ -41,7 +49,13 @@ enum Answer: Sendable {
     case authenticated(Int64, authVariable: Text?, expires: Int64?)
     case unauthenticated(Int64)
     case authenticationFailed(Int64, isExpired: Bool, reason: StaticString)
+    /// Nobody could tell whose the token is; that it is a bad one is not said.
+    case authenticationUnavailable(Int64, reason: StaticString)
+    /// Not an answer: behind those before it, the connection ends.
+    case finished
     case unknownAction(Int64)
     case tooBig(Int64)
+    /// The disk is full.
+    case noRoom(Int64)
     case invalid(Int64, InvalidData)
 }

@@ -1,6 +1,8 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 import PandoReactor
+import PandoTree
 
 /// A large message to encode, and who is told when it is.
 struct EncodingJob: Sendable {
@@ -14,13 +16,30 @@ struct EncodedMessage: Sendable {
     var message: LargeMessage
 }
 
-/// Prints large nodes, from snapshots, while the database and the loops go on (design: threads and ownership).
+/// Looks at large data for a loop: whether it is more than may be sent, and what its tag is. Both take O(size).
+struct SurveyJob: Sendable {
+    var session: SessionID
+    var node: Node
+    /// About as many bytes as it may print to; nil for any number.
+    var byteLimit: Int?
+    var wantsETag: Bool
+    var answer: Mailbox<Survey>
+}
+
+struct Survey: Sendable {
+    var session: SessionID
+    var isTooHeavy: Bool
+    var etag: String?
+}
+
+/// Prints large nodes, and surveys them, from snapshots, while the database and the loops go on (design: threads and ownership).
 ///
 /// The lighter ones first, so that a small answer does not wait behind the largest; those wait while clients have too
 /// much to take (``EncodingBudget``).
 final class EncodingThread: Sendable {
     private enum Order: Sendable {
         case encode(EncodingJob)
+        case survey(SurveyJob)
         case stop
     }
 
@@ -44,6 +63,10 @@ final class EncodingThread: Sendable {
         orders.post(.encode(job))
     }
 
+    func post(_ job: SurveyJob) {
+        orders.post(.survey(job))
+    }
+
     /// Drops what was asked for, and ends the thread.
     func stop() {
         orders.post(.stop)
@@ -57,12 +80,22 @@ final class EncodingThread: Sendable {
             if heavy.isEmpty || budget.isExhausted { bell.wait() }
             orders.drain(into: &batch)
             for order in batch {
-                guard case .encode(let job) = order else { return }
-                if job.message.isHeavier(than: heavyByteCount) { heavy.append(job) } else { encode(job, budget) }
+                switch order {
+                case .encode(let job):
+                    if job.message.isHeavier(than: heavyByteCount) { heavy.append(job) } else { encode(job, budget) }
+                case .survey(let job): survey(job)
+                case .stop: return
+                }
             }
             batch.removeAll()
             if !heavy.isEmpty, !budget.isExhausted { encode(heavy.removeFirst(), budget) }
         }
+    }
+
+    private static func survey(_ job: SurveyJob) {
+        let isTooHeavy = job.byteLimit.map { job.node.isHeavier(than: $0) } ?? false
+        let etag = job.wantsETag && !isTooHeavy ? job.node.etag : nil
+        job.answer.post(Survey(session: job.session, isTooHeavy: isTooHeavy, etag: etag))
     }
 
     private static func encode(_ job: EncodingJob, _ budget: EncodingBudget) {

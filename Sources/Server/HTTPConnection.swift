@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoEngine
 import PandoHTTP
+import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoTree
@@ -10,56 +11,92 @@ import PandoWire
 /// A connection that speaks HTTP: REST requests one after the other, an event stream, or the upgrade to a WebSocket.
 ///
 ///     head ──▶ body ──▶ answering ──▶ head …
+///       │  admitting ⇅      a large body comes only where something may come of it
 ///       └─▶ WebSocket (another object)   └─▶ streaming, until the connection ends
 ///
 /// A request is looked at when the one before it is answered, so answers need no other order; what a client sends
 /// ahead waits, and the socket is not read meanwhile.
 final class HTTPConnection: ClientSession {
-    private enum Stage {
+    enum Stage {
         case head
-        case body(PendingRequest, BodyReader)
+        /// ``content`` gathers its bytes.
+        case body(PendingRequest)
+        /// A large body waits, announced or begun, until it is known that the request is not refused whatever it says.
+        case admitting(PendingRequest)
         case answering(PendingRequest)
-        case streaming(JSONForm)
+        /// ``stream`` tells what is heard.
+        case streaming
         case ended
     }
 
-    /// A request whose answer is owed.
-    private struct PendingRequest {
+    /// A request whose answer is owed. A class, because it is handed from stage to stage: its parts are counted once.
+    final class PendingRequest {
         /// Nil for one that was refused before it was understood.
         var request: RESTRequest?
         var context: AnswerContext
-        var namespace: String?
+        let namespace: String?
         var updates: [RESTUpdate] = []
+        /// When its head was there.
+        let began: MonotonicTime
+        /// Who asks, once that is known.
+        var identity: Identity?
+        /// Its body may be large.
+        var isAdmitted = false
+        /// The client sends the body when it is told to (RFC 9110 §10.1.1).
+        var expectsContinue = false
+        /// What is wrong with its body, which is not read then.
+        var bodyProblem: RESTError?
+
+        init(_ context: AnswerContext, namespace: String? = nil, began: MonotonicTime) {
+            self.context = context
+            self.namespace = namespace
+            self.began = began
+        }
     }
 
     /// Where the realtime protocol lives (wire-protocol §1.1).
     private static let realtimePath = "/.ws"
-    /// A head that is not finished by then is given up (slow-loris).
-    private static let headTimeout: Duration = .seconds(30)
-    /// Silence of an event stream after which it says that it lives (rest-api §8.1).
-    private static let keepAliveInterval: Duration = .seconds(30)
+    /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate` of Apache
+    /// httpd's mod_reqtimeout).
+    private static let slowestBodyBytesPerSecond = 500
+    /// A client that takes an answer more slowly, over any ``stallTimeout``, is cut off: as slow as it may send.
+    private static let slowestAnswerBytesPerSecond = 500
+    /// Data that prints in no more is looked at on the loop; more, on the helper thread.
+    private static let surveyedByteCount = 256 << 10
+    /// Pieces that one connection prints before others have their turn.
+    static let turnPieceCount = 4
     /// Bytes of an answer handed to the socket before it must take some.
-    private static let unsentByteLimit = 256 << 10
-    /// Events that may wait for a client to read; one that is further behind is cut off.
-    private static let waitingEventLimit = 10_000
+    static let unsentByteLimit = 256 << 10
 
-    private var stage = Stage.head
-    private var reader = RequestHeadReader()
-    private var content: [UInt8] = []
+    var stage = Stage.head
+    private(set) var reader = RequestHeadReader()
+    private var content: RequestContent?
+    private var bodyPace: Pace
+    private var answerPace: Pace
+    /// The body that the helper thread has.
+    var bodyJob: BodyJob?
+    private var hostName: (host: String, namespace: String?)?
     /// What the client sent behind a request that is under way.
-    private var ahead: [UInt8] = []
-    private var answer: RESTAnswer?
-    /// Events that are not printed yet, and the one that is being sent.
-    private var events: [StreamEvent] = []
-    private var printer: ValuePrinter?
-    /// About what the events hold that came while others waited; a lower bound.
-    private var waitingEventByteCount = 0
-    private var lastSent: MonotonicTime
+    var ahead: [UInt8] = []
+    var answer: RESTAnswer?
+    var stream: EventStream?
+    /// What waits until the helper thread has looked at its data.
+    var surveyed: RESTOutcome?
+    var timeout: TimerToken?
+    /// The token of the request under way is being verified; what the request holds waits in ``content``.
+    var isVerifying = false
+    var expiry: WallTimer?
+    /// Who hears ``stream``.
+    var listener: Identity?
+    var continuesLater = false
+    /// The answer under way is one of those that the loop counts.
+    var compresses = false
     private var headBegan: MonotonicTime?
-    private var endsAfterAnswer = false
+    var endsAfterAnswer = false
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
-        lastSent = owner.loop.now
+        bodyPace = Pace(at: owner.loop.now)
+        answerPace = Pace(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
     }
 
@@ -68,26 +105,32 @@ final class HTTPConnection: ClientSession {
     override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         lastHeard = owner.loop.now
         switch stage {
-        case .answering: ahead.append(bytes.bytes)
+        case .answering, .admitting: keepAhead(bytes.bytes)
         case .streaming, .ended: break
         case .head, .body:
             var offset = 0
             read(&bytes, from: &offset)
         }
-        owner.flushOutgoing()
+    }
+
+    /// Keeps what came behind a request that is under way. Only then the socket is not read for a while: most clients
+    /// send nothing, and for them that would be two system calls a request.
+    private func keepAhead(_ bytes: RawSpan) {
+        guard bytes.byteCount > 0 else { return }
+        ahead.append(bytes)
+        pause(.request)
     }
 
     /// Reads until the bytes are used up or a request is under way, behind which they wait.
-    private func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
+    func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
         while true {
             switch stage {
             case .head:
                 guard readHead(&bytes, from: &offset) else { return }
-            case .body(let pending, var body):
-                guard readBody(pending, &body, bytes.bytes, from: &offset) else { return }
-            case .answering:
-                ahead.append(bytes.bytes.extracting(offset..<bytes.byteCount))
-                return
+            case .body(let pending):
+                guard readBody(pending, bytes.bytes, from: &offset) else { return }
+            case .answering, .admitting:
+                return keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount))
             case .streaming, .ended: return
             }
         }
@@ -103,11 +146,12 @@ final class HTTPConnection: ClientSession {
             }
             head = found
         } catch {
-            refuse(error)
+            refuse(error.status)
             return false
         }
         reader = RequestHeadReader()
         headBegan = nil
+        if owner.configuration.isDevelopment { isLocal = head.isLocal }
         if isRealtime(head.path) {
             upgrade(head, &bytes, offset)
             return false
@@ -117,13 +161,13 @@ final class HTTPConnection: ClientSession {
     }
 
     private func begin(_ head: RequestHead) {
-        let context = AnswerContext(head)
+        let context = AnswerContext(head, date: owner.date, compressor: owner.compressor)
         let address = RESTAddress(head)
-        if address.isPreflight, head.framing == .none || head.framing == .length(0) {
-            return send(.preflight(head), PendingRequest(context: context))
+        if address.isPreflight {
+            return send(.preflight(head, date: owner.date), PendingRequest(context, began: owner.loop.now))
         }
-        var pending = PendingRequest(
-            context: context, namespace: address.namespace ?? NamespaceName.fromHost(address.host, labels: 2))
+        let namespace = address.namespace ?? namespace(fromHost: address.host)
+        let pending = PendingRequest(context, namespace: namespace, began: owner.loop.now)
         do throws(RESTError) {
             pending.request = try RESTRequest(head, address)
         } catch {
@@ -131,167 +175,149 @@ final class HTTPConnection: ClientSession {
             if head.framing != .none, head.framing != .length(0) { pending.context.keepsAlive = false }
             return post(.refuse(error), pending, byteCount: 0)
         }
-        if let coding = head.header("content-encoding"), coding.lowercased() != "identity" {
-            // Nor is what it holds read.
-            pending.context.keepsAlive = false
-            return send(.error(.badRequest, text: "Content-Encoding \(coding) is not supported", pending.context), pending)
-        }
-        do throws(HTTPError) {
-            let body = try BodyReader(head.framing, byteLimit: UInt64(owner.configuration.writeByteLimit))
-            if head.expectsContinue {
-                channel.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8).rawSpan)
-            }
-            stage = .body(pending, body)
+        // Most reads: no body, and so no stage in which it is awaited.
+        if head.framing == .none { return run(pending) }
+        do throws(RequestContent.Refusal) {
+            content = try RequestContent(of: head, byteLimit: owner.configuration.writeByteLimit)
         } catch {
-            pending.context.keepsAlive = false
-            send(.error(.payloadTooLarge, pending.context), pending)
+            return refuse(error, pending)
         }
+        pending.expectsContinue = head.expectsContinue
+        if case .length(let count) = head.framing, count > IOLoop.smallByteCount { admit(pending) } else { awaitBody(pending) }
     }
 
-    /// - Returns: false when more bytes are needed.
-    private func readBody(
-        _ pending: PendingRequest, _ body: inout BodyReader, _ bytes: RawSpan, from offset: inout Int
-    ) -> Bool {
-        do throws(HTTPError) {
-            while let event = try body.next(bytes, from: &offset) {
-                switch event {
-                case .data(let range):
-                    content.append(bytes.extracting(range))
-                    unfinishedByteCount += range.count
-                    guard owner.keepUnfinished(range.count) else {
-                        _ = takeContent()
-                        send(.error(.payloadTooLarge, closing(pending).context), closing(pending))
-                        return true
-                    }
-                case .end:
-                    run(pending)
-                    return true
-                }
+    private func awaitBody(_ pending: PendingRequest) {
+        if pending.expectsContinue { channel.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8).rawSpan) }
+        pending.expectsContinue = false
+        bodyPace = Pace(content?.bytes.count ?? 0, at: owner.loop.now)
+        stage = .body(pending)
+    }
+
+    /// The database that a host names. A client addresses one host, so its name is looked at once.
+    private func namespace(fromHost host: String) -> String? {
+        if let hostName, hostName.host == host { return hostName.namespace }
+        let namespace = NamespaceName.fromHost(host, labels: 2)
+        hostName = (host, namespace)
+        return namespace
+    }
+
+    /// - Returns: false when more bytes are needed, or none of them any more.
+    private func readBody(_ pending: PendingRequest, _ bytes: RawSpan, from offset: inout Int) -> Bool {
+        do throws(RequestContent.Refusal) {
+            let isComplete = try content?.take(bytes, from: &offset) ?? true
+            let byteCount = content?.bytes.count ?? 0
+            // May end the request: then nothing of it is left.
+            owner.keepUnfinished(byteCount, for: self)
+            guard case .body = stage else { return false }
+            if isComplete {
+                run(pending)
+            } else if byteCount > IOLoop.smallByteCount, !pending.isAdmitted {
+                admit(pending)
+            } else {
+                return false
             }
-        } catch .contentTooLarge {
-            send(.error(.payloadTooLarge, closing(pending).context), closing(pending))
-            return true
         } catch {
-            refuse(error)
-            return false
+            refuse(error, pending)
         }
-        stage = .body(pending, body)
-        return false
+        return true
     }
 
-    private func closing(_ pending: PendingRequest) -> PendingRequest {
-        var pending = pending
-        pending.context.keepsAlive = false
-        return pending
+    /// Only what is still coming: the helper thread may be reading what is whole.
+    override var mayDropUnfinished: Bool {
+        switch stage {
+        case .body, .admitting: true
+        case .head, .answering, .streaming, .ended: false
+        }
     }
 
-    /// Bytes of `content`, as the loop counts them.
-    private var unfinishedByteCount = 0
+    override func dropUnfinished() {
+        switch stage {
+        case .body(let pending), .admitting(let pending):
+            _ = takeContent()
+            pending.context.keepsAlive = false
+            send(.error(.unavailable, pending.context), pending)
+        case .head, .answering, .streaming, .ended: break
+        }
+    }
 
-    private func takeContent() -> [UInt8] {
-        var taken: [UInt8] = []
-        swap(&taken, &content)
-        _ = owner.keepUnfinished(-unfinishedByteCount)
-        unfinishedByteCount = 0
+    /// What is kept of the body is compressed.
+    var isContentGzip: Bool { if content?.isGzip == true { true } else { false } }
+
+    func takeContent() -> [UInt8] {
+        guard content != nil else { return [] }
+        let taken = content?.takeBytes() ?? []
+        content = nil
+        owner.keepUnfinished(0, for: self)
         return taken
     }
 
-    // MARK: Requests
-
-    private func run(_ pending: PendingRequest) {
-        let content = takeContent()
-        guard let request = pending.request else { return }
-        do throws(RESTError) {
-            let credential = try credential(of: request)
-            switch request.location {
-            case .data:
-                var pending = pending
-                let body = request.method.isRead ? nil : try request.readBody(content.rawSpan, byteLimit: owner.configuration.writeByteLimit)
-                try request.checkConditions()
-                if case .update(let updates)? = body { pending.updates = updates }
-                post(.data(request, body, credential), pending, byteCount: content.count)
-            case .settings("rules"):
-                post(.rules(request, source: content, credential), pending, byteCount: content.count)
-            case .inspect("databases", isPage: false):
-                post(.listDatabases(credential), pending, byteCount: 0)
-            case .settings(let name):
-                post(.setting(name, request, value: content, credential), pending, byteCount: content.count)
-            case .inspect: throw .invalidPath
-            }
-        } catch {
-            post(.refuse(error), pending, byteCount: 0)
+    /// Nothing more is read of a body, so nothing behind it can be. What is wrong with it has its place among all that
+    /// may be wrong (rest-api §9).
+    private func refuse(_ refusal: RequestContent.Refusal, _ pending: PendingRequest) {
+        _ = takeContent()
+        switch refusal {
+        case .http(let error): refuse(error.status)
+        case .request(let error):
+            pending.context.keepsAlive = false
+            pending.bodyProblem = error
+            run(pending)
         }
     }
 
-    /// Who asks (auth.md §1). Without `--dev` no credential is any good yet.
-    private func credential(of request: RESTRequest) throws(RESTError) -> Credential {
-        var credential = Credential.anonymous
-        if let token = request.credential.token {
-            var verdict: Verdict?
-            owner.verifier.verify(PandoWire.Credential(token: token)) { verdict = $0 }
-            guard case .accepted(let accepted, _)? = verdict else { throw request.credential.refusal }
-            credential = accepted
-        }
-        guard let override = request.authVariableOverride else { return credential }
-        guard credential.isAdmin else { throw .unauthorized }
-        return override.claims == nil ? .anonymous : Credential(authVariable: override.json)
-    }
+    override func finish(_ verdict: Verdict) { take(verdict) }
 
-    private func post(_ action: RESTCall.Action, _ pending: PendingRequest, byteCount: Int) {
-        stage = .answering(pending)
-        pause(.request)
-        let call = RESTCall(namespace: pending.namespace, action: action)
-        owner.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount, for: self)
-    }
+    override func finish(_ body: BodyOutcome) { take(body) }
 
-    // MARK: Answers
+    // MARK: Answers and events
 
     override func receive(_ outcome: RESTOutcome) {
-        guard case .answering(let pending) = stage else { return }
-        if case .stream = outcome, let request = pending.request {
-            stage = .streaming(JSONForm(streaming: request.form))
-            var head = RESTAnswer.stream()
-            if let bytes = head.next() { channel.write(bytes.rawSpan) }
-            resume(.request)
-            return
+        // An answer under way is that of a request given up, whose outcome comes too late.
+        if case .admitting(let pending) = stage {
+            if case .admitted = outcome {
+                pending.isAdmitted = true
+                awaitBody(pending)
+                return readAhead()
+            }
+            // Behind a body that is not read nothing can be.
+            _ = takeContent()
+            pending.context.keepsAlive = false
+            stage = .answering(pending)
         }
-        send(outcome.answer(to: pending.request, pending.updates, pending.context), pending)
+        guard case .answering(let pending) = stage, answer == nil else { return }
+        guard let request = pending.request else {
+            return send(outcome.answer(to: nil, [], etag: nil, pending.context), pending)
+        }
+        if case .stream = outcome { return openStream(request, for: pending.identity) }
+        let byteLimit = outcome.isRead && !request.isShallow ? owner.configuration.readByteLimit : nil
+        let wantsETag = outcome.wantsETag(request)
+        guard let node = outcome.node, byteLimit != nil || wantsETag else {
+            return answer(outcome, etag: nil, pending)
+        }
+        let isLarge = node.isHeavier(than: min(Self.surveyedByteCount, byteLimit ?? .max))
+        if isLarge, let byteLimit, byteLimit <= Self.surveyedByteCount {
+            return answer(.refused(.readTooLarge), etag: nil, pending)
+        }
+        guard isLarge else { return answer(outcome, etag: wantsETag ? node.etag : nil, pending) }
+        surveyed = outcome
+        owner.survey(node, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
     }
 
-    private func send(_ answer: RESTAnswer, _ pending: PendingRequest) {
-        stage = .answering(pending)
-        self.answer = answer
+    /// What the helper thread has found out about the data of ``surveyed``, or about a stream's first event.
+    override func finish(_ survey: Survey) {
+        switch stage {
+        case .answering(let pending):
+            guard let outcome = surveyed.take() else { return }
+            answer(survey.isTooHeavy ? .refused(.readTooLarge) : outcome, etag: survey.etag, pending)
+        case .streaming:
+            stream?.finishSurvey(isTooHeavy: survey.isTooHeavy)
+            sendEvents()
+        case .head, .body, .admitting, .ended: break
+        }
+    }
+
+    override func nextTick() {
+        continuesLater = false
         sendAnswer()
-        // What the client sends ahead of an answer that it does not read must not gather here.
-        if self.answer != nil { pause(.request) }
-    }
-
-    /// Hands the socket as much of the answer as it may; the rest follows as the client reads.
-    private func sendAnswer() {
-        while answer != nil, channel.outboundByteCount < Self.unsentByteLimit {
-            guard let bytes = answer?.next() else { return finishAnswer() }
-            lastProgress = owner.loop.now
-            channel.write(bytes.rawSpan)
-        }
-    }
-
-    private func finishAnswer() {
-        let closes = answer?.closesConnection ?? true
-        answer = nil
-        guard !closes, !endsAfterAnswer else {
-            stage = .ended
-            return channel.closeAfterFlush()
-        }
-        stage = .head
-        resume(.request)
-        guard !ahead.isEmpty else { return }
-        var bytes: [UInt8] = []
-        swap(&bytes, &ahead)
-        var span = bytes.mutableSpan
-        var raw = unsafe span.mutableBytes
-        var offset = 0
-        read(&raw, from: &offset)
-        owner.flushOutgoing()
     }
 
     override func channelDidDrain(_ channel: Channel) {
@@ -300,57 +326,23 @@ final class HTTPConnection: ClientSession {
         super.channelDidDrain(channel)
     }
 
-    /// An answer to what is no request. Nothing can be read behind it.
-    private func refuse(_ error: HTTPError) {
-        stage = .ended
-        var response: [UInt8] = []
-        var body: [UInt8] = []
-        body.append("{\n  \"error\" : \"")
-        body.append(error.status.reasonPhrase)
-        body.append("\"\n}\n")
-        response.append(statusLine: error.status)
-        response.append(field: "Content-Type", RESTAnswer.jsonType)
-        response.append(field: "Content-Length", decimal: UInt64(body.count))
-        response.append(field: "Connection", "close")
-        response.appendEndOfHead()
-        channel.write(response.rawSpan)
-        channel.write(body.rawSpan)
-        channel.closeAfterFlush()
-    }
-
-    // MARK: Event streams
-
     override func receive(_ events: [StreamEvent]) {
         guard case .streaming = stage else { return }
-        self.events += events
-        if printer != nil || self.events.count > events.count {
-            waitingEventByteCount += events.reduce(0) { $0 + $1.weight }
-            if waitingEventByteCount > channel.outboundByteLimit { return channel.reset() }
+        if stream?.hasBegun == false, case .put(_, let node)? = events.first,
+            node.isHeavier(than: Self.surveyedByteCount) {
+            stream?.hold()
+            owner.survey(node, byteLimit: RESTLimits.streamByteCount, wantsETag: false, for: id)
         }
-        for case .cancel in events { endsAfterAnswer = true }
-        if self.events.count > Self.waitingEventLimit { return channel.reset() }
+        if stream?.append(events) == false { return channel.reset() }
         sendEvents()
+        // A client that has closed its side gets what there is: whether it is still there nobody could tell.
+        if endsAfterAnswer { channel.closeAfterFlush() }
     }
 
-    private func sendEvents() {
-        guard case .streaming(let form) = stage else { return }
-        while channel.outboundByteCount < Self.unsentByteLimit {
-            if printer == nil {
-                guard !events.isEmpty else {
-                    waitingEventByteCount = 0
-                    if endsAfterAnswer { channel.closeAfterFlush() }
-                    return
-                }
-                printer = events.removeFirst().printer(form)
-            }
-            guard let piece = printer?.next() else {
-                printer = nil
-                continue
-            }
-            lastProgress = owner.loop.now
-            lastSent = owner.loop.now
-            channel.write(piece.rawSpan)
-        }
+    override func recheck(_ standing: Standing) {
+        guard case .streaming = stage, let identity = listener, !standing.holds(identity) else { return }
+        listener = nil
+        receive([.authRevoked])
     }
 
     // MARK: WebSocket
@@ -382,6 +374,7 @@ final class HTTPConnection: ClientSession {
                 namespace: named ?? NamespaceName.fromHost(host),
                 host: Text(host),
                 previousSession: query["ls"].map { Text($0) }))
+        session.isLocal = isLocal
         owner.forget(self)
         channel.delegate = session
         session.received(&bytes, from: offset, on: channel)
@@ -392,45 +385,68 @@ final class HTTPConnection: ClientSession {
     override func checkIdle(at now: MonotonicTime) {
         switch stage {
         case .head:
-            if let headBegan, now - headBegan > Self.headTimeout { return channel.close() }
-            let isSending = channel.outboundByteCount > 0
-            if !isSending, now - lastHeard > owner.configuration.idleTimeout { channel.close() }
+            if let headBegan, now - headBegan > owner.configuration.requestTimeout { return refuse(.requestTimeout) }
+            if channel.outboundByteCount > 0 {
+                // The end of the last answer is still here.
+                checkAnswerPace(at: now)
+            } else if now - lastHeard > owner.configuration.idleTimeout {
+                channel.close()
+            }
         case .body:
-            if now - lastHeard > Self.headTimeout { channel.close() }
-        case .answering:
-            if answer != nil, now - lastProgress > Self.stallTimeout { channel.reset() }
+            let count = content?.bytes.count ?? 0
+            // Who is not read cannot be too slow.
+            guard !isPausedForCongestion else { return bodyPace = Pace(count, at: now) }
+            let isTooSlow = bodyPace.isTooSlow(
+                count, at: now, window: owner.configuration.requestTimeout,
+                bytesPerSecond: Self.slowestBodyBytesPerSecond)
+            if isTooSlow { refuse(.requestTimeout) }
+        case .answering(let pending):
+            if answer != nil { return checkAnswerPace(at: now) }
+            if pending.request?.method.isRead == true, now - pending.began > RESTLimits.timeout { giveUp() }
         case .streaming:
-            if channel.outboundByteCount > 0 || printer != nil {
-                if now - lastProgress > Self.stallTimeout { channel.reset() }
-            } else if now - lastSent > Self.keepAliveInterval {
+            guard let stream else { return }
+            if channel.outboundByteCount > 0 || stream.isPrinting {
+                checkAnswerPace(at: now)
+            } else if now - stream.lastSent > EventStream.keepAliveInterval {
                 receive([StreamEvent.keepAlive])
             }
-        case .ended: break
+        case .admitting, .ended: break
         }
+    }
+
+    /// Cuts off who takes nothing, or next to nothing, of what is for him. What the kernel holds is not taken yet.
+    private func checkAnswerPace(at now: MonotonicTime) {
+        let isTooSlow = answerPace.isTooSlow(
+            channel.takenByteCount, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestAnswerBytesPerSecond)
+        if isTooSlow { channel.reset() }
+    }
+
+    /// An answer or an event begins: its client has had nothing to take before.
+    func beginAnswerPace() {
+        guard channel.outboundByteCount == 0 else { return }
+        answerPace = Pace(channel.takenByteCount, at: owner.loop.now)
+    }
+
+    /// Who has nothing more to ask may still wait for the last answer (RFC 9112 §9.6).
+    override func channelDidEnd(_ channel: Channel) {
+        if case .answering = stage { endsAfterAnswer = true } else { channel.closeAfterFlush() }
     }
 
     override func endIfIdle() {
         endsAfterAnswer = true
         switch stage {
-        case .head, .body, .streaming: channel.closeAfterFlush()
+        case .head, .body, .admitting, .streaming: channel.closeAfterFlush()
         case .answering, .ended: break
         }
     }
 
     override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = takeContent()
+        bodyJob?.cancel()
+        owner.keepUnfinished(0, for: self)
+        expiry?.cancel(on: owner.loop)
+        cancelTimeout()
+        dropAnswer()
         super.channelDidClose(channel, reason: reason)
-    }
-}
-
-extension StreamEvent {
-    /// A lower bound of the bytes that the event holds: looked at only so far.
-    fileprivate var weight: Int {
-        let limit = 1 << 20
-        return switch self {
-        case .put(_, let node): 64 + node.weight(upTo: limit)
-        case .patch(_, let entries): entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
-        case .keepAlive, .cancel, .authRevoked: 64
-        }
     }
 }

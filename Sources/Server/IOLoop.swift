@@ -1,6 +1,11 @@
+import Logging
 import PandoBytes
 import PandoEngine
+import PandoHTTP
+import PandoIdentity
+import PandoREST
 import PandoReactor
+import PandoTree
 import PandoWire
 
 /// One I/O thread: its event loop, its connections, and the doors to the other threads.
@@ -9,7 +14,8 @@ import PandoWire
 final class IOLoop: @unchecked Sendable {
     let loop: EventLoop
     let configuration: Configuration
-    let verifier: TokenVerifier
+    let authenticator: Authenticator
+    let logger: Logger
     private let index: UInt8
     private let database: Mailbox<DatabaseMessage>
     private let encoder: EncodingThread
@@ -19,42 +25,76 @@ final class IOLoop: @unchecked Sendable {
     private let allLoops: [Mailbox<OutputBatch>]
 
     /// Sessions by slot; free slots are nil.
-    private var sessions: ContiguousArray<ClientSession?> = []
+    private(set) var sessions: ContiguousArray<ClientSession?> = []
     private var freeSlots: [UInt32] = []
     private var generation: UInt32 = 0
-    /// Messages for the database thread that the current read event has brought.
+    /// Messages for the database thread that the current tick has brought.
     private var outgoing: [DatabaseMessage] = []
     /// Sessions that are not read because the database or the disk is behind.
     private var paused: [ClientSession] = []
     private var isCongested = false
     private var onEmpty: (() -> Void)?
-    private var unfinishedByteCount = 0
+    /// See ``keepUnfinished(_:for:)``.
+    var unfinishedByteCount = 0
+    private var clock = WallClock()
+    private var dateText: [UInt8] = []
+    private var dateTime = MonotonicTime(nanoseconds: 0)
 
-    /// Bytes of unfinished messages on one loop: sixteen of the largest, which clients send seldom and at once.
-    private static let unfinishedByteLimit = 256 << 20
     let encoded: Mailbox<EncodedMessage>
+    private let surveys: Mailbox<Survey>
+    private let bodies: Mailbox<BodyOutcome>
+    private let bodyThread: BodyThread
+    /// Compresses answers that are there as a whole.
+    let compressor = AnswerCompressor()
+    private let turns: Mailbox<SessionID>
+    let verdicts: Mailbox<VerifiedToken>
+    var knownTokens = VerdictCache()
+    /// Answers that are compressed while they are sent.
+    var compressingCount = 0
+
+    /// More at once are sent as they are: zlib keeps a quarter of a MiB for each, so 16 MiB on one loop.
+    private static let compressingLimit = 64
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: Mailbox<DatabaseMessage>,
-        outputs: [Mailbox<OutputBatch>], encoder: EncodingThread, congestion: Congestion,
-        outputCongestion: Congestion
+        outputs: [Mailbox<OutputBatch>], encoder: EncodingThread, bodyThread: BodyThread, congestion: Congestion,
+        outputCongestion: Congestion, authenticator: Authenticator, logger: Logger
     ) {
         self.loop = loop
         self.index = index
         self.configuration = configuration
         self.database = database
         self.encoder = encoder
+        self.bodyThread = bodyThread
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         allLoops = outputs
-        verifier = TokenVerifier(acceptsDevelopmentTokens: configuration.isDevelopment)
+        self.authenticator = authenticator
+        self.logger = logger
         encoded = Mailbox(ringing: loop.bell)
+        surveys = Mailbox(ringing: loop.bell)
+        bodies = Mailbox(ringing: loop.bell)
+        turns = Mailbox(ringing: loop.bell)
+        verdicts = Mailbox(ringing: loop.bell)
         loop.attach(outputs[Int(index)]) { [self] batches in
             for batch in batches { deliver(batch) }
         }
         loop.attach(encoded) { [self] messages in
             for message in messages { session(message.session)?.finishEncoding(message.message) }
         }
+        loop.attach(surveys) { [self] surveys in
+            for survey in surveys { session(survey.session)?.finish(survey) }
+        }
+        loop.attach(bodies) { [self] bodies in
+            for body in bodies { session(body.session)?.finish(body) }
+        }
+        loop.attach(turns) { [self] turns in
+            for id in turns { session(id)?.nextTick() }
+        }
+        loop.attach(verdicts) { [self] verdicts in
+            for verified in verdicts { session(verified.session)?.finish(settle(verified)) }
+        }
+        loop.onTickEnd = { [unowned self] in flushOutgoing() }
         scheduleSweep()
     }
 
@@ -105,7 +145,6 @@ final class IOLoop: @unchecked Sendable {
         freeSlots.append(slot)
         paused.removeAll { $0 === session }
         post(.closed(session.id), byteCount: 0, for: nil)
-        flushOutgoing()
         tellIfEmpty()
     }
 
@@ -116,18 +155,25 @@ final class IOLoop: @unchecked Sendable {
         return session
     }
 
-    // MARK: Unfinished messages
+    // MARK: The time
 
-    /// Counts bytes that sessions keep for messages that are not complete.
-    /// - Returns: false when all of them keep too much: then one must go, and it is the one that asks for more.
-    func keepUnfinished(_ difference: Int) -> Bool {
-        unfinishedByteCount += difference
-        return difference <= 0 || unfinishedByteCount <= Self.unfinishedByteLimit
+    /// The time as HTTP's `Date` has it, made anew each second.
+    var date: [UInt8] {
+        if dateText.isEmpty || loop.now - dateTime >= .seconds(1) {
+            dateTime = loop.now
+            dateText = []
+            dateText.append(httpDate: clock.now() / 1000)
+        }
+        return dateText
     }
+
+    /// Seconds since 1970.
+    var seconds: Int64 { clock.now() / 1000 }
 
     // MARK: To the database thread
 
-    /// Queues a message; ``flushOutgoing()`` sends what one read event brought as one burst.
+    /// Queues a message. What one tick brings, over all connections, is a burst or a few: the database thread is woken
+    /// for a burst, not for a message.
     func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         outgoing.append(message)
         if byteCount > 0 {
@@ -138,21 +184,46 @@ final class IOLoop: @unchecked Sendable {
                 for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
             }
         }
+        if outgoing.count >= Self.burstCount { flushOutgoing() }
         if isCongested, let session, !session.isPausedForCongestion {
             session.pause(.congestion)
             paused.append(session)
         }
     }
 
+    /// Messages from which on the database thread begins while the loop goes on.
+    private static let burstCount = 256
+
     func flushOutgoing() {
         guard !outgoing.isEmpty else { return }
-        database.post(contentsOf: outgoing)
-        outgoing.removeAll(keepingCapacity: true)
+        database.post(movingFrom: &outgoing)
     }
 
     /// Has a large message encoded on the helper thread; it comes back through ``encoded``.
     func encode(_ message: LargeMessage, for session: SessionID) {
         encoder.post(EncodingJob(session: session, message: message, answer: encoded))
+    }
+
+    /// Has the helper thread look at large data; ``ClientSession/finish(_:)`` hears of it.
+    func survey(_ node: Node, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
+        encoder.post(
+            SurveyJob(session: session, node: node, byteLimit: byteLimit, wantsETag: wantsETag, answer: surveys))
+    }
+
+    /// Has the helper thread inflate and read a body; ``ClientSession/finish(_:)`` hears of it.
+    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob {
+        let job = BodyJob(
+            bytes, isGzip: isGzip, byteLimit: configuration.writeByteLimit, of: request, for: session, answer: bodies)
+        bodyThread.post(job)
+        return job
+    }
+
+    /// Whether there is memory for one more compressed answer.
+    var mayCompress: Bool { compressingCount < Self.compressingLimit }
+
+    /// Calls ``ClientSession/nextTick()`` once others have had their turn.
+    func nextTick(for session: SessionID) {
+        turns.post(session)
     }
 
     // MARK: From the database thread
@@ -196,11 +267,23 @@ final class IOLoop: @unchecked Sendable {
         onEmpty()
     }
 
+    // MARK: Who may stay
+
+    /// Keys or revocations have changed.
+    func apply(_ standing: Standing) {
+        knownTokens.removeAll()
+        for session in sessions { session?.recheck(standing) }
+    }
+
     // MARK: Silence
 
-    /// Looks a few times per idle timeout at who has gone silent.
+    /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest-api §8.1).
+    private static let longestSweepInterval: Duration = .seconds(5)
+
+    /// Looks a few times per timeout at who has gone silent.
     private func scheduleSweep() {
-        loop.schedule(after: configuration.idleTimeout / 5) { [self] in
+        let interval = min(configuration.idleTimeout / 5, configuration.requestTimeout / 2, Self.longestSweepInterval)
+        loop.schedule(after: interval) { [self] in
             for session in sessions { session?.checkIdle(at: loop.now) }
             scheduleSweep()
         }

@@ -85,6 +85,9 @@ struct OutputEncoder {
     /// What an event stream is about.
     struct StreamRoot {
         var path: Path
+        /// As it was asked, also when it filters nothing: rules may look at it.
+        var query: Query?
+        /// Its events are about the members of a window.
         var isQuery: Bool
     }
 
@@ -92,9 +95,14 @@ struct OutputEncoder {
         append(.rest(session, outcome), to: session)
     }
 
-    /// Tells a client that a listen is gone. Filtered listens of the path go with it, as mobile clients have it (§5.4).
-    mutating func revoke(_ path: Path, _ session: SessionID) {
-        respond(to: session) { $0.append(listenRevoked: path) }
+    /// Tells a client that a listen is gone (§5.4).
+    /// - Parameter queryText: Of a filtered listen, as the client spelled it.
+    mutating func revoke(_ path: Path, queryText: Text?, _ session: SessionID) {
+        respond(to: session) { $0.append(listenRevoked: path, queryText: queryText) }
+    }
+
+    mutating func tell(_ session: SessionID, _ events: [StreamEvent]) {
+        append(.events(session, events), to: session)
     }
 
     mutating func cancelStream(_ session: SessionID) {
@@ -133,6 +141,7 @@ struct OutputEncoder {
     // MARK: What the sessions answer themselves
 
     mutating func answer(_ answer: Answer, to session: SessionID) {
+        if case .finished = answer { return close(session, .finished) }
         respond(to: session) { message in
             switch answer {
             case .ok(let number): message.append(response: number, .ok)
@@ -144,10 +153,15 @@ struct OutputEncoder {
             case .authenticationFailed(let number, let isExpired, let reason):
                 message.append(
                     response: number, isExpired ? .expiredToken : .invalidToken, .text(Text("\(reason)")))
+            case .authenticationUnavailable(let number, let reason):
+                message.append(response: number, .unavailable, .text(Text("\(reason)")))
+            case .finished: break
             case .unknownAction(let number): message.append(response: number, .error, .text("Unknown action"))
             case .tooBig(let number):
                 message.append(
                     response: number, .tooBig, .text("Data to write exceeds the maximum size that can be pending"))
+            case .noRoom(let number):
+                message.append(response: number, .unavailable, .text(Text(RESTError.noRoom.text)))
             case .invalid(let number, let problem):
                 let isSize = problem == .stringTooLong || problem == .tooManyPaths
                 message.append(

@@ -7,12 +7,15 @@ struct RESTCall: Sendable {
     enum Action: Sendable {
         /// Something was wrong with the request; the loop has found it.
         case refuse(RESTError)
+        /// A large body is announced: can anything come of the request, whatever the body says?
+        case admit(RESTRequest, Credential)
         case data(RESTRequest, RESTBody?, Credential)
         /// `/.settings/rules.json`, with the new source for a PUT.
         case rules(RESTRequest, source: [UInt8], Credential)
         /// Another `/.settings/<name>.json`, with the new value for a PUT.
         case setting(String, RESTRequest, value: [UInt8], Credential)
         case listDatabases(Credential)
+        case listDenials(Credential)
     }
 
     /// Nil stands for the default one.
@@ -36,33 +39,53 @@ enum RESTOutcome: Sendable {
     /// Events follow (§8).
     case stream
     case verbatim([UInt8])
+    /// The body may come.
+    case admitted
 }
 
 extension RESTOutcome {
+    /// The data that it is about.
+    var node: Node? {
+        switch self {
+        case .read(let node), .written(let node), .pushed(_, let node), .stale(let node): node
+        case .updated, .refused, .failed, .stream, .verbatim, .admitted: nil
+        }
+    }
+
+    /// True for data that is bounded by what one read may give.
+    var isRead: Bool {
+        if case .read = self { true } else { false }
+    }
+
+    /// True when the answer carries the tag of ``node``, which is costly to find.
+    func wantsETag(_ request: RESTRequest) -> Bool {
+        if case .stale = self { true } else { node != nil && request.returnsETag }
+    }
+
     /// The answer that the client gets (rest-api §2, §7).
     /// - Parameters:
     ///   - request: Nil for one that was refused before it was understood.
     ///   - updates: Those of a PATCH.
-    func answer(to request: RESTRequest?, _ updates: [RESTUpdate], _ context: AnswerContext) -> RESTAnswer {
+    ///   - etag: That of ``node``, where ``wantsETag(_:)``.
+    func answer(
+        to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: AnswerContext
+    ) -> RESTAnswer {
         guard let request else {
             if case .refused(let error) = self { return .error(error, context) }
             return .error(.internalError, context)
         }
         switch self {
         case .read(let node):
-            let etag = request.returnsETag ? node.etag : nil
             if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
             return .value(node, etag: etag, to: request, context)
-        case .written(let node):
-            return .value(node, etag: request.returnsETag ? node.etag : nil, to: request, context)
+        case .written(let node): return .value(node, etag: etag, to: request, context)
         case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
-        case .pushed(let key, let node):
-            return .name(key, etag: request.returnsETag ? node.etag : nil, to: request, context)
-        case .stale(let node): return .preconditionFailed(current: node, etag: node.etag, to: request, context)
+        case .pushed(let key, _): return .name(key, etag: etag, to: request, context)
+        case .stale(let node): return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)
         case .refused(let error): return .error(error, context)
         case .failed(let text): return .error(.badRequest, text: text, context)
         case .verbatim(let bytes): return .verbatim(bytes, context)
-        case .stream: return .error(.internalError, context)
+        case .stream, .admitted: return .error(.internalError, context)
         }
     }
 }

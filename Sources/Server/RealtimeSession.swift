@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoIdentity
 import PandoReactor
 import PandoRules
 import PandoTree
@@ -8,28 +9,29 @@ import PandoWire
 
 /// One client on a WebSocket: frames in, requests out; outputs in, frames out. Confined to its loop.
 ///
-/// Requests are handed on strictly in order. While a token is being verified they wait here (wire-protocol §3.4: the
-/// authentication is finished before the next message is looked at).
+/// Requests are handed on strictly in order. While a token is being verified nothing is read (wire-protocol §3.4: the
+/// authentication is finished before the next message is looked at); what the last read has brought behind it waits as
+/// it came.
 final class RealtimeSession: ClientSession {
-    /// Bytes of messages that may wait for a verification before the socket is no longer read: clients send their
-    /// listens right behind `auth`.
-    private static let waitingByteLimit = 1 << 20
+    /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after one.
+    private static let refusalLimit = 64
 
     private var reader: MessageReader
     private var reassembler: Reassembler
     private var closing = CloseHandshake(role: .server)
     private var credential = PandoRules.Credential.anonymous
-    /// Messages behind a verification that is under way; nil when none is.
-    private var waiting: [WaitingMessage]?
-    private var waitingByteCount = 0
+    /// What is being verified, and the number to answer with.
+    private var verifying: (asked: PandoWire.Credential, number: Int64)?
+    private var refusalCount = 0
+    /// Whose ``credential`` is; nil for nobody's.
+    private var identity: Identity?
+    private var expiry: WallTimer?
+    /// What came behind a token that is being verified, from ``heldOffset`` on; nothing of it is looked at yet.
+    private var held: [UInt8] = []
+    private var heldOffset = 0
+    /// The frames of a read are being looked at.
+    private var isReading = false
     private var isPinged = false
-    /// Bytes kept for a message that is not complete, as the loop knows them.
-    private var unfinishedByteCount = 0
-
-    private struct WaitingMessage {
-        var request: Request
-        var byteCount: Int
-    }
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         let messageByteLimit = owner.configuration.chunkCountLimit * Segmenter.chunkUnitLimit
@@ -53,11 +55,45 @@ final class RealtimeSession: ClientSession {
         lastHeard = owner.loop.now
         isPinged = false
         var offset = offset
+        if !isHolding { read(&bytes, from: &offset) }
+        if isHolding { hold(bytes.bytes.extracting(offset..<bytes.byteCount)) }
+        countUnfinished()
+    }
+
+    /// Nothing more is looked at for now, or ever.
+    private var isHolding: Bool { verifying != nil || refusalCount >= Self.refusalLimit }
+
+    private func hold(_ bytes: RawSpan) {
+        held.append(bytes)
+        pause(.verification)
+    }
+
+    /// Goes on with what was held, up to the next token that must be waited for.
+    private func readHeld() {
+        var bytes: [UInt8] = []
+        swap(&bytes, &held)
+        do {
+            var span = bytes.mutableSpan
+            var raw = unsafe span.mutableBytes
+            read(&raw, from: &heldOffset)
+        }
+        if isHolding {
+            held = bytes
+        } else {
+            heldOffset = 0
+            resume(.verification)
+        }
+        countUnfinished()
+    }
+
+    /// Looks at frames until there are no more, or a token must be waited for.
+    private func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
+        isReading = true
         // The reader lends memory of its own, so nobody else may hold it meanwhile.
         var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
         swap(&reader, &self.reader)
         do {
-            while let event = try reader.next(&bytes, from: &offset) {
+            while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
                 case .text(let payload): reader.withBytes(of: payload, in: bytes) { receiveFrame($0) }
                 case .binary: fail(.unsupportedData)
@@ -70,16 +106,17 @@ final class RealtimeSession: ClientSession {
             act(closing.failed(error))
         }
         swap(&reader, &self.reader)
-        countUnfinished()
-        owner.flushOutgoing()
+        isReading = false
     }
 
     private func countUnfinished() {
-        let byteCount = reader.ownedByteCount + reassembler.byteCount
+        let byteCount = reader.ownedByteCount + reassembler.byteCount + held.count
         guard byteCount != unfinishedByteCount else { return }
-        let difference = byteCount - unfinishedByteCount
-        unfinishedByteCount = byteCount
-        if !owner.keepUnfinished(difference) { fail(.messageTooBig) }
+        owner.keepUnfinished(byteCount, for: self)
+    }
+
+    override func dropUnfinished() {
+        fail(.tryAgainLater)
     }
 
     private func receiveFrame(_ frame: RawSpan) {
@@ -113,17 +150,11 @@ final class RealtimeSession: ClientSession {
     // MARK: Requests
 
     private func take(_ request: Request, byteCount: Int) {
-        guard waiting == nil else {
-            waitingByteCount += byteCount
-            waiting?.append(WaitingMessage(request: request, byteCount: byteCount))
-            if waitingByteCount > Self.waitingByteLimit { pause(.verification) }
-            return
-        }
         let number = request.number
         switch request.action {
         case .authenticate(let credential): authenticate(credential, number)
         case .unauthenticate:
-            credential = .anonymous
+            become(.anonymous, nil)
             answer(.unauthenticated(number), byteCount)
         case .statistics: answer(.ok(number), byteCount)
         case .appCheck, .dropAppCheck: answer(.ok(number), byteCount)
@@ -139,25 +170,67 @@ final class RealtimeSession: ClientSession {
     }
 
     private func authenticate(_ credential: PandoWire.Credential, _ number: Int64) {
-        waiting = []
-        owner.verifier.verify(credential) { [weak self] verdict in self?.finishVerifying(verdict, number) }
+        verifying = (credential, number)
+        owner.verify(credential.token, for: self)
     }
 
-    private func finishVerifying(_ verdict: Verdict, _ number: Int64) {
-        switch verdict {
-        case .accepted(let credential, let expires):
-            self.credential = credential
-            answer(.authenticated(number, authVariable: credential.authVariable, expires: expires), 0)
-        case .refused(let isExpired, let reason):
-            answer(.authenticationFailed(number, isExpired: isExpired, reason: reason), 0)
+    /// - Parameter identity: Whose the credential is; nil for nobody's.
+    private func become(_ credential: PandoRules.Credential, _ identity: Identity?) {
+        self.credential = credential
+        self.identity = identity
+        expiry?.cancel(on: owner.loop)
+        expiry = identity?.validUntil.map { end in
+            owner.atWallTime(end) { [weak self] in self?.revoke(Self.expiredText) }
         }
-        let messages = waiting ?? []
-        waiting = nil
-        resume(.verification)
-        waitingByteCount = 0
-        // Another `auth` among them closes the queue again, and the rest waits behind it.
-        for message in messages { take(message.request, byteCount: message.byteCount) }
-        owner.flushOutgoing()
+        owner.post(.identity(id, credential), byteCount: 0, for: self)
+    }
+
+    /// The credential is over: the client hears so, and is nobody until it has shown a fresh one (auth.md §4.2). Clients
+    /// fetch a fresh one at once, and back off when that one is refused too.
+    private func revoke(_ reason: Text) {
+        guard closing.isOpen else { return }
+        var message: [UInt8] = []
+        message.append(authRevoked: .expiredToken, reason: reason)
+        var frame: [UInt8] = []
+        frame.append(frame: .text, payload: message.rawSpan)
+        send(frame.rawSpan)
+        become(.anonymous, nil)
+    }
+
+    override func recheck(_ standing: Standing) {
+        guard let identity, !standing.holds(identity) else { return }
+        revoke(Self.revokedText)
+    }
+
+    private static let expiredText: Text = "Auth token is expired."
+    private static let revokedText: Text = "Auth token is no longer accepted."
+
+    override func finish(_ verdict: Verdict) {
+        guard let (asked, number) = verifying.take() else { return }
+        refusalCount += 1
+        switch verdict {
+        case .accepted(let identity):
+            do throws(NotAnAdministrator) {
+                let credential = try identity.credential(asking: asked)
+                refusalCount = 0
+                become(credential, identity)
+                answer(
+                    .authenticated(number, authVariable: credential.authVariable, expires: identity.expires), 0)
+            } catch {
+                answer(.authenticationFailed(number, isExpired: false, reason: "Access denied."), 0)
+            }
+        case .refused(.expired):
+            answer(.authenticationFailed(number, isExpired: true, reason: "Auth token is expired."), 0)
+        case .refused(.keysUnavailable):
+            answer(.authenticationUnavailable(number, reason: "The token cannot be verified at the moment."), 0)
+        case .refused(.tooManyFailures):
+            answer(.authenticationUnavailable(number, reason: "Too many bad credentials from this address."), 0)
+        case .refused:
+            answer(.authenticationFailed(number, isExpired: false, reason: "Could not parse auth token."), 0)
+        }
+        if refusalCount >= Self.refusalLimit { answer(.finished, 0) }
+        // A verdict that comes at once finds the frames being read, and they go on.
+        if !isReading { readHeld() }
     }
 
     // MARK: To the socket
@@ -249,7 +322,10 @@ final class RealtimeSession: ClientSession {
 
     override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = closing.peerVanished()
-        _ = owner.keepUnfinished(-unfinishedByteCount)
+        expiry?.cancel(on: owner.loop)
+        verifying = nil
+        held = []
+        owner.keepUnfinished(0, for: self)
         super.channelDidClose(channel, reason: reason)
     }
 }

@@ -4,7 +4,7 @@ import PandoJournal
 import PandoRules
 
 /// What a data directory holds: every namespace with its tree and its pending onDisconnect writes.
-package struct RecoveredState: Sendable {
+package struct RecoveredState: Recovering, Sendable {
     /// By the number under which the journal knows them.
     var databases: [UInt32: Database] = [:]
     /// Numbers are never used again, so that a record of a deleted namespace cannot speak for a new one.
@@ -15,13 +15,31 @@ package struct RecoveredState: Sendable {
     /// `default` exists without a record.
     static let standardNamespace: UInt32 = 1
 
-    private let access: Access
+    /// What was let pass although it is not as it should be, in words for the operator.
+    private(set) var warnings: [String] = []
 
-    /// - Parameter access: What every database allows until rules say otherwise.
-    package init(access: Access) {
+    private let access: Access
+    let fileRules: [String: Ruleset]
+
+    /// - Parameters:
+    ///   - access: What every database allows until rules say otherwise.
+    ///   - fileRules: Rules that rule over stored ones, by namespace.
+    package init(access: Access, fileRules: [String: Ruleset] = [:]) {
         self.access = access
-        databases[Self.standardNamespace] = Database(
-            id: Self.standardNamespace, name: NamespaceName.standard, engine: Engine(access: access))
+        self.fileRules = fileRules
+        startOver()
+    }
+
+    package mutating func startOver() {
+        databases = [:]
+        nextNamespace = Self.standardNamespace + 1
+        lastTime = 0
+        warnings = []
+        make(NamespaceName.standard, Self.standardNamespace)
+    }
+
+    private mutating func make(_ name: String, _ id: UInt32) {
+        databases[id] = Database(id: id, name: name, access: access, fileRules: fileRules[name])
     }
 
     /// Names of the namespaces there are, in order.
@@ -40,13 +58,25 @@ package struct RecoveredState: Sendable {
         }
     }
 
+    package mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection) {
+        do throws(UnreadableRecord) {
+            try replay(record.kind, namespace: record.namespace, time: record.timestamp, payload: record.payload)
+        } catch {
+            throw EntryRejection(error.reason)
+        }
+    }
+
+    package mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection) {
+        try entry.forEach { record throws(EntryRejection) in try restore(record) }
+    }
+
     /// Does again what one record says.
     package mutating func replay(
         _ kind: RecordKind, namespace: UInt32, time: Int64, payload: RawSpan
     ) throws(UnreadableRecord) {
         lastTime = max(lastTime, time)
         switch kind {
-        case .delta, .onDisconnectRegistered, .onDisconnectCancelled:
+        case .delta, .tree, .onDisconnectRegistered, .onDisconnectCancelled:
             guard let logKind = LogRecord.Kind(kind), databases[namespace] != nil else {
                 throw UnreadableRecord(reason: "namespace \(namespace) does not exist")
             }
@@ -55,16 +85,22 @@ package struct RecoveredState: Sendable {
             guard databases[namespace] == nil, let name = NamespaceName.canonical(Self.text(payload)) else {
                 throw UnreadableRecord(reason: "namespace \(namespace) exists already, or its name is no name")
             }
-            databases[namespace] = Database(id: namespace, name: name, engine: Engine(access: access))
-            nextNamespace = max(nextNamespace, namespace + 1)
+            make(name, namespace)
+            use(namespace)
         case .namespaceDeleted:
             databases[namespace] = nil
+            use(namespace)
         case .rules:
+            databases[namespace]?.invalidRules = nil
             do throws(InvalidRules) {
-                databases[namespace]?.engine.access = .loaded(
+                databases[namespace]?.storedAccess = .loaded(
                     try Ruleset(loading: withCursor(over: payload) { $0.array(0..<$0.count) }))
             } catch {
-                throw UnreadableRecord(reason: "rules that cannot be read: \(error)")
+                // They were taken by a version that understood less of them. The data must not be held hostage.
+                databases[namespace]?.storedAccess = .locked
+                databases[namespace]?.invalidRules = withCursor(over: payload) { $0.array(0..<$0.count) }
+                let name = databases[namespace]?.name ?? "?"
+                warnings.append("\(name): stored rules are not valid, everything is denied until they are replaced: \(error)")
             }
         case .settings:
             let setting = withCursor(over: payload) { cursor -> (String, [UInt8])? in
@@ -74,6 +110,11 @@ package struct RecoveredState: Sendable {
             guard let (name, json) = setting else { throw UnreadableRecord(reason: "a setting without a name") }
             databases[namespace]?.settings[name] = json
         }
+    }
+
+    /// Never makes a namespace of that number again.
+    private mutating func use(_ namespace: UInt32) {
+        nextNamespace = max(nextNamespace, namespace.addingReportingOverflow(1).partialValue)
     }
 
     private static func text(_ payload: RawSpan) -> String {
@@ -100,6 +141,7 @@ extension LogRecord.Kind {
     init?(_ kind: RecordKind) {
         switch kind {
         case .delta: self = .delta
+        case .tree: self = .tree
         case .onDisconnectRegistered: self = .onDisconnectRegistered
         case .onDisconnectCancelled: self = .onDisconnectCancelled
         case .rules, .settings, .namespaceMade, .namespaceDeleted: return nil
@@ -109,6 +151,7 @@ extension LogRecord.Kind {
     package var journalKind: RecordKind {
         switch self {
         case .delta: .delta
+        case .tree: .tree
         case .onDisconnectRegistered: .onDisconnectRegistered
         case .onDisconnectCancelled: .onDisconnectCancelled
         }

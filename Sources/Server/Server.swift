@@ -1,5 +1,6 @@
 import Logging
 import PandoEngine
+import PandoIdentity
 import PandoJournal
 import PandoReactor
 import PandoRules
@@ -11,7 +12,10 @@ import Synchronization
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)
 ///     pando-database    decide, commit, the durable barrier            (DatabaseHost)
 ///     pando-journal     write, sync                                    (JournalThread)
+///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-encode      printing of large nodes                        (EncodingThread)
+///     pando-bodies      inflating and reading of large bodies          (BodyThread)
+///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
 package final class Server: @unchecked Sendable {
@@ -25,20 +29,29 @@ package final class Server: @unchecked Sendable {
     private let database: Mailbox<DatabaseMessage>
     private let journal: JournalThread?
     private let encoder: EncodingThread
+    private let bodyThread: BodyThread
     private let acceptor: Acceptor
+    private let authenticator: Authenticator
     private var signals: Signals?
     private var threads: [NamedThread] = []
     private var isStopping = false
+    /// Of the files of `--rules`, as they were last read.
+    private var rulesets: [String: Ruleset] = [:]
+    /// Databases that had no rules when the server started.
+    private let unruledNames: [String]
 
     /// How long clients may take to hear that the server goes away.
     private static let farewellTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
+    /// - Parameter authenticator: Made from `configuration.identity`.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any thread began.
     /// - Throws: ``StartError``.
-    package convenience init(starting configuration: Configuration, logger: Logger) throws(StartError) {
+    package convenience init(
+        starting configuration: Configuration, authenticator: Authenticator, logger: Logger
+    ) throws(StartError) {
         do {
-            try self.init(configuration, logger)
+            try self.init(configuration, authenticator, logger)
         } catch let error as StartError {
             throw error
         } catch let error as SocketError {
@@ -49,8 +62,9 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    private init(_ configuration: Configuration, _ logger: Logger) throws {
+    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ logger: Logger) throws {
         self.configuration = configuration
+        self.authenticator = authenticator
         self.logger = logger
         guard let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
         else { throw StartError.address("\(configuration.host): no such address") }
@@ -70,13 +84,14 @@ package final class Server: @unchecked Sendable {
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         encoder = try EncodingThread()
+        bodyThread = try BodyThread()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
             ioLoops.append(
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
-                    outputs: outputs, encoder: encoder, congestion: congestion,
-                    outputCongestion: outputCongestion))
+                    outputs: outputs, encoder: encoder, bodyThread: bodyThread, congestion: congestion,
+                    outputCongestion: outputCongestion, authenticator: authenticator, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -86,17 +101,26 @@ package final class Server: @unchecked Sendable {
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
             onExhausted: { error in logger.error("accepting pauses: \(error)") })
 
-        var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
+        if let path = configuration.rulesPath {
+            let files = RulesFiles(at: path)
+            guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
+            rulesets = files.rulesets
+        }
+        var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         if let path = configuration.dataDirectory {
-            let opened = try DataDirectory.open(path, into: &state, endsSessions: true, logger: logger)
+            let opened = try DataDirectory.open(path, into: &state, endsSessions: true, options: configuration.journalOptions,
+                logger: logger)
             journal = try JournalThread(
-                opened, durability: configuration.durability, durable: database, logger: logger)
+                opened, checkpointDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
+                durable: database, logger: logger)
         } else {
             journal = nil
         }
+        unruledNames = state.databases.values.filter(\.isUnruled).map(\.name).sorted()
+        for warning in state.warnings { logger.error("\(warning)") }
         let host = DatabaseHost(
-            configuration, recovered: state, journal: journal, congestion: congestion,
-            outputCongestion: outputCongestion, loops: outputs)
+            configuration, recovered: state, journal: journal?.door, congestion: congestion,
+            outputCongestion: outputCongestion, loops: outputs, logger: logger)
         databaseEventLoop.attach(database) { host.receive(&$0) }
     }
 
@@ -111,16 +135,19 @@ package final class Server: @unchecked Sendable {
         for (index, loop) in ioEventLoops.enumerated() {
             threads.append(try start(loop, "pando-io-\(index)"))
         }
-        if configuration.isDevelopment {
-            logger.warning("--dev: everybody on this machine may read and write everything")
-        } else {
-            logger.notice("no rules are loaded: everything is denied")
+        sayWhoGetsIn()
+        authenticator.whenStandingChanges { [ioLoops, logger] standing in
+            logger.notice("keys, secrets or revocations have changed: who is signed in by what is gone is so no more")
+            for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
         }
+        watchKeys()
+        Task.detached { [authenticator] in await authenticator.prefetch() }
         onListening()
         main.run()
         for thread in threads { thread.join() }
         journal?.stop()
         encoder.stop()
+        bodyThread.stop()
     }
 
     /// Stack for what recurses: JSON nests up to 1024 deep.
@@ -130,15 +157,55 @@ package final class Server: @unchecked Sendable {
         try NamedThread.start(name, stackByteCount: Self.stackByteCount) { loop.run() }
     }
 
+    /// Locked by default: one clear line says where that is so, or that `--dev` has opened it.
+    private func sayWhoGetsIn() {
+        if configuration.isDevelopment {
+            logger.warning(
+                "--dev: everybody on this machine may read and write what no loaded rules restrict, and be administrator")
+        } else if !unruledNames.isEmpty {
+            logger.notice(
+                "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators get in there")
+        }
+        if configuration.identity.isEmpty, !configuration.isDevelopment {
+            logger.notice("no secret, key or issuer is configured: nobody can sign in")
+        }
+    }
+
+    private func loadRulesAgain() {
+        guard let path = configuration.rulesPath else {
+            return logger.notice("SIGHUP: without --rules there are no rules to read again")
+        }
+        let files = RulesFiles(at: path, replacing: rulesets)
+        for problem in files.problems { logger.error("SIGHUP: \(problem)") }
+        let changed = files.rulesets.keys.filter { files.rulesets[$0]?.source != rulesets[$0]?.source }.sorted()
+        rulesets = files.rulesets
+        database.post(.rules(rulesets))
+        logger.notice(
+            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : ", and what has problems stays as it was")")
+    }
+
+    /// How often key files are looked at when nobody signs in.
+    private static let keyInterval: Duration = .seconds(5)
+
+    /// A key that is taken away must end sessions also when nobody else comes.
+    private func watchKeys() {
+        main.schedule(after: Self.keyInterval) { [self] in
+            Task.detached { [authenticator] in await authenticator.reloadIfChanged() }
+            watchKeys()
+        }
+    }
+
     // MARK: Stopping
 
     private func handle(_ signal: Signal) {
         switch signal {
         case .hangUp:
-            logger.notice("SIGHUP: there are no rules or certificates to load again")
+            Task.detached { [authenticator] in await authenticator.reload() }
+            loadRulesAgain()
         case .terminate, .interrupt:
             guard !isStopping else {
                 logger.warning("stopping at once")
+                journal?.abandonCheckpoint()
                 stopLoops()
                 return
             }

@@ -51,7 +51,7 @@ package struct Children: Sendable {
 
     /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They are moved,
     /// not copied, so that nothing is retained. O(n).
-    init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
+    package init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
         func takePage(from start: Int) -> ContiguousArray<Entry> {
             var page: ContiguousArray<Entry> = []
             page.reserveCapacity(entries.count - start)
@@ -196,7 +196,7 @@ extension Children.Page {
     }
 
     /// Inserts a limb; gives the right half when the page had to split.
-    private static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb?
+    static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb?
     {
         guard limbs.count >= Children.pageCapacity else {
             limbs.insert(limb, at: index)

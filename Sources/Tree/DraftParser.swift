@@ -16,9 +16,23 @@ package struct DraftParser {
     private var depth = 0
     /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
     package private(set) var droppedChildren = false
+    /// Nodes that may still come, over all drafts.
+    private var nodesLeft: Int
 
-    package init(_ reader: JSONReader) {
+    /// What a node takes in memory beside its text: an entry of its parent's page (48 bytes), and its part of the page
+    /// and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
+    package static let nodeByteCount = 64
+
+    /// - Parameter nodeLimit: Most nodes that all drafts together may have; more are ``MalformedJSON/tooManyNodes(byteOffset:)``.
+    package init(_ reader: JSONReader, nodeLimit: Int = .max) {
         self.reader = reader
+        nodesLeft = nodeLimit
+    }
+
+    /// Counts what a draft makes besides its nodes, in nodes.
+    package mutating func charge(_ nodeCount: Int) throws(MalformedJSON) {
+        nodesLeft -= nodeCount
+        guard nodesLeft >= 0 else { throw .tooManyNodes(byteOffset: reader.cursor.offset) }
     }
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
@@ -40,9 +54,9 @@ package struct DraftParser {
             // A value is complete, and with it whatever closes here.
             while true {
                 if frames.isEmpty { return node }
-                add(node)
+                try add(node)
                 if try readNextName() { break }
-                node = close()
+                node = try close()
             }
         }
     }
@@ -58,16 +72,16 @@ package struct DraftParser {
         frames.append(
             Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
         if isArray {
-            if reader.take(UInt8(ascii: "]")) { return close() }
+            if reader.take(UInt8(ascii: "]")) { return try close() }
             keys.append(Key(index: 0))
             return nil
         }
-        if reader.take(UInt8(ascii: "}")) { return close() }
-        return try readName() ? nil : close()
+        if reader.take(UInt8(ascii: "}")) { return try close() }
+        return try readName() ? nil : try close()
     }
 
     /// Puts the value of the last key under its parent.
-    private mutating func add(_ node: Node) {
+    private mutating func add(_ node: Node) throws(MalformedJSON) {
         let top = frames.count - 1
         let key = keys.removeLast()
         if frames[top].isArray {
@@ -77,6 +91,8 @@ package struct DraftParser {
         } else if frames[top].isAscending, entries.count > frames[top].firstEntry {
             frames[top].isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
         }
+        if node.isEmpty { frames[top].hasEmptyNodes = true }
+        try charge(1)
         entries.append(Children.Entry(key: key, node: node))
     }
 
@@ -98,8 +114,8 @@ package struct DraftParser {
         repeat {
             let name = try reader.readString()
             try reader.expect(UInt8(ascii: ":"))
-            guard name.utf8Count > 0, name.utf8[0] == UInt8(ascii: ".") else {
-                if !Key.isLegal(name.utf8) { reader.note(.key(String(name.string.prefix(64)))) }
+            guard name.firstByte == UInt8(ascii: ".") else {
+                if !Key.isLegal(name) { reader.note(.key(String(name.string.prefix(64)))) }
                 keys.append(Key(unchecked: name))
                 return true
             }
@@ -128,6 +144,8 @@ package struct DraftParser {
         var index = 0
         /// True while an object's names came in key order.
         var isAscending = true
+        /// True when a name stands for null: such entries are pruned.
+        var hasEmptyNodes = false
         var special = Special()
 
         init(isArray: Bool, firstEntry: Int, firstPlaceholder: Int) {
@@ -148,10 +166,10 @@ package struct DraftParser {
     }
 
     /// The innermost array or object as a node.
-    private mutating func close() -> Node {
+    private mutating func close() throws(MalformedJSON) -> Node {
         let frame = frames.removeLast()
         let children = closeChildren(of: frame)
-        return frame.isArray ? .children(children) : finish(frame, children)
+        return frame.isArray ? .children(children) : try finish(frame, children)
     }
 
     /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as every JSON
@@ -163,7 +181,7 @@ package struct DraftParser {
             sort(from: first)
             dropRepeated(from: first, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
         }
-        if entries[first...].contains(where: \.node.isEmpty) {
+        if frame.hasEmptyNodes {
             let kept = entries[first...].filter { !$0.node.isEmpty }
             entries.replaceSubrange(first..., with: kept)
         }
@@ -205,7 +223,7 @@ package struct DraftParser {
         entries.removeSubrange(count...)
     }
 
-    private mutating func finish(_ frame: Frame, _ children: Children) -> Node {
+    private mutating func finish(_ frame: Frame, _ children: Children) throws(MalformedJSON) -> Node {
         var node = Node.children(children)
         // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go with them.
         let value: Scalar =
@@ -223,15 +241,20 @@ package struct DraftParser {
         case .serverValue(let serverValue):
             droppedChildren = droppedChildren || !children.isEmpty
             placeholders.removeSubrange(frame.firstPlaceholder...)
+            try charge(keys.count)
             placeholders.append(.init(target: Target(Path(keys)), value: serverValue))
             depth = max(depth, keys.count)
             node = .integer(0)
         }
         guard !node.isEmpty else { return .empty }
         switch frame.special.priority {
-        case .leaf(let leaf): return node.with(priority: Priority(leaf))
+        case .leaf(.empty): return node.with(priority: nil)
+        case .leaf(let leaf):
+            try charge(1)
+            return node.with(priority: Priority(leaf))
         case .structure: return node
         case .serverValue(let serverValue):
+            try charge(1 + keys.count)
             placeholders.append(.init(target: Target(Path(keys), isPriority: true), value: serverValue))
             return node.with(priority: .number(0))
         }

@@ -52,7 +52,11 @@ extension [UInt8] {
     /// Appends text in quotes; only what RFC 8259 demands is escaped.
     package mutating func append(json text: Text) {
         append(UInt8(ascii: "\""))
-        let bytes = text.utf8
+        text.withBytes { append(escaping: $0) }
+        append(UInt8(ascii: "\""))
+    }
+
+    private mutating func append(escaping bytes: Span<UInt8>) {
         var runStart = 0
         for index in bytes.indices {
             let byte = bytes[index]
@@ -62,7 +66,6 @@ extension [UInt8] {
             runStart = index &+ 1
         }
         if runStart < bytes.count { append(bytes.extracting(runStart..<bytes.count)) }
-        append(UInt8(ascii: "\""))
     }
 
     private mutating func append(_ bytes: Span<UInt8>) {

@@ -1,14 +1,16 @@
 import PandoBytes
 
-/// Bytes that are not JSON (RFC 8259), or JSON nested deeper than ``Limits/jsonDepth``.
+/// Bytes that are not JSON (RFC 8259), JSON nested deeper than ``Limits/jsonDepth``, or more of it than was asked for.
 package enum MalformedJSON: Error, Equatable, Sendable {
     /// The offset is that of the first byte that cannot be.
     case unexpected(byteOffset: Int)
     case tooDeep(byteOffset: Int)
+    /// More nodes than ``DraftParser/nodeLimit``.
+    case tooManyNodes(byteOffset: Int)
 
     package var byteOffset: Int {
         switch self {
-        case .unexpected(let offset), .tooDeep(let offset): offset
+        case .unexpected(let offset), .tooDeep(let offset), .tooManyNodes(let offset): offset
         }
     }
 }

@@ -18,7 +18,7 @@ package struct Key: Hashable, Sendable {
         // `-` and `0`…`9` stand together: most other keys are told apart by one look.
         let prefix = text.prefix
         let first = UInt8(truncatingIfNeeded: prefix >> 56)
-        if first <= UInt8(ascii: "9"), let value = Key.integer(text.utf8) {
+        if first <= UInt8(ascii: "9"), let value = text.withBytes(Key.integer) {
             rank = UInt64(bitPattern: value &+ 0x8000_0000)
         } else {
             rank = 1 << 63 | prefix >> 1
@@ -28,7 +28,7 @@ package struct Key: Hashable, Sendable {
     /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or one of
     ///   `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {
-        guard Key.isLegal(text.utf8) else { throw .key(String(text.string.prefix(64))) }
+        guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
         self.init(unchecked: text)
     }
 
@@ -36,8 +36,22 @@ package struct Key: Hashable, Sendable {
 
     /// The key of an array's element.
     package init(index: Int) {
-        self.init(unchecked: Text(String(index)))
+        let text = Text(String(index))
+        if (0...2_147_483_647).contains(index) {
+            // As the text would be read.
+            self.init(text, rank: UInt64(index) + 0x8000_0000)
+        } else {
+            self.init(unchecked: text)
+        }
     }
+
+    private init(_ text: Text, rank: UInt64) {
+        self.text = text
+        self.rank = rank
+    }
+
+    /// May the text be a key (§8.6)?
+    package static func isLegal(_ text: Text) -> Bool { text.withBytes { isLegal($0) } }
 
     /// §8.6, in UTF-8: every forbidden character is ASCII.
     package static func isLegal(_ bytes: Span<UInt8>) -> Bool {

@@ -96,7 +96,7 @@ extension Target {
         for segment in text.string.utf8.split(separator: UInt8(ascii: "/")) {
             guard !isPriority else { throw .reservedPath }
             let segment = Text(String(Substring(segment)))
-            if segment.utf8[0] == UInt8(ascii: ".") {
+            if segment.firstByte == UInt8(ascii: ".") {
                 guard segment == ".priority" else {
                     throw keys.isEmpty && segment == ".info" ? .reservedPath : .key(segment.string)
                 }

@@ -23,7 +23,7 @@ package enum Priority: Hashable, Sendable {
         case (.number(let a), .number(let b)): a < b ? -1 : a > b ? 1 : 0
         case (.number, .string): -1
         case (.string, .number): 1
-        case (.string(let a), .string(let b)): compareUTF16(a.utf8, b.utf8)
+        case (.string(let a), .string(let b)): Text.compare(a, b)
         }
     }
 }

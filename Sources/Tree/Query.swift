@@ -119,7 +119,7 @@ extension Query {
     /// apart, but not from the double both round to, this were no order.
     package static func compareIndexValues(_ left: Node, _ right: Node) -> Int {
         switch (left, right) {
-        case (.string(let a), .string(let b)): return compareUTF16(a.utf8, b.utf8)
+        case (.string(let a), .string(let b)): return Text.compare(a, b)
         case (.boolean(let a), .boolean(let b)): return a == b ? 0 : a ? 1 : -1
         default:
             let (a, b) = (rank(left), rank(right))

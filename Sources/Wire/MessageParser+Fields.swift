@@ -64,7 +64,7 @@ enum Member {
         case "cred": self = .cred
         case "noauth": self = .noauth
         case "authvar": self = .authvar
-        default: self = name.utf8Count == 1 ? Member(letter: name.utf8[0]) : .other
+        default: self = name.utf8Count == 1 ? Member(letter: name.firstByte ?? 0) : .other
         }
     }
 }

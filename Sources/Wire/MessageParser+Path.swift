@@ -19,7 +19,7 @@ private struct PathBuilder {
     mutating func append(_ segment: Text) {
         guard segment.utf8Count > 0, problem == nil else { return }
         guard !isPriority else { return problem = .reservedPath }
-        if segment.utf8[0] == UInt8(ascii: ".") {
+        if segment.firstByte == UInt8(ascii: ".") {
             switch segment {
             case ".priority": isPriority = true
             case ".info" where keys.isEmpty: problem = .reservedPath

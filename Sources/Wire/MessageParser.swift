@@ -196,7 +196,7 @@ enum Verb: Equatable {
         case "unauth": self = .unauthenticate
         case "appcheck": self = .appCheck
         case "unappcheck", "unappeck": self = .dropAppCheck
-        default: self = text.utf8Count == 1 ? Verb(letter: text.utf8[0]) : .unknown(text)
+        default: self = text.utf8Count == 1 ? Verb(letter: text.firstByte ?? 0) : .unknown(text)
         }
     }
 

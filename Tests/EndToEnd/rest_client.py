@@ -297,7 +297,7 @@ class Rest:
     def put_rules(self, rules):
         """Loads rules (text, or an object) into this database, as the administrator of --dev."""
         source = rules if isinstance(rules, str) else compact(rules)
-        return self.ask("PUT", "/.settings/rules.json", source, [OWNER]).expect(200)
+        return self.ask("PUT", "/.settings/rules.json", source, [] if OWNER in self.fields else [OWNER]).expect(200)
 
     def stream(self, path, query="", fields=(), **options):
         target = with_namespace(f"{path}.json{query and '?' + query}", self.ns)

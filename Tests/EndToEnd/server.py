@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PANDO_BINARY", REPOSITORY / ".build/release/pando")).resolve()
@@ -117,6 +118,14 @@ class Server:
         """SIGKILL, then the same command again (on a new port)."""
         self.kill()
         return self.start()
+
+    def wait_for_log(self, text, timeout=START_DEADLINE):
+        """Waits until the server has logged the text."""
+        deadline = time.monotonic() + timeout
+        while text not in self.stderr(limit=1 << 30):
+            if time.monotonic() > deadline or not self.alive:
+                raise AssertionError(f"{text!r} was not logged within {timeout} s\n{self.stderr()}")
+            time.sleep(0.01)
 
     def stderr(self, limit=8000):
         if not self.stderr_path.exists():

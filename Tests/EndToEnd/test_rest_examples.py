@@ -1,7 +1,6 @@
 """The 42 worked examples of the REST document (section 14), typed as a person would type them: through curl."""
 
 import contextlib
-import os
 import shutil
 import subprocess
 import threading
@@ -12,15 +11,10 @@ from exchange import CurlTransport, row
 from pando_client import DEADLINE
 from rest_client import OWNER, Rest
 
-# The document's rules with the conditions left out that need an evaluator: /priv is closed to everybody, /pub is open.
-RULES = 'rules {"rules":{"pub":{".read":true,".write":true,".indexOn":["h",".value"]}}}'
-EVALUATED_RULES = (
+# The document's rules (rest-api.md 14).
+RULES = (
     'rules {"rules":{"pub":{".read":true,".write":true,".indexOn":["h",".value"]},'
     '"priv":{"$uid":{".read":"auth.uid==$uid",".write":"auth.uid==$uid"}}}}'
-)
-# Rules with conditions are evaluated by a later version; PANDO_RULE_EVALUATION=1 runs these rows.
-NEEDS_RULES = (
-    None if os.environ.get("PANDO_RULE_EVALUATION") == "1" else "needs the evaluation of rules: auth.uid==$uid"
 )
 MIXING = (
     "Mixing 'shallow', querying parameters or 'print=silent' and if-match or if-none-match requests is not supported"
@@ -168,7 +162,7 @@ EXAMPLES = [
         < 200 null
         GET /priv/u1.json?auth_variable_override=%7B%22uid%22%3A%22u2%22%7D | Authorization: <owner>
         < 401 error Permission denied
-    """, rules=EVALUATED_RULES, skip=NEEDS_RULES),
+    """),
     example(18, "an override subjects even the owner to rules", """
         GET /priv/u1.json?auth_variable_override=%7B%22uid%22%3A%22u2%22%7D | Authorization: <owner>
         < 401 error Permission denied

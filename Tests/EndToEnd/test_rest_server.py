@@ -1,9 +1,11 @@
 """What REST promises about the whole server: limits that an operator sets, and writes that outlive a kill."""
 
 import gzip
+import select
+import time
 
-from pando_client import Connection
-from rest_client import Rest, Wire
+from pando_client import DEADLINE, Connection
+from rest_client import EventStream, Rest, Wire
 
 LIMIT = 100_000  # bytes
 TOO_LARGE = "Payload too large"
@@ -41,8 +43,7 @@ def test_gzip_that_inflates_above_the_write_limit_is_refused(servers):
     server = servers(arguments=["--max-write-bytes", LIMIT])
     rest = Rest(server.port, "default")
     body = gzip.compress(text_of(LIMIT * 2).encode())
-    response = rest.ask("PUT", "/b.json", body, [("Content-Encoding", "gzip")])
-    assert response.status in (400, 413), response
+    rest.ask("PUT", "/b.json", body, [("Content-Encoding", "gzip")]).expect_error(413, TOO_LARGE)
     assert Rest(server.port, "default").get("/b") is None
 
 
@@ -84,3 +85,161 @@ def test_every_loop_and_both_doors_see_one_database(servers):
         assert client.get("/") == {f"k{number}": number for number in range(12)}
     with Connection(server.port, "default") as connection:
         assert connection.get("/k7") == 7
+
+
+def test_large_data_is_looked_at_before_the_first_byte_and_others_go_on(servers):
+    """What is over the limit is a clean 400; what is not has its tag, and 304 costs no body."""
+    limit = 4_000_000
+    server = servers(arguments=["--max-read-bytes", limit])
+    rest = Rest(server.port, "default")
+    for number in range(5):
+        rest.put(f"/a/{number}", {str(key): "x" * 90_000 for key in range(10)})
+    rest.ask("GET", "/a.json").expect_error(400, READ_TOO_LARGE)
+    rest.ask("HEAD", "/a.json").expect(400)
+    tag = rest.ask("GET", "/a/1.json", fields=[("X-Firebase-ETag", "true")]).expect(200).etag
+    rest.ask("GET", "/a/1.json", fields=[("if-none-match", tag)]).expect(304, b"")
+    stale = rest.ask("PUT", "/a/1.json", "1", [("if-match", "other")]).expect(412)
+    assert stale.etag == tag and len(stale.json()) == 10
+    with Wire(server.port) as wire:  # in their order, on one connection
+        targets = ["/a.json", "/a/1.json", "/none.json", "/a.json", "/a/2/3.json"]
+        wire.send(b"".join(wire.request_bytes("GET", f"{target}?ns=default") for target in targets))
+        statuses = [wire.receive().status for _ in targets]
+        assert statuses == [400, 200, 200, 400, 200]
+
+
+SLOW = ["--request-timeout", 1]
+
+
+def test_a_slow_head_is_408(servers):
+    server = servers(arguments=SLOW)
+    for start in ("G", "GET /a.json HTTP/1.1\r\nHost: x\r\nX-Slow: "):
+        with Wire(server.port) as wire:
+            wire.send(start)
+            response = wire.receive()
+            response.expect_error(408, "Request Timeout")
+            assert response.header("Connection") == "close", response
+            wire.expect_closed()
+
+
+def test_a_trickled_head_is_408_all_the_same(servers):
+    server = servers(arguments=SLOW)
+    with Wire(server.port) as wire:
+        wire.send("GET /a.json HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        deadline = time.monotonic() + DEADLINE
+        wire.tcp.setblocking(False)
+        while time.monotonic() < deadline:
+            try:
+                wire.tcp.send(b"x")
+                if wire.tcp.recv(1, 2):  # MSG_PEEK: something has come
+                    break
+            except BlockingIOError:
+                time.sleep(0.01)  # as a trickling client does
+        wire.tcp.setblocking(True)
+        wire.receive().expect_error(408)
+
+
+def test_a_slow_body_is_408_and_writes_nothing(servers):
+    server = servers(arguments=SLOW)
+    for fields, body in [([("Content-Length", 10)], b"1"), ([("Transfer-Encoding", "chunked")], b"1\r\n1\r\n"),
+                         ([("Content-Length", 1), ("Expect", "100-continue")], b"")]:
+        with Wire(server.port) as wire:
+            wire.send(wire.head("PUT", "/a.json?ns=default", fields) + body)
+            if not body:
+                assert wire.receive_head().status == 100
+            wire.receive().expect_error(408)
+            wire.expect_closed()
+    assert Rest(server.port, "default").get("/") is None
+
+
+def test_a_body_that_keeps_coming_may_take_longer(servers):
+    """500 bytes a second are enough, over any request timeout."""
+    server = servers(arguments=SLOW)
+    with Wire(server.port) as wire:
+        wire.send(wire.head("PUT", "/a.json?ns=default", [("Transfer-Encoding", "chunked")]) + b'1\r\n"\r\n')
+        for _ in range(3):
+            with Wire(server.port) as other:  # is given up meanwhile: time has passed for both
+                other.send("G")
+                while not select.select([other.tcp], [], [], 0.05)[0]:
+                    wire.send(b"400\r\n" + b"x" * 0x400 + b"\r\n")
+                other.receive().expect_error(408)
+        wire.send(b'1\r\n"\r\n0\r\n\r\n')
+        wire.receive().expect(200)
+
+
+def test_an_idle_connection_is_closed_without_a_word(servers):
+    server = servers(arguments=[*SLOW, "--idle-timeout", 60])
+    with Wire(server.port) as wire, Wire(server.port) as slow:
+        wire.ask("GET", "/a.json?ns=default").expect(200, "null")
+        slow.send("G")
+        slow.receive().expect_error(408)
+        # Younger than its idle timeout: it goes on, though slow requests are given up.
+        wire.ask("GET", "/a.json?ns=default").expect(200, "null")
+
+
+TIMED_OUT = "The request took longer than its timeout"
+
+
+def test_a_read_that_takes_longer_than_its_timeout_is_400(servers):
+    server = servers()
+    rest = Rest(server.port, "default")
+    # Sorting as many strings takes longer than a millisecond, whatever the machine.
+    rest.ask("PUT", "/.settings/rules.json", '{"rules":{".read":true,".write":true,".indexOn":".value"}}',
+             [("Authorization", "Bearer owner")]).expect(200)
+    rest.put("/", {f"k{number:06d}": f"v{number * 7919 % 100_003:06d}" for number in range(100_000)})
+    query = '/.json?orderBy="$value"&limitToLast=1'
+    refused = rest.ask("GET", query + "&timeout=1ms")
+    refused.expect_error(400, TIMED_OUT)
+    assert refused.header("Connection") == "close"
+    rest.ask("GET", query + "&timeout=15min").expect(200)
+    rest.ask("GET", "/k000001.json?timeout=10s").expect(200, '"v007919"')
+
+
+WRITE_TOO_LARGE = "Data to write exceeds the maximum size that can be modified with a single request."
+SECOND = (256 << 20) // 60  # bytes a write is taken to do in a second
+
+
+def test_a_write_is_estimated_against_its_size_limit(servers):
+    server = servers()
+    rest = Rest(server.port, "default")
+    half = "x" * (SECOND // 2)
+    rest.ask("PUT", "/a/1.json?writeSizeLimit=tiny&print=silent", f'"{half}"').expect(204)
+    rest.ask("PUT", "/a/2.json?writeSizeLimit=tiny&print=silent", f'"{half}"').expect(204)
+    rest.ask("PUT", "/a/3.json?writeSizeLimit=tiny&print=silent", f'"{half}xx{half}"').expect_error(400, WRITE_TOO_LARGE)
+    # What goes counts as what comes does.
+    rest.ask("PUT", "/a/3.json?writeSizeLimit=small&print=silent", '"x"').expect(204)
+    for method, body in [("DELETE", None), ("PUT", "1"), ("PATCH", "null"), ("PATCH", '{"1":null,"2":null,"3":0}')]:
+        rest.ask(method, "/a.json?writeSizeLimit=tiny", body).expect_error(400, WRITE_TOO_LARGE)
+    rest.ask("POST", "/a.json?writeSizeLimit=tiny", "1").expect(200)
+    rest.ask("PATCH", "/a.json?writeSizeLimit=tiny", '{"1":null,"3":2}').expect(200)
+    rest.ask("DELETE", "/a.json?writeSizeLimit=unlimited").expect(200, "null")
+
+
+def test_the_instance_has_a_write_size_limit_of_its_own(servers):
+    server = servers()
+    rest = Rest(server.port, "default")
+    owner = [("Authorization", "Bearer owner")]
+    big = '"' + "x" * (SECOND + 1) + '"'
+    rest.ask("PUT", "/a.json?print=silent", big).expect(204)
+    rest.ask("PUT", "/.settings/defaultWriteSizeLimit.json", '"tiny"', owner).expect(200)
+    rest.ask("PUT", "/b.json?print=silent", big).expect_error(400, WRITE_TOO_LARGE)
+    rest.ask("PUT", "/b.json?print=silent&writeSizeLimit=large", big).expect(204)
+    server.restart()
+    rest = Rest(server.port, "default")
+    rest.ask("DELETE", "/a.json").expect_error(400, WRITE_TOO_LARGE)
+    rest.ask("DELETE", "/a.json?writeSizeLimit=medium").expect(200)
+
+
+def test_a_large_first_event_of_a_stream_comes_whole(servers):
+    """It is looked at before it is sent; what is written meanwhile comes behind it."""
+    server = servers(arguments=["--max-read-bytes", LIMIT])
+    rest = Rest(server.port, "default")
+    value = {str(key): "x" * 9_000 for key in range(200)}
+    rest.put("/a", value)
+    with EventStream(server.port, "/a.json?ns=default") as stream:
+        rest.put("/a/new", 1)
+        stream.next()
+        rest.put("/a/newer", 2)
+    with EventStream(server.port, "/a.json?ns=default") as stream:
+        stream.put("/", {**value, "new": 1, "newer": 2})
+        rest.put("/a/new", 3)
+        stream.put("/new", 3)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pando_client import Closed
+from pando_client import DEADLINE, Closed
 from rest_client import OWNER, Refused, Rest, StreamCopy, Wire
 
 INDEXED = {"rules": {".read": True, ".write": True, "q": {".indexOn": ["n", ".value"]}}}
@@ -50,6 +50,15 @@ def expect_nothing(stream, rest, path="/fence"):
 
 
 # Beginnings
+
+
+def test_a_stream_of_a_client_that_has_closed_its_side_ends_with_its_first_event(world, rest):
+    rest.put("/s", 1)
+    with Wire(world.port) as wire:
+        wire.send(wire.head("GET", f"/s.json?ns={world.ns}", [("Accept", "text/event-stream")]))
+        wire.half_close()
+        said = wire.rest(time.monotonic() + DEADLINE)
+    assert said.endswith(b'event: put\ndata: {"path":"/","data":1}\n\n'), said
 
 
 @pytest.mark.parametrize("value", [None, 1, "é🐵\n\"", False, {"a": {"b": 1}}, ["x", "y"]], ids=repr)

@@ -4,6 +4,7 @@
         --rootdir Tests/EndToEnd Tests/EndToEnd/test_soak.py -m soak
 """
 
+import gzip
 import os
 import re
 import threading
@@ -12,10 +13,11 @@ import time
 import pytest
 
 from pando_client import DEADLINE, Closed, Connection
-from rest_client import Rest, Wire
+from rest_client import OWNER, Rest, Wire
 
 SECONDS = float(os.environ.get("PANDO_SOAK_SECONDS", "60"))
 PADDING = "x" * 300
+PACKED = b'"' + b"pack" * 50_000 + b'"'
 IN_FLIGHT = 500  # writes a reader may be behind, so that it is our tempo and not a queue that is tested
 GROWTH_FACTOR, GROWTH_SLACK = 1.10, 16 << 10  # KiB of resident memory, second quarter to last quarter
 ROOT = "/soak"
@@ -133,6 +135,14 @@ def come_and_go(soak):
         tag = rest.ask("GET", f"{ROOT}/posts.json", fields=[("X-Firebase-ETag", "true")]).etag
         rest.ask("PUT", "/apart.json", "1", [("if-match", tag)])
         rest.ask("PUT", "/apart.json", "{bad").expect(400)
+        rest.ask("PUT", "/packed.json", gzip.compress(PACKED), [("Content-Encoding", "gzip")]).expect(200)
+        packed = rest.ask("GET", "/packed.json", fields=[("Accept-Encoding", "gzip")]).expect(200)
+        assert gzip.decompress(packed.body) == PACKED
+        rest.ask("PUT", "/packed.json", b"no gzip", [("Content-Encoding", "gzip")]).expect(400)
+        if number % 5 == 0:  # somebody looks at what goes on, and leaves
+            watcher = rest.stream("/.settings/profile", fields=[OWNER])
+            assert watcher.next()[0] == "log"
+            watcher.close()
         rest.ask("GET", f'{ROOT}.json?orderBy="$key"&limitToLast=2').expect(200)
         with Wire(soak.port) as wire:
             wire.send("GET /half a request")

@@ -148,7 +148,7 @@ import Testing
         scene.listen(1, "a", #"{"l":1}"#, tag: 3)
         scene.listen(1, "a")
         func denied(_ session: UInt64, _ credential: Credential) -> [String] {
-            scene.engine.listens(of: SessionID(session), deniedTo: credential).map { "\($0.path)#\($0.tag ?? 0)" }
+            scene.engine.listens(of: SessionID(session), deniedTo: credential, at: 0).map { "\($0.path)#\($0.tag ?? 0)" }
         }
         #expect(denied(1, .anonymous) == [])
         scene.engine.access = .locked

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoSimulatedDisk
 import Testing
 
 /// What `recover` says about a directory with these bytes in its first segment.
@@ -7,11 +8,9 @@ func outcome(of bytes: [UInt8]) -> Result<[Entry], JournalError> {
     outcome(of: [firstSegment: bytes])
 }
 
-func outcome(of files: [String: [UInt8]], after checkpoint: SequenceNumber = .zero) -> Result<
-    [Entry], JournalError
-> {
+func outcome(of files: [String: [UInt8]]) -> Result<[Entry], JournalError> {
     do throws(JournalError) {
-        return .success(try recover(SimulatedDisk(files: files), after: checkpoint).entries)
+        return .success(try recover(SimulatedDisk(files: files)).entries)
     } catch {
         return .failure(error)
     }
@@ -304,9 +303,9 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         let flaw = JournalFlaw.rejected(sequence: Self.two, reason: "no such path")
         #expect(throws: JournalError.corrupt(JournalProblem(file: firstSegment, byteOffset: 96, flaw: flaw)))
         {
-            _ = try Journal.open(on: disk, newDirectoryID: testID) { (entry) throws(EntryRejection) in
-                if entry.lastSequence == Self.two { throw EntryRejection("no such path") }
-            }
+            var host = History()
+            host.rejected = Array("the second".utf8)
+            _ = try Journal.open(on: disk, newDirectoryID: testID, into: &host)
         }
     }
 

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoSimulatedDisk
 import Testing
 
 /// What a host does: batches of entries, synced after some of them.

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoSimulatedDisk
 import Testing
 
 /// The bytes on disk, made by another program (a few lines of Python after the drawing in
@@ -50,7 +51,7 @@ import Testing
     @Test func kindsKeepTheirNumbers() {
         let names: [UInt16: String] = [
             1: "delta", 2: "rules", 3: "settings", 4: "namespaceMade", 5: "namespaceDeleted",
-            6: "onDisconnectRegistered", 7: "onDisconnectCancelled",
+            6: "onDisconnectRegistered", 7: "onDisconnectCancelled", 8: "tree",
         ]
         for kind in RecordKind.allCases { #expect(names[kind.rawValue] == "\(kind)") }
         #expect(RecordKind.allCases.count == names.count)

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoSimulatedDisk
 import Testing
 
 /// Several segments in order, and what is read for people.
@@ -24,19 +25,28 @@ import Testing
 
     @Test(
         arguments: [
-            // checkpoint   replayed       because
-            (0, [1, 2, 3, 4, 5, 6], "everything"),
-            (2, [3, 4, 5, 6], "in the middle of a segment"),
-            (3, [4, 5, 6], "at the border"),
-            (6, [], "everything is in the checkpoint"),
-        ] as [(UInt64, [UInt8], String)])
-    func segmentsFollowOneAnother(checkpoint: UInt64, replayed: [UInt8], reason: String) throws {
-        let disk = SimulatedDisk(
-            files: Self.files(
-                Self.segment(1, through: 3), Self.segment(4, through: 5), Self.segment(6, through: 6)))
-        let (entries, summary) = try recover(disk, after: SequenceNumber(checkpoint))
-        #expect(Self.payloads(entries) == replayed, "\(reason)")
-        #expect(summary.segmentCount == 3)
+            // checkpoint   read    replayed       because
+            (nil, 3, [1, 2, 3, 4, 5, 6], "everything"),
+            (2, 3, [3, 4, 5, 6], "in the middle of a segment"),
+            (3, 2, [4, 5, 6], "at the border"),
+            (6, 1, [], "everything is in the checkpoint"),
+        ] as [(UInt64?, Int, [UInt8], String)])
+    func segmentsFollowOneAnother(
+        checkpoint: UInt64?, readCount: Int, replayed: [UInt8], reason: String
+    ) throws {
+        var files = Self.files(
+            Self.segment(1, through: 3), Self.segment(4, through: 5), Self.segment(6, through: 6))
+        let restored = (0..<(checkpoint ?? 0)).map { Entry("\($0)") }
+        if let checkpoint {
+            let file = checkpointFile(checkpoint, of: restored)
+            files[file.name] = file.bytes
+        }
+        let disk = SimulatedDisk(files: files)
+        let (entries, summary) = try recover(disk)
+        #expect(Array(entries.prefix(restored.count)) == restored, "\(reason)")
+        #expect(Self.payloads(Array(entries.dropFirst(restored.count))) == replayed, "\(reason)")
+        #expect(summary.segmentCount == readCount)
+        #expect(summary.checkpoint?.sequence.rawValue == checkpoint)
         #expect(summary.lastSequence == SequenceNumber(6))
         disk.killProcess()
 
@@ -48,7 +58,7 @@ import Testing
         try journal.sync()
         #expect(sequence == SequenceNumber(7))
         disk.losePower(seed: 1)
-        #expect(Self.payloads(try recover(disk).entries) == [1, 2, 3, 4, 5, 6, 7])
+        #expect(Self.payloads(Array(try recover(disk).entries.dropFirst(restored.count))) == replayed + [7])
     }
 
     @Test func theLastSegmentMayBeEmptyOrTorn() throws {
@@ -68,7 +78,7 @@ import Testing
         let offset: Int
         let flaw: JournalFlaw
         let segments: [SegmentBuilder]
-        var checkpoint: UInt64 = 0
+        var checkpoint: UInt64?
         var testDescription: String { reason }
     }
 
@@ -78,6 +88,9 @@ import Testing
         torn.bytes.removeLast(8)
         damaged.bytes[60] ^= 1
         open.add(4, flags: 1)
+        var pair = SegmentBuilder()
+        pair.add(1, durable: 0, flags: 1)
+        pair.add(2, durable: 0, flags: 2)
         return [
             Case(
                 reason: "a segment is missing", file: 6, offset: 32,
@@ -103,6 +116,10 @@ import Testing
                 reason: "an entry across segments", file: 1, offset: 48 + 144 + 48,
                 flaw: .entryUnfinished(sequence: SequenceNumber(4)), segments: [open, segment(5, through: 5)]),
             Case(
+                reason: "the log's beginning is missing", file: 4, offset: 32,
+                flaw: .sequenceGap(expected: SequenceNumber(1), found: SequenceNumber(4)),
+                segments: [segment(4, through: 5)]),
+            Case(
                 reason: "the log begins after the checkpoint", file: 4, offset: 32,
                 flaw: .sequenceGap(expected: SequenceNumber(3), found: SequenceNumber(4)),
                 segments: [segment(4, through: 5)], checkpoint: 2),
@@ -112,17 +129,27 @@ import Testing
                 segments: [first], checkpoint: 9),
             Case(
                 reason: "sequences would overflow", file: .max, offset: 0,
-                flaw: .impossibleFirstSequence(SequenceNumber(.max)), segments: [segment(.max, through: 0)],
-                checkpoint: .max - 1),
+                flaw: .impossibleFirstSequence(SequenceNumber(.max)), segments: [segment(.max, through: 0)]),
+            Case(
+                reason: "the checkpoint ends inside an entry", file: 1, offset: 48,
+                flaw: .checkpointInsideEntry(checkpoint: SequenceNumber(1), last: SequenceNumber(2)),
+                segments: [pair], checkpoint: 1),
         ]
     }()
 
     @Test(arguments: cases)
     func refuses(_ example: Case) {
-        let files = Dictionary(uniqueKeysWithValues: example.segments.map { ($0.name, $0.bytes) })
+        var files = Dictionary(uniqueKeysWithValues: example.segments.map { ($0.name, $0.bytes) })
+        if let checkpoint = example.checkpoint {
+            let file = checkpointFile(checkpoint)
+            files[file.name] = file.bytes
+        }
         let name = SegmentName(timeline: 1, firstSequence: SequenceNumber(example.file)).text
         let problem = JournalProblem(file: name, byteOffset: example.offset, flaw: example.flaw)
-        #expect(outcome(of: files, after: SequenceNumber(example.checkpoint)) == .failure(.corrupt(problem)))
+        #expect(outcome(of: files) == .failure(.corrupt(problem)))
+        // What refuses to start is also what looking finds.
+        let report = try? inspect(SimulatedDisk(files: files)) { _, _ in }
+        #expect(report?.problems.isEmpty == false)
     }
 
     @Test func refusesAnotherTimeline() {

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoSimulatedDisk
 
 /// An entry as a test wants to see it.
 struct Entry: Equatable, CustomStringConvertible {
@@ -48,25 +49,112 @@ func copy(of bytes: RawSpan) -> [UInt8] {
 
 let testID = DirectoryID(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908)
 
-/// Opens, collecting what is replayed.
-func openJournal<Storage: Disk>(
-    on disk: Storage, after checkpoint: SequenceNumber = .zero, entries: inout [Entry]
-) throws(JournalError) -> Journal<Storage> {
-    var found: [Entry] = []
-    let journal = try Journal.open(on: disk, newDirectoryID: testID, after: checkpoint) { entry in
-        found.append(Entry(entry))
+/// A host whose state is all that ever happened: its checkpoint has a record for each entry.
+struct History: Recovering {
+    var entries: [Entry] = []
+    /// How many of them came out of a checkpoint.
+    var restoredCount = 0
+    /// Rejects the entry with this payload.
+    var rejected: [UInt8]?
+
+    mutating func startOver() {
+        entries = []
+        restoredCount = 0
     }
-    entries = found
+
+    mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection) {
+        guard record.kind == .tree, let entry = Entry(flat: copy(of: record.payload)) else {
+            throw EntryRejection("no entry")
+        }
+        entries.append(entry)
+        restoredCount += 1
+    }
+
+    mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection) {
+        let entry = Entry(entry)
+        if let rejected, entry.records[0].payload == rejected { throw EntryRejection("no such path") }
+        entries.append(entry)
+    }
+}
+
+extension Entry {
+    /// All records in one payload.
+    var flat: [UInt8] {
+        var bytes: [UInt8] = []
+        for record in records {
+            bytes.append(littleEndian: record.kind.rawValue)
+            bytes.append(littleEndian: record.namespace)
+            bytes.append(littleEndian: record.timestamp)
+            bytes.append(varint: UInt64(record.payload.count))
+            bytes += record.payload
+        }
+        return bytes
+    }
+
+    init?(flat bytes: [UInt8]) {
+        let records = withCursor(over: bytes.rawSpan) { cursor -> [Record]? in
+            var records: [Record] = []
+            while !cursor.isAtEnd {
+                guard let rawKind = try? cursor.readLittleEndian(UInt16.self), let kind = RecordKind(rawValue: rawKind),
+                    let namespace = try? cursor.readLittleEndian(UInt32.self),
+                    let timestamp = try? cursor.readLittleEndian(Int64.self), let range = try? cursor.readCounted()
+                else { return nil }
+                records.append(
+                    Record(kind: kind, namespace: namespace, timestamp: timestamp, payload: cursor.array(range)))
+            }
+            return records
+        }
+        guard let records else { return nil }
+        self.init(records)
+    }
+}
+
+/// Small enough for a test to see many segments.
+func smallOptions(_ segmentByteLimit: Int) -> JournalOptions {
+    var options = JournalOptions()
+    options.segmentByteLimit = segmentByteLimit
+    options.reservationByteCount = segmentByteLimit
+    return options
+}
+
+/// Opens, collecting what is restored and replayed.
+func openJournal<Storage: Disk>(
+    on disk: Storage, options: JournalOptions = .init(), entries: inout [Entry]
+) throws(JournalError) -> Journal<Storage> {
+    var host = History()
+    let journal = try Journal.open(on: disk, newDirectoryID: testID, options: options, into: &host)
+    entries = host.entries
     return journal
 }
 
 /// Opens, reads, closes.
-func recover<Storage: Disk>(
-    _ disk: Storage, after checkpoint: SequenceNumber = .zero
-) throws(JournalError) -> (entries: [Entry], summary: RecoverySummary) {
+func recover<Storage: Disk>(_ disk: Storage) throws(JournalError) -> (entries: [Entry], summary: RecoverySummary) {
     var entries: [Entry] = []
-    let journal = try openJournal(on: disk, after: checkpoint, entries: &entries)
+    let journal = try openJournal(on: disk, entries: &entries)
     return (entries, journal.recovery)
+}
+
+func checkpointHeader(_ sequence: SequenceNumber, directory: DirectoryID = testID, timeline: UInt32 = 1) -> CheckpointHeader {
+    CheckpointHeader(directory: directory, timeline: timeline, sequence: sequence, timestamp: 1000)
+}
+
+/// Writes a checkpoint of these entries.
+func writeCheckpoint<Storage: Disk>(
+    _ header: CheckpointHeader, of entries: [Entry], on disk: Storage
+) throws(DiskFailure) {
+    var writer = try CheckpointWriter(header, on: disk)
+    for entry in entries { try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan) }
+    _ = try writer.finish()
+}
+
+/// The name and bytes of a checkpoint.
+func checkpointFile(
+    _ sequence: UInt64, of entries: [Entry] = [], directory: DirectoryID = testID, timeline: UInt32 = 1
+) -> (name: String, bytes: [UInt8]) {
+    let disk = SimulatedDisk()
+    let header = checkpointHeader(SequenceNumber(sequence), directory: directory, timeline: timeline)
+    try? writeCheckpoint(header, of: entries, on: disk)
+    return (header.name.text, disk.contents[header.name.text] ?? [])
 }
 
 /// Writes these entries in batches, syncing each.

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoCompression
 import PandoHTTP
 import PandoTree
 import Testing
@@ -9,6 +10,7 @@ import Testing
 private struct Received {
     var head: ResponseHead
     var body: String
+    var bytes: [UInt8]
     var raw: String
 
     init(_ answer: RESTAnswer, isHead: Bool = false) throws {
@@ -32,6 +34,7 @@ private struct Received {
         try body.finish()
         #expect(offset == bytes.count, "bytes behind the body")
         self.body = String(decoding: content, as: UTF8.self)
+        self.bytes = content
     }
 }
 
@@ -52,6 +55,19 @@ private func answer(
             == "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\n"
             + "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag\r\nContent-Length: 7\r\n"
             + "Connection: keep-alive\r\n\r\n{\"h\":3}")
+}
+
+@Test func everyAnswerHasTheDateItIsGiven() throws {
+    let head = try head("GET", "/a.json")
+    let date = Array("Sun, 06 Nov 1994 08:49:37 GMT".utf8)
+    let request = try RESTRequest(head)
+    let context = AnswerContext(head, date: date)
+    for answer in [
+        .value(.empty, to: request, context), .error(.permissionDenied, context), .notModified(etag: "t", context),
+        .stream(date: date), .preflight(head, date: date),
+    ] as [RESTAnswer] {
+        #expect(try Received(answer).head.header("date") == "Sun, 06 Nov 1994 08:49:37 GMT")
+    }
 }
 
 @Test func errorsAreByteExactAndPretty() throws {
@@ -163,6 +179,68 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     }
 }
 
+/// Compressed or not, chunked or not: the client reads the same text, and HEAD says what GET would.
+@Test(arguments: [0, 1, 1022, 1023, 60_000, 65_534, 65_535, 400_000, 3_000_000])
+func compressedAnswersHoldTheSameText(count: Int) throws {
+    var generator = SeededGenerator(seed: UInt64(count))
+    // Half of it compresses.
+    let digits = (0..<count).map { $0 % 2 == 0 ? "x" : Character("\(Int.random(in: 0..<10, using: &generator))") }
+    let value = Node.string(Text(String(digits)))
+    for version in ["1.1", "1.0"] {
+        let plain = try answer("GET", "/a.json", [], value, version: version)
+        let packed = try answer("GET", "/a.json", ["Accept-Encoding: gzip"], value, version: version)
+        let head = try answer("HEAD", "/a.json", ["Accept-Encoding: gzip"], value, version: version)
+        #expect(head.head.framing == packed.head.framing && head.body.isEmpty)
+        #expect(head.head.header("content-encoding") == packed.head.header("content-encoding"))
+        let isLong = plain.bytes.count > RESTLimits.compressedByteCount
+        #expect((plain.head.header("vary") == "Accept-Encoding") == isLong)
+        #expect((packed.head.header("vary") == "Accept-Encoding") == isLong)
+        guard isLong else {
+            #expect(packed.raw == plain.raw)
+            continue
+        }
+        #expect(packed.head.header("content-encoding") == "gzip" && packed.bytes.count < plain.bytes.count)
+        var text: [UInt8] = []
+        var body = try GzipBody(byteLimit: plain.bytes.count)
+        try body.inflate(packed.bytes.rawSpan, into: &text)
+        try body.finish()
+        #expect(text == plain.bytes)
+        let isChunked = version == "1.1" && plain.bytes.count > RESTLimits.wholeCompressedByteCount
+        #expect((packed.head.framing == .chunked) == isChunked)
+    }
+}
+
+@Test func whatIsNeverCompressed() throws {
+    let gzip = ["Accept-Encoding: gzip"]
+    let long = Node.string(Text(String(repeating: "x", count: 5000)))
+    let silent = try answer("PUT", "/a.json?print=silent", gzip, long)
+    #expect(silent.head.statusCode == 204 && silent.head.header("content-encoding") == nil)
+    let head = try head("GET", "/a.json", gzip)
+    let same = try Received(.notModified(etag: "t", AnswerContext(head)))
+    #expect(same.head.header("content-encoding") == nil && same.head.header("vary") == "Accept-Encoding")
+    #expect(try Received(.stream()).head.header("content-encoding") == nil)
+    // What would grow is sent as it is.
+    var generator = SeededGenerator(seed: 1)
+    let noise = [UInt8](noise: 2000, &generator)
+    let rules = try Received(.verbatim(noise, AnswerContext(head)))
+    #expect(rules.bytes.count <= noise.count)
+    let coding = try Received(.error(.unsupportedCoding("br"), AnswerContext(head)))
+    #expect(coding.head.statusCode == 415 && coding.head.header("accept-encoding") == "gzip")
+    // One compressor serves many answers, one after the other.
+    let context = AnswerContext(head, compressor: AnswerCompressor())
+    let text = [UInt8](String(repeating: "abc", count: 2000).utf8)
+    let first = try Received(.verbatim(text, context))
+    let second = try Received(.verbatim(text, context))
+    #expect(first.head.header("content-encoding") == "gzip" && first.bytes == second.bytes)
+}
+
+extension [UInt8] {
+    /// Bytes that no compression makes smaller.
+    fileprivate init(noise count: Int, _ generator: inout SeededGenerator) {
+        self = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+}
+
 @Test func preflightsAndStreams() throws {
     let ask = try head("OPTIONS", "/a.json", ["Access-Control-Request-Headers: x-firebase-etag, if-match"])
     #expect(RESTAddress(ask).isPreflight)
@@ -172,6 +250,12 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     #expect(received.head.header("access-control-allow-headers") == "x-firebase-etag, if-match")
     #expect(received.head.header("access-control-max-age") == "3600")
     #expect(received.head.header("access-control-allow-credentials") == nil)
+    // A body is not read: nothing may follow it.
+    let talks = try Received(.preflight(head("OPTIONS", "/a.json", ["Content-Length: 3"])))
+    #expect(talks.head.statusCode == 200 && talks.head.header("connection") == "close")
+    let refusal = try Received(.refusal(.requestTimeout, isHead: false))
+    #expect(refusal.body == "{\n  \"error\" : \"Request Timeout\"\n}\n")
+    #expect(refusal.head.header("access-control-allow-origin") == "*" && refusal.head.header("connection") == "close")
     let stream = try Received(.stream())
     #expect(stream.head.header("content-type") == "text/event-stream; charset=utf-8")
     #expect(stream.head.header("cache-control") == "no-cache")

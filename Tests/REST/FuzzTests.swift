@@ -58,7 +58,7 @@ func mutationsGetAnswers(seed: UInt64) throws {
             acceptedCount += 1
             if case .data(let target) = request.location {
                 #expect(target.path.count <= Limits.pathDepth)
-                #expect(target.path.keys.allSatisfy { Key.isLegal($0.text.utf8) })
+                #expect(target.path.keys.allSatisfy { Key.isLegal($0.text) })
             }
             #expect(request.timeout > .zero && request.timeout <= RESTLimits.timeout)
             answer = .value(.string("x"), etag: "t", to: request, context)

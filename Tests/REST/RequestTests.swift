@@ -115,6 +115,11 @@ func methodsThatAreRefused(method: String, target: String, fields: [String], err
     ("?access_token=o&auth=t", ["Authorization: Bearer b c"], .bearer("b c")),
     ("", ["authorization: bEARER  owner"], .bearer("owner")),
     ("?auth=t", ["Authorization: Bearer"], .bearer("")),
+    ("", ["Authorization: Bearer\tgarbage"], .bearer("garbage")),
+    ("", ["Authorization: Bearer \t x"], .bearer("x")),
+    // Nobody knows which of two was meant, so neither is taken, and nobody is taken for anonymous.
+    ("", ["Authorization: Bearer a", "Authorization: Bearer b"], .bearer("")),
+    ("?auth=t", ["Authorization: Basic a", "authorization: Bearer b"], .bearer("")),
     ("?auth=a%2Bb+c", [], .auth("a+b c")),
 ] as [(String, [String], RESTCredential)])
 func credentialsHaveOneWinner(query: String, fields: [String], credential: RESTCredential) throws {
@@ -206,10 +211,16 @@ func timeouts(text: String, duration: Duration?) throws {
     #expect(try refusal("GET", "/a.json?shallow=true", ["Accept: text/event-stream"]) == .shallowStream)
     for (value, accepts) in [
         ("gzip", true), ("deflate, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false), ("gzip; q=0.000", false),
-        ("br", false), ("xgzip", false), ("", false),
+        ("br", false), ("xgzip", false), ("", false), ("x-gzip", true), ("gzip;q=0, *", false), ("*;q=0", false),
+        ("br, *;q=0.1", true), ("gzip;q=0.5, identity", false), ("identity;q=0.2, gzip;q=0.2", true), ("identity", false),
+        ("gzip;q=1.001", false), ("gzip;q=x", false), ("gzip;q=", false), ("gzip;q=0.001", true), ("gzip ; q=1", true),
+        (",,gzip", true), (";q=1", false),
     ] {
-        #expect(try request("GET", "/a.json", ["Accept-Encoding: \(value)"]).form.acceptsGzip == accepts, "\(value)")
+        let head = try head("GET", "/a.json", ["Accept-Encoding: \(value)"])
+        #expect(AnswerContext(head).acceptsGzip == accepts, "\(value)")
     }
+    #expect(try AnswerContext(head("GET", "/a.json", ["Accept-Encoding: br", "Accept-Encoding: gzip"])).acceptsGzip)
+    #expect(try !AnswerContext(head("GET", "/a.json")).acceptsGzip)
 }
 
 /// The table of rest-api §7.

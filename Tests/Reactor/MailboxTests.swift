@@ -67,6 +67,26 @@ import Testing
         #expect(batch == Array(0..<1000))
     }
 
+    @Test func movedMessagesKeepTheirOrder() throws {
+        let mailbox = Mailbox<Int>(ringing: try Bell())
+        var (batch, expected): ([Int], [Int]) = ([], [])
+        var moved: [Int] = []
+        for round in 0..<100 {
+            for _ in 0..<(1 + round % 3) {
+                let new = (0..<(round % 5)).map { expected.count + $0 }
+                expected += new
+                moved += new
+                #expect(mailbox.post(movingFrom: &moved) && moved.isEmpty)
+            }
+            if round % 2 == 1 {
+                mailbox.drain(into: &batch)
+                #expect(batch == expected)
+                batch.removeAll(keepingCapacity: true)
+                expected = []
+            }
+        }
+    }
+
     @Test func postsBeforeRunAreDeliveredAndAfterStopRefused() throws {
         let loop = try EventLoop()
         let log = Log<Int>()
@@ -83,6 +103,8 @@ import Testing
         thread.join()
         #expect(log.all == [1, 2, 3, 4, 5], "what was posted before stop() is delivered")
         #expect(!early.post(6))
+        var refused = [7]
+        #expect(!early.post(movingFrom: &refused) && refused.isEmpty)
         #expect(!loop.submit {})
         loop.stop()
     }

@@ -7,7 +7,7 @@ import Testing
 private let samples: [[UInt8]] = [
     #"{"rules":{"pub":{".read":true,".write":true,".indexOn":["h",".value"]},"priv":{"$uid":{".read":"auth.uid==$uid"}}}}"#,
     "// who\n{\n  \"rules\": {\n    /* all */ \".read\": \"auth != null &&\n\tnow > 1\",\n    \"$a\": { \"b\": { \"$c\": {}, }, },\n  },\n}\n",
-    #"{"rules":{".validate":"\"\\\/\u00e9\ud83d\udc35 é🐵",".indexOn":"a/b","x":{"y":{"z":{".write":false}}}},"n":[1,-2.5e3,null]}"#,
+    #"{"rules":{".validate":"'\\\/\u00e9\ud83d\udc35 é🐵' != now",".indexOn":"a/b","x":{"y":{"z":{".write":false}}}},"n":[1,-2.5e3,null]}"#,
     #"{"rules":{"$x":{},"$y":{"$y":{".bad":{}}},".read":1,".indexOn":[1,{}],"a":2,"a":{}}}"#,
 ].map { Array($0.utf8) }
 

@@ -22,18 +22,18 @@ func isStrictJSON(_ bytes: [UInt8]) -> Bool {
     // document                                              strict
     (#"{"rules":{}}"#, #"{"rules":{}}"#),
     ("// a\n{ \"rules\" : { /* b */ } , } // c", #"{"rules":{}}"#),
-    ("{\"rules\":{\".read\":\"a\n\t&& b\r\n\",},}", #"{"rules":{".read":"a\n\t&& b\r\n"}}"#),
+    ("{\"rules\":{\".read\":\"true\n\t&& now>1\r\n\",},}", #"{"rules":{".read":"true\n\t&& now>1\r\n"}}"#),
     (
         #"{"rules":{".indexOn":["a","b",],".read":true,".write" : false}}"#,
         #"{"rules":{".indexOn":["a","b"],".read":true,".write":false}}"#
     ),
     (
-        #"{"rules":{"\u0061 // b":{".read":"x /* y */ , }"}}}"#.replacing("//", with: "--"),
-        #"{"rules":{"\u0061 -- b":{".read":"x /* y */ , }"}}}"#
+        #"{"rules":{"\u0061 // b":{".read":"'x /* y */ , }' < 'y'"}}}"#.replacing("//", with: "--"),
+        #"{"rules":{"\u0061 -- b":{".read":"'x /* y */ , }' < 'y'"}}}"#
     ),
     (
-        #"{"rules":{"é🐵":{".validate":"\"\\\/\ud83d\udc35"}}}"#,
-        #"{"rules":{"é🐵":{".validate":"\"\\\/\ud83d\udc35"}}}"#
+        #"{"rules":{"é🐵":{".validate":"\"\\\\\/\ud83d\udc35\" > ''"}}}"#,
+        #"{"rules":{"é🐵":{".validate":"\"\\\\\/\ud83d\udc35\" > ''"}}}"#
     ),
 ])
 func strictForm(document: String, strict: String) throws {

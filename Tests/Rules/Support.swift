@@ -71,3 +71,10 @@ extension RuleNode {
 extension RuleExpression {
     fileprivate var outline: String { "<\(text)>\(constant.map { $0 ? "+" : "-" } ?? "")" }
 }
+
+/// What a request sees.
+func scope(_ credential: Credential, root: Node = .empty, milliseconds: Int64 = 1_760_000_000_000)
+    -> RuleScope
+{
+    RuleScope(credential: credential, milliseconds: milliseconds, root: root)
+}

@@ -31,13 +31,15 @@ private final class Bench {
         logger.logLevel = .critical
         if let directory {
             let opened = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
-            journal = try JournalThread(opened, durability: .always, durable: mailbox, logger: logger)
+            journal = try JournalThread(
+                opened, checkpointDisk: try SystemDisk(directory: directory, create: false),
+                configuration: configuration, durable: mailbox, logger: logger)
         } else {
             journal = nil
         }
         host = DatabaseHost(
-            configuration, recovered: state, journal: journal, congestion: Congestion(byteLimit: 1 << 20),
-            outputCongestion: outputCongestion, loops: [outputs])
+            configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
+            outputCongestion: outputCongestion, loops: [outputs], logger: logger)
     }
 
     func tell(_ messages: [DatabaseMessage]) {
@@ -107,7 +109,7 @@ private final class Bench {
 }
 
 /// A directory of its own, gone after the test.
-private func withDirectory(_ body: (String) throws -> Void) throws {
+func withDirectory(_ body: (String) throws -> Void) throws {
     let path = "/tmp/pando-host-tests-\(UInt64.random(in: .min ... .max))"
     let disk = try SystemDisk(directory: path, create: true)
     defer {

@@ -117,7 +117,7 @@ import Testing
         (String(repeating: "é", count: 385), false, "counted in bytes"),
     ])
     func legality(text: String, isLegal: Bool, reason: String) {
-        #expect(Key.isLegal(Text(text).utf8) == isLegal, "\(reason)")
+        #expect(Key.isLegal(Text(text)) == isLegal, "\(reason)")
         #expect(((try? Key(validating: Text(text))) != nil) == isLegal, "\(reason)")
         // The parser is of the same opinion.
         var json: [UInt8] = []

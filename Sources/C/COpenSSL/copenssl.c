@@ -16,3 +16,7 @@ void pando_sha1_update(pando_sha1 *context, const void *bytes, size_t count) {
 void pando_sha1_finish(pando_sha1 *context, uint8_t digest[PANDO_SHA1_BYTE_COUNT]) {
     SHA1_Final(digest, (SHA_CTX *)context);
 }
+
+void pando_sha256(const void *bytes, size_t count, uint8_t digest[PANDO_SHA256_BYTE_COUNT]) {
+    SHA256(bytes, count, digest);
+}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -130,6 +131,20 @@ int pando_disk_sync(int file) {
     return fdatasync(file) != 0 ? -errno : 0;
 }
 
+int pando_disk_reserve(int file, uint64_t start, uint64_t end) {
+    if (end <= start) return 0;
+    int result;
+    do {
+        result = fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)(end - start));
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return -errno;
+    struct statvfs space;
+    if (fstatvfs(file, &space) != 0) return -errno;
+    uint64_t unit = space.f_frsize != 0 ? space.f_frsize : space.f_bsize;
+    return (end - start) / (unit != 0 ? unit : 1) < space.f_bavail ? 0 : -ENOSPC;
+}
+
 int pando_disk_truncate(int file, uint64_t byte_count) {
     return ftruncate(file, (off_t)byte_count) != 0 ? -errno : 0;
 }
@@ -157,9 +172,11 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner) {
         close(file);
         return -error;
     }
-    int length = snprintf(text, sizeof text, "%lld\n", (long long)getpid());
-    if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)length, 0) != length) {
-        int error = errno != 0 ? errno : EIO;
+    // Always as long, so that a full disk has the room already. The id is for people; without it the lock holds too.
+    int length = snprintf(text, sizeof text, "%-20lld\n", (long long)getpid());
+    ssize_t written = pwrite(file, text, (size_t)length, 0);
+    if (written != length && (written >= 0 || !pando_disk_is_full(errno))) {
+        int error = written < 0 ? errno : EIO;
         close(file);
         return -error;
     }
@@ -168,6 +185,10 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner) {
 
 int pando_disk_would_block(void) {
     return EWOULDBLOCK;
+}
+
+int pando_disk_is_full(int error) {
+    return error == ENOSPC || error == EDQUOT;
 }
 
 const char *pando_disk_error_text(int error) {

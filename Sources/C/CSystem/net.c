@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,8 +18,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,6 +125,17 @@ int32_t pando_signalfd_next(int32_t fd) {
     return count == sizeof info ? (int32_t)info.ssi_signo : -EAGAIN;
 }
 
+int32_t pando_timerfd_create(void) {
+    return RESULT(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+}
+
+int32_t pando_timerfd_set(int32_t fd, uint64_t deadline_ns) {
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u)},
+    };
+    return RESULT(timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL));
+}
+
 // Sockets
 
 // Linux has released the descriptor even when close reports EINTR: repeating would close somebody else's.
@@ -130,6 +144,12 @@ int32_t pando_close(int32_t fd) { return RESULT(close(fd)); }
 int32_t pando_linger_zero(int32_t fd) {
     struct linger linger = {.l_onoff = 1, .l_linger = 0};
     return RESULT(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+}
+
+int32_t pando_unacknowledged(int32_t fd) {
+    int count = 0;
+    int32_t result = RESULT(ioctl(fd, SIOCOUTQ, &count));
+    return result < 0 ? result : count;
 }
 
 int32_t pando_shutdown_write(int32_t fd) { return RESULT(shutdown(fd, SHUT_WR)); }

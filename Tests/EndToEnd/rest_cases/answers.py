@@ -1,6 +1,9 @@
 """How answers are framed: JSON text, header fields, arrays, CORS, JSONP, downloads, gzip (section 3)."""
 
+import base64
 import gzip
+import random
+import socket
 
 from exchange import row
 from rest_client import Rest, Wire, compact
@@ -63,15 +66,64 @@ def gzip_answers(world):
     assert plain.header("Content-Encoding") is None, plain
     for accepted in ("gzip", "deflate, gzip;q=1.0, *;q=0.5"):
         packed = rest.ask("GET", "/big.json", fields=[("Accept-Encoding", accepted)]).expect(200)
-        if packed.header("Content-Encoding") is not None:  # it may compress
-            assert packed.header("Content-Encoding") == "gzip", packed
-            assert gzip.decompress(packed.body) == plain.body
-            assert len(packed.body) < len(plain.body)
+        assert packed.header("Content-Encoding") == "gzip", packed
+        assert packed.header("Vary") == plain.header("Vary") == "Accept-Encoding", packed
+        assert gzip.decompress(packed.body) == plain.body
+        assert len(packed.body) < len(plain.body) / 5
+        bare = rest.ask("HEAD", "/big.json", fields=[("Accept-Encoding", accepted)]).expect(200, b"")
+        assert bare.fields == packed.fields, bare
     for refused in ("identity", "gzip;q=0", "gzip;q=0.0, identity"):
         response = rest.ask("GET", "/big.json", fields=[("Accept-Encoding", refused)])
         response.expect(200, plain.body)
+    refused = rest.ask("GET", "/big.json", fields=[("Accept-Encoding", "gzip"), ("Accept", "text/event-stream"),
+                                                   ("if-match", "x")])
+    assert refused.header("Content-Encoding") is None, refused
     small = rest.ask("GET", "/small.json", fields=[("Accept-Encoding", "gzip")]).expect(200, '"x"')
     assert small.header("Content-Encoding") is None, small
+
+
+def gzip_large_answers(world):
+    """Chunked, and the connection goes on behind it; a client that reads slowly gets it whole, and stops nobody."""
+    rest = Rest(world.port, world.ns)
+    value = big_value(6_000_000)
+    rest.put("/big", value)
+    with Wire(world.port, receive_buffer=4096) as wire:
+        fields = [("Accept-Encoding", "gzip")]
+        request = wire.request_bytes("GET", f"/big.json?ns={world.ns}", fields=fields)
+        wire.send(request * 5 + wire.request_bytes("GET", f"/none.json?ns={world.ns}", fields=fields))
+        rest.get("/none")
+        for _ in range(5):
+            packed = wire.receive().expect(200)
+            assert packed.header("Content-Encoding") == "gzip", packed
+            assert packed.header("Transfer-Encoding") == "chunked", packed
+            assert gzip.decompress(packed.body) == compact(value).encode()
+        wire.receive().expect(200, "null")
+    with Wire(world.port) as wire:  # an old client gets it until the end
+        wire.send(wire.head("GET", f"/big.json?ns={world.ns}", fields, version="1.0"))
+        packed = wire.receive().expect(200)
+        assert packed.header("Transfer-Encoding") is None, packed
+        assert gzip.decompress(packed.body) == compact(value).encode()
+
+
+def gzip_of_many(world):
+    """More compressed answers at once than there is memory for: the others come as they are."""
+    rest = Rest(world.port, world.ns)
+    noise = random.Random(1)  # hardly compresses: none of them fits into what a socket takes unread
+    value = {f"key{number:06d}": base64.b64encode(noise.randbytes(450)).decode() for number in range(1500)}
+    rest.put("/big", value)
+    wires = [Wire(world.port, receive_buffer=4096) for _ in range(70)]
+    try:
+        for wire in wires:
+            wire.send(wire.request_bytes("GET", f"/big.json?ns={world.ns}", fields=[("Accept-Encoding", "gzip")]))
+        rest.get("/none")  # they do not read yet, and stop nobody
+        for wire in wires:
+            wire.tcp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            response = wire.receive().expect(200)
+            body = gzip.decompress(response.body) if response.header("Content-Encoding") else response.body
+            assert body == compact(value).encode()
+    finally:
+        for wire in wires:
+            wire.close()
 
 
 def large_answers(world):
@@ -256,6 +308,8 @@ FIELDS = [
         < no X-Evil
     """),
     row("gzip is only for those who accept it, and not for small answers", "3", gzip_answers),
+    row("large answers are compressed while they are sent", "3", gzip_large_answers),
+    row("seventy compressed answers at once", "3", gzip_of_many),
     row("answers over 1 MiB are chunked, others have a length", "13", large_answers),
     row("an HTTP/1.0 client never gets chunks", "13", large_answer_to_an_old_client),
 ]

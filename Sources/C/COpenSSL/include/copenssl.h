@@ -14,4 +14,9 @@ void pando_sha1_begin(pando_sha1 *context);
 void pando_sha1_update(pando_sha1 *context, const void *bytes, size_t count);
 void pando_sha1_finish(pando_sha1 *context, uint8_t digest[PANDO_SHA1_BYTE_COUNT]);
 
+#define PANDO_SHA256_BYTE_COUNT 32
+
+/// SHA-256 of some bytes, at once.
+void pando_sha256(const void *bytes, size_t count, uint8_t digest[PANDO_SHA256_BYTE_COUNT]);
+
 #endif

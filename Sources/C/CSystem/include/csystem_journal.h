@@ -30,6 +30,10 @@ int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset);
 int pando_disk_write(int file, const pando_disk_piece *pieces, size_t count, uint64_t offset);
 /// fdatasync(2).
 int pando_disk_sync(int file);
+/// Takes room on the disk for the bytes from `start` to `end`, so that writing them cannot fail for want of it; the
+/// file's size stays. Where the file system cannot promise that, asks whether there is room now. -ENOSPC or -EDQUOT
+/// when there is none.
+int pando_disk_reserve(int file, uint64_t start, uint64_t end);
 int pando_disk_truncate(int file, uint64_t byte_count);
 int pando_disk_rename(int directory, const char *from, const char *to);
 int pando_disk_remove(int directory, const char *name);
@@ -41,6 +45,8 @@ int pando_disk_sync_directory(int directory);
 int pando_disk_lock(int directory, const char *name, int64_t *owner);
 /// EWOULDBLOCK, the one errno of which the journal must know the number.
 int pando_disk_would_block(void);
+/// True for ENOSPC and EDQUOT: no room, and there may be some later.
+int pando_disk_is_full(int error);
 /// The text of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 

@@ -92,6 +92,11 @@ int32_t pando_signalfd_create(void);
 /// The next pending signal's number, or -EAGAIN.
 int32_t pando_signalfd_next(int32_t fd);
 
+/// A timer on the clock of pando_monotonic_ns.
+int32_t pando_timerfd_create(void);
+/// Becomes readable at that moment, at once when it is past; 0 disarms it. What it had to say before is forgotten.
+int32_t pando_timerfd_set(int32_t fd, uint64_t deadline_ns);
+
 int32_t pando_close(int32_t fd);
 /// Makes the following close send RST and forget unsent data.
 int32_t pando_linger_zero(int32_t fd);
@@ -99,6 +104,8 @@ int32_t pando_shutdown_write(int32_t fd);
 int64_t pando_receive(int32_t fd, void *bytes, size_t capacity);
 int64_t pando_send(int32_t fd, const void *bytes, size_t count);
 int64_t pando_send_slices(int32_t fd, const pando_slice *slices, int32_t count);
+/// Bytes that were sent and that the peer has not acknowledged yet (SIOCOUTQ), or a negative errno.
+int32_t pando_unacknowledged(int32_t fd);
 /// The socket's pending error as a positive errno, 0 for none.
 int32_t pando_socket_error(int32_t fd);
 

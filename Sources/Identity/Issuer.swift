@@ -1,0 +1,43 @@
+import PandoBytes
+
+/// Who vouches for people, and how the claims are read that it signs (auth.md §3, §5).
+package struct Issuer: Sendable, Equatable {
+    /// `iss`, exactly.
+    package var name: Text
+    /// What `aud` must be or contain.
+    package var audience: Text
+    /// `auth.provider` where the claims have no `firebase.sign_in_provider`; nil for the issuer's host.
+    package var provider: Text?
+    /// Put into claims without a `firebase` member, so that rules written for Firebase find
+    /// `auth.token.firebase.sign_in_provider`.
+    package var signInProvider: Text?
+    /// The claim that makes an administrator when it is `true`; nil for none: `admin` is a word like any other.
+    package var adminClaim: Text?
+    /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth.md §2.1.
+    package var isFirebase = false
+
+    package init(
+        name: Text, audience: Text, provider: Text? = nil, signInProvider: Text? = nil, adminClaim: Text? = nil,
+        isFirebase: Bool = false
+    ) {
+        self.name = name
+        self.audience = audience
+        self.provider = provider
+        self.signInProvider = signInProvider
+        self.adminClaim = adminClaim
+        self.isFirebase = isFirebase
+    }
+
+    /// The issuer of a Firebase project's ID tokens (auth.md §2.1).
+    package init(firebaseProject project: Text) {
+        self.init(
+            name: Text("https://securetoken.google.com/\(project)"), audience: project, isFirebase: true)
+    }
+
+    /// Between `://` and the next `/`.
+    var host: Text {
+        let text = name.string
+        guard let scheme = text.firstRange(of: "://") else { return name }
+        return Text(String(text[scheme.upperBound...].prefix { $0 != "/" }))
+    }
+}

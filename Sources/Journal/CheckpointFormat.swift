@@ -1,0 +1,111 @@
+import PandoBytes
+
+//  Everything that was true when a record of the log had been done, in one file named
+//  checkpoint-TIMELINE-SEQUENCE.chk  (8 and 16 hex digits). Integers are little-endian throughout.
+//
+//  header     ┌────────────┬─────────┬───────────┬──────────┬──────────┬───────────┬──────────┬────────┐
+//             │ "PNDOCHK1" │ version │ directory │ timeline │ sequence │ timestamp │ reserved │ crc32c │
+//             │     8      │    4    │    16     │    4     │    8     │  8 (ms)   │  4 (0)   │   4    │   = 56 bytes
+//             └────────────┴─────────┴───────────┴──────────┴──────────┴───────────┴──────────┴────────┘
+//             └────────────────────── crc32c covers everything before itself ─────────────┘   in every version
+//
+//  block      ┌────────┬────────┬─────────────┬──────────┐   length counts the bytes of the records
+//             │ crc32c │ length │ firstRecord │ records… │   firstRecord: how many records the blocks before hold
+//             │   4    │   4    │      8      │  length  │
+//             └────────┴────────┴─────────────┴──────────┘
+//                      └── crc32c covers everything after itself; it continues from the header's crc32c, so a block
+//                          of another checkpoint is no block here
+//
+//  record     ┌────────┬──────┬──────────┬───────────┬──────────┐
+//             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the log, each of the
+//             │   4    │  2   │  2 (0)   │     4     │  length  │   covered sequence and the header's time
+//             └────────┴──────┴──────────┴───────────┴──────────┘
+//
+//  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
+//
+//  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its records:
+//  for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but for a longer
+//  string), pending onDisconnect writes.
+//
+//  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then does
+//  anybody rely on it. So a checkpoint that has its name and is not whole was damaged: reading says where, and
+//  recovery takes the one before. Nothing is removed before its successor is durable: two checkpoints and every
+//  segment since the older one are kept, so that the fall-back finds its log.
+
+/// Every number of a checkpoint's layout, version 1.
+package enum CheckpointFormat {
+    /// "PNDOCHK1" as a little-endian word.
+    static let magic: UInt64 = 0x314B_4843_4F44_4E50
+    package static let version: UInt32 = 1
+    package static let headerByteCount = 56
+    static let blockHeaderByteCount = 16
+    static let recordHeaderByteCount = 12
+    /// A block is written once it has so much.
+    static let blockByteCount = 1 << 20
+    /// The largest block: one record of the largest payload, behind a block that was nearly full.
+    static let blockByteLimit = JournalFormat.payloadByteLimit + 2 * blockByteCount
+    /// What a damaged checkpoint's name gets behind itself, out of the way of the next start.
+    static let damagedSuffix = ".damaged"
+}
+
+/// What a checkpoint says about itself.
+package struct CheckpointHeader: Equatable, Sendable {
+    package let directory: DirectoryID
+    package let timeline: UInt32
+    /// The last record whose effects are in the checkpoint.
+    package let sequence: SequenceNumber
+    /// The time of that record, or later; milliseconds since 1970.
+    package let timestamp: Int64
+
+    package init(directory: DirectoryID, timeline: UInt32, sequence: SequenceNumber, timestamp: Int64) {
+        self.directory = directory
+        self.timeline = timeline
+        self.sequence = sequence
+        self.timestamp = timestamp
+    }
+
+    package var name: CheckpointName { CheckpointName(timeline: timeline, sequence: sequence) }
+
+    /// The 56 bytes.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(littleEndian: CheckpointFormat.magic)
+        bytes.append(littleEndian: CheckpointFormat.version)
+        bytes.append(littleEndian: directory.first)
+        bytes.append(littleEndian: directory.second)
+        bytes.append(littleEndian: timeline)
+        bytes.append(littleEndian: sequence.rawValue)
+        bytes.append(littleEndian: timestamp)
+        bytes.append(littleEndian: UInt32(0))
+        bytes.append(littleEndian: crc32c(bytes.rawSpan, continuing: 0))
+        return bytes
+    }
+
+    /// The header's own checksum, from which the checksum of each block continues.
+    var seed: UInt32 { crc32c(bytes.rawSpan.extracting(0..<52), continuing: 0) }
+
+    /// Reads 56 bytes, or says what is wrong with them.
+    static func read(_ bytes: RawSpan) -> Result<CheckpointHeader, JournalFlaw> {
+        guard bytes.byteCount == CheckpointFormat.headerByteCount else { return .failure(.checkpointUnfinished) }
+        guard bytes.littleEndian(at: 0, as: UInt64.self) == CheckpointFormat.magic else {
+            return .failure(.notACheckpoint)
+        }
+        guard bytes.littleEndian(at: 52, as: UInt32.self) == crc32c(bytes.extracting(0..<52), continuing: 0)
+        else { return .failure(.headerChecksumMismatch) }
+        // Checksum first: a flipped bit is damage, from which there is a way back; a newer version is not.
+        let version = bytes.littleEndian(at: 8, as: UInt32.self)
+        guard version == CheckpointFormat.version, bytes.littleEndian(at: 48, as: UInt32.self) == 0 else {
+            return .failure(.unsupportedVersion(version))
+        }
+        let header = CheckpointHeader(
+            directory: DirectoryID(
+                bytes.littleEndian(at: 12, as: UInt64.self), bytes.littleEndian(at: 20, as: UInt64.self)),
+            timeline: bytes.littleEndian(at: 28, as: UInt32.self),
+            sequence: SequenceNumber(bytes.littleEndian(at: 32, as: UInt64.self)),
+            timestamp: bytes.littleEndian(at: 40, as: Int64.self))
+        guard header.sequence.rawValue < JournalFormat.firstSequenceLimit else {
+            return .failure(.impossibleFirstSequence(header.sequence))
+        }
+        return .success(header)
+    }
+}

@@ -1,0 +1,86 @@
+import PandoBytes
+
+/// How a journal lays out its files.
+package struct JournalOptions: Sendable {
+    /// A segment that has reached this many bytes is the last one's predecessor: the next batch begins a new one.
+    package var segmentByteLimit = Self.standardSegmentByteLimit
+    /// Room is taken from the disk in steps of this many bytes.
+    package var reservationByteCount = Self.standardReservationByteCount
+
+    /// Large enough that making one is rare, small enough that little more than a checkpoint needs is kept.
+    package static let standardSegmentByteLimit = 64 << 20
+    /// A second of heavy writing.
+    package static let standardReservationByteCount = 16 << 20
+
+    package init() {}
+}
+
+// Room is known before it is needed: the host asks for it, learns that there is none while nothing has been applied,
+// and refuses. What was granted is never taken back, not by a new segment either: that one takes its room before the
+// old one gives its own up.
+
+extension Journal {
+    /// Bytes that can be accepted (headers and padding included) and written without asking the disk for room.
+    package var headroom: Int { reservedEnd - byteOffset - pendingByteCount }
+
+    /// Takes room for at least `byteCount` more bytes: in whole steps, or on a nearly full disk just that.
+    /// - Returns: false when the disk has no room; nothing has changed, and asking again later is harmless.
+    /// - Throws: Any other failure of the disk, which is final.
+    package mutating func reserve(_ byteCount: Int) throws(JournalError) -> Bool {
+        try refuseIfPoisoned()
+        let missing = byteCount - headroom
+        guard missing > 0 else { return true }
+        let step = options.reservationByteCount
+        if try takeRoom((missing + step - 1) / step * step) { return true }
+        guard missing % step != 0 else { return false }
+        return try takeRoom(missing)
+    }
+
+    private mutating func takeRoom(_ byteCount: Int) throws(JournalError) -> Bool {
+        let end = reservedEnd + byteCount
+        do throws(DiskFailure) {
+            try disk.reserve(reservedEnd..<end, of: file)
+        } catch {
+            if error.isOutOfSpace { return false }
+            failure = error
+            throw .disk(error)
+        }
+        reservedEnd = end
+        return true
+    }
+
+    /// Ends the segment and begins the next one, which the batch at hand will open. When the disk has no room for that,
+    /// the old one goes on and the next try is later.
+    mutating func rotate() throws(JournalError) {
+        // A segment exists only after every record before it is on disk.
+        try sync()
+        let header = SegmentHeader(
+            directory: directory, timeline: timeline, firstSequence: lastWritten.successor)
+        let room = max(0, reservedEnd - byteOffset, pendingByteCount)
+        let new: Storage.File
+        do throws(DiskFailure) {
+            new = try SegmentMaker.make(header, on: disk, room: room)
+        } catch {
+            guard error.isOutOfSpace, error.operation != "fsync", error.operation != "fdatasync" else {
+                failure = error
+                throw .disk(error)
+            }
+            rotationOffset = byteOffset + max(1, options.segmentByteLimit / 8)
+            return
+        }
+        do throws(DiskFailure) {
+            // Gives back the room behind the old one's end.
+            try disk.truncate(file, to: byteOffset)
+        } catch {
+            failure = error
+            throw .disk(error)
+        }
+        file = new
+        seed = header.seed
+        byteOffset = JournalFormat.segmentHeaderByteCount
+        reservedEnd = byteOffset + room
+        rotationOffset = options.segmentByteLimit
+        segmentCount += 1
+        segmentFirstSequence = header.firstSequence
+    }
+}

@@ -1,0 +1,89 @@
+import PandoBytes
+import PandoHTTP
+import PandoReactor
+import PandoTraffic
+
+/// The REST interface: requests on one HTTP/1.1 connection that is kept.
+final class RESTClient: StreamClient {
+    private static let bodyByteLimit: UInt64 = 256 << 20
+
+    private enum Stage {
+        case head(ResponseHeadReader)
+        case body(statusCode: Int, BodyReader)
+    }
+
+    private var stage = Stage.head(ResponseHeadReader())
+    private var body: [UInt8] = []
+    private var output: [UInt8] = []
+    private var value: [UInt8] = []
+
+    override func opened() {
+        (stage, body) = (.head(ResponseHeadReader()), [])
+        up()
+    }
+
+    override func set(_ path: String, _ request: Pending) {
+        value.removeAll(keepingCapacity: true)
+        value.append(UInt8(ascii: #"""#))
+        Stamp.append(request.detail, time: request.intended, byteCount: worker.plan.size, to: &value)
+        value.append(UInt8(ascii: #"""#))
+        send("PUT", path, value, request)
+    }
+
+    override func fetch(_ path: String, _ request: Pending) { send("GET", path, nil, request) }
+
+    override func remove(_ path: String, _ request: Pending) { send("DELETE", path, nil, request) }
+
+    private func send(_ method: StaticString, _ path: String, _ value: [UInt8]?, _ request: Pending) {
+        pending.append((0, request))
+        output.removeAll(keepingCapacity: true)
+        output.append(requestLine: method, target: "/\(path).json?ns=\(worker.plan.namespace)")
+        output.append(field: "Host", text: worker.plan.target.host)
+        if let token = worker.plan.token { output.append(field: "Authorization", text: "Bearer \(token)") }
+        if let value { output.append(field: "Content-Length", decimal: UInt64(value.count)) }
+        output.appendEndOfHead()
+        if let value { output.append(contentsOf: value) }
+        write(output)
+    }
+
+    override func read(_ bytes: RawSpan) -> Int {
+        var offset = 0
+        do {
+            while try readPart(bytes, &offset) {}
+        } catch {
+            fail("no HTTP: \(error)")
+        }
+        return bytes.byteCount
+    }
+
+    /// - Returns: false when the bytes are used up.
+    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
+        switch stage {
+        case .head(var reader):
+            guard offset < bytes.byteCount else { return false }
+            guard let head = try reader.read(bytes, from: &offset) else {
+                stage = .head(reader)
+                return false
+            }
+            let framed = try BodyReader(head.framing, byteLimit: Self.bodyByteLimit)
+            stage = .body(statusCode: head.statusCode, framed)
+            return true
+        case .body(let statusCode, var reader):
+            guard let event = try reader.next(bytes, from: &offset) else {
+                stage = .body(statusCode: statusCode, reader)
+                return false
+            }
+            stage = .body(statusCode: statusCode, reader)
+            switch event {
+            case .data(let range): body.append(bytes.extracting(range))
+            case .end:
+                stage = .head(ResponseHeadReader())
+                var whole: [UInt8] = []
+                swap(&whole, &body)
+                let isRight = (200...299).contains(statusCode)
+                answered(isRight ? .ok : .refused("status \(statusCode)"), whole.rawSpan)
+            }
+            return true
+        }
+    }
+}

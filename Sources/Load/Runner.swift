@@ -1,0 +1,76 @@
+import ArgumentParser
+import Foundation
+import PandoReactor
+import PandoTraffic
+
+/// Exit codes (design.md §2) beside argument-parser's 64 for usage.
+extension ExitCode {
+    /// A report could not be written.
+    static let diskFailure = ExitCode(74)
+}
+
+/// From options to reports: what all scenarios do alike.
+enum Runner {
+    /// Runs `work` against the server and its peers one after the other, prints, and writes the reports.
+    /// - Parameters:
+    ///   - defaultInFlight: When neither `--in-flight` nor `--rate` says otherwise.
+    ///   - burst: How senders act together where there is no rate.
+    /// - Throws: Exit code 1 if anything was wrong; usage errors before anything is sent.
+    static func run(
+        _ work: Work, connections: Int, defaultInFlight: Int = 1, _ targetOptions: TargetOptions,
+        _ effort: EffortOptions, peers: [Target] = [], speech: Speech = .realtime, burst: Arrivals.Pattern? = nil,
+        oneAtATime: Bool = false
+    ) throws {
+        // At a rate, connections take what is due: the server, not a limit of ours, makes operations wait.
+        let inFlight = oneAtATime ? 1 : effort.inFlight ?? (effort.rate == nil ? defaultInFlight : 1024)
+        let plan = Plan(
+            work: work, target: try targetOptions.target(speech), namespace: targetOptions.namespace,
+            connections: connections, threads: effort.threads, pattern: effort.pattern ?? burst,
+            inFlight: inFlight, size: effort.size, warmUp: nanoseconds(effort.warmUp),
+            duration: nanoseconds(effort.duration), patience: nanoseconds(effort.patience),
+            token: try targetOptions.token(), serverProcess: effort.serverPid, runID: makeRunID(), seed: effort.seed)
+        raiseDescriptorLimit()
+        guard plan.descriptorCount <= descriptorLimit() else {
+            throw ValidationError(
+                "\(plan.connectionCount) connections and their threads need \(plan.descriptorCount) descriptors, and "
+                    + "this process may have \(descriptorLimit()): raise the hard limit (ulimit -Hn), or run several "
+                    + "harnesses")
+        }
+        Signals.block()
+        var outcomes: [Outcome] = []
+        for target in [plan.target] + peers {
+            var one = plan
+            one.target = target
+            if target.speech != speech || effort.serverPid == nil {
+                one.serverProcess = listeningProcess(at: target.address)
+            }
+            let outcome = try Coordinator.run(one, showsProgress: true)
+            outcomes.append(outcome)
+            if outcome.wasInterrupted { break }
+        }
+        try report(outcomes, effort)
+    }
+
+    private static func report(_ outcomes: [Outcome], _ effort: EffortOptions) throws {
+        if effort.json != "-" { print(TextReport.text(outcomes), terminator: "") }
+        if let path = effort.json { try write(JSONReport.text(outcomes), to: path) }
+        if let path = effort.html { try write(HTMLReport.text(outcomes), to: path) }
+        guard outcomes.allSatisfy(\.findings.isClean) else { throw ExitCode.failure }
+    }
+
+    private static func write(_ text: String, to path: String) throws {
+        if path == "-" { return print(text, terminator: "") }
+        guard writeWholeFile(path, text) else {
+            writeAll("error: \(path) cannot be written\n", to: STDERR_FILENO)
+            throw ExitCode.diskFailure
+        }
+    }
+
+    private static func nanoseconds(_ seconds: Double) -> Int { Int(seconds * 1e9) }
+
+    /// Different from every other run's, and a legal key.
+    private static func makeRunID() -> String {
+        let random = UInt64.random(in: 0..<(1 << 40))
+        return String(UInt64(Date().timeIntervalSince1970), radix: 36) + "-" + String(random, radix: 36)
+    }
+}

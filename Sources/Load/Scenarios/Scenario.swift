@@ -1,0 +1,144 @@
+import PandoBytes
+import PandoTraffic
+
+/// What a worker's connections do. One object a worker; subclasses override what matters to them.
+///
+///     prepare ─▶ (everybody ready) ─▶ begin ─▶ send, answered, pushed … ─▶ check ─▶ finish
+///
+/// Confined to its worker's loop.
+class Scenario {
+    let worker: Worker
+    var plan: Plan { worker.plan }
+    private var hint = 0
+
+    init(_ worker: Worker) { self.worker = worker }
+
+    static func make(_ worker: Worker) -> Scenario {
+        switch worker.plan.work {
+        case .fanOut(let topics): FanOutScenario(worker, topics: topics)
+        case .writes: WritesScenario(worker)
+        case .chat(let rooms): ChatScenario(worker, rooms: rooms)
+        case .counter(let counters, let share): CounterScenario(worker, counters: counters, share: share)
+        case .query(let items, let limit, let writers, let share):
+            QueryScenario(worker, items: items, limit: limit, writers: writers, readShare: share)
+        case .presence(let watchers): PresenceScenario(worker, watchers: watchers)
+        case .reconnectStorm: ReconnectScenario(worker)
+        case .idle(let listens): IdleScenario(worker, listens: listens)
+        case .rest(let share): RESTScenario(worker, readShare: share)
+        }
+    }
+
+    /// Whether ``pushed(_:action:body:_:)`` is called in place of ``pushed(_:_:)``: it costs a walk over the message.
+    var wantsWholePushes: Bool { false }
+
+    /// Before anybody connects, on the first worker: writes what the run needs, then calls `worker.seeded()`.
+    func seed(with control: Client) { worker.seeded() }
+
+    /// The connection is up for the first time; ends with `worker.ready(client)`.
+    func prepare(_ client: Client) { worker.ready(client) }
+
+    /// The connection is up once more.
+    func reconnected(_ client: Client) {}
+
+    /// All connections of all workers are ready.
+    func begin() {}
+
+    /// An operation is due; it ends with `worker.completed(client)`.
+    func send(_ client: Client, intended: Int) { preconditionFailure("nobody sends here") }
+
+    func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {}
+
+    /// A value that somebody wrote.
+    func pushed(_ client: Client, _ text: RawSpan) {}
+
+    /// The same with its parts.
+    func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) { pushed(client, text) }
+
+    /// Another worker says: all of my listeners have the value of that topic.
+    func everybodyHas(topic: Int, number: Int) {}
+
+    /// Whether nothing is under way but operations.
+    var isQuiet: Bool { true }
+
+    /// A connection is gone, as we wanted.
+    func left(_ client: Client) {}
+
+    /// By stream (a writer's number): how many values of it were acknowledged. All workers' are added up and given to
+    /// ``finish(_:)``.
+    var published: [Int: Int] { [:] }
+
+    /// Nothing is under way any more: asks whatever shows that the connection has got all that is its due. Ends with
+    /// `worker.checked(client)`.
+    func check(_ client: Client) {
+        client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: worker.now))
+    }
+
+    /// The answer to what ``check(_:)`` has asked.
+    func checked(_ client: Client, _ text: RawSpan) {}
+
+    /// Every connection was checked.
+    func finish(_ published: [Int: Int]) {}
+
+    /// The last thing: removes what was written. Ends with `worker.cleaned()`.
+    func cleanUp(with control: Client) {
+        control.remove(plan.root, Pending(purpose: .cleanUp, detail: 0, intended: worker.now))
+    }
+
+    // MARK: For subclasses
+
+    /// Sets the sender's next value at `path`.
+    final func setNext(_ client: Client, _ path: String, stream: Int = 0, intended: Int, publishes: Bool = false) {
+        client.sent += 1
+        let request = Pending(
+            purpose: .operation, detail: Stream.sequence(stream, client.sent), intended: intended)
+        if publishes { client.publish(path, request) } else { client.set(path, request) }
+    }
+
+    /// The stamp in a message, checked whole; nil after a complaint.
+    final func stamp(_ client: Client, _ text: RawSpan) -> (stream: Int, number: Int, time: Int)? {
+        guard let stamp = Stamp.readTimed(text, byteCount: plan.size, hint: &hint) else {
+            worker.findings.add(\.wrong, "connection \(client.index): a value that nobody wrote")
+            return nil
+        }
+        let (stream, number) = Stream.parts(stamp.sequence)
+        return (stream, number, stamp.time)
+    }
+
+    /// A value of a stream reached a listener: accounts for it.
+    final func delivered(
+        _ client: Client, _ audit: inout StreamAudit, _ stamp: (stream: Int, number: Int, time: Int), series: Int
+    ) {
+        let now = worker.now
+        switch audit.arrived(stamp.number) {
+        case .expected: break
+        case .gap(let count):
+            worker.findings.add(
+                \.missing, count,
+                "connection \(client.index): \(count) values of writer \(stamp.stream) missing before \(stamp.number)")
+        case .duplicate:
+            return worker.findings.add(
+                \.duplicates, "connection \(client.index): value \(stamp.number) of writer \(stamp.stream) again")
+        }
+        worker.tally.delivered(at: now)
+        worker.tally.record(series, since: stamp.time, at: now)
+        worker.touched()
+    }
+
+    /// What a stream's listener has not got by the end.
+    final func finish(_ client: Client, _ audit: inout StreamAudit, stream: Int, last: Int) {
+        let count = audit.finish(last: last)
+        guard count > 0 else { return }
+        worker.findings.add(
+            \.missing, count, "connection \(client.index): the last \(count) values of writer \(stream) missing")
+    }
+}
+
+/// A value's number and whose it is, in one number that a stamp has room for.
+enum Stream {
+    private static let factor = 1_000_000_000
+
+    /// `stream` below 10⁷, `number` below 10⁹: what 16 digits hold.
+    static func sequence(_ stream: Int, _ number: Int) -> Int { stream * factor + number }
+
+    static func parts(_ sequence: Int) -> (stream: Int, number: Int) { (sequence / factor, sequence % factor) }
+}

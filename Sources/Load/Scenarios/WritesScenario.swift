@@ -1,0 +1,37 @@
+import PandoBytes
+
+/// Everybody sets a place of their own and waits for the acknowledgement; at the end the last value is there.
+final class WritesScenario: Scenario {
+    private func path(_ client: Client) -> String { "\(plan.root)/writers/\(client.index)" }
+
+    override func send(_ client: Client, intended: Int) {
+        setNext(client, path(client), stream: client.index, intended: intended)
+    }
+
+    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+        worker.completed(client, series: 0, intended: request.intended)
+    }
+
+    override func check(_ client: Client) {
+        client.fetch(path(client), Pending(purpose: .check, detail: 0, intended: worker.now))
+    }
+
+    override func checked(_ client: Client, _ text: RawSpan) {
+        // An echo keeps nothing.
+        guard plan.target.speech != .echo, client.sent > 0, let stamp = stamp(client, text) else { return }
+        guard (stamp.stream, stamp.number) != (client.index, client.sent) else { return }
+        worker.findings.add(
+            \.wrong, "connection \(client.index): value \(stamp.number) is there, \(client.sent) was the last")
+    }
+
+    override func cleanUp(with control: Client) {
+        // Redis has no tree: each key on its own, the last one's answer ends it.
+        guard plan.target.speech == .redis else { return super.cleanUp(with: control) }
+        for index in 0..<plan.connectionCount {
+            let isLast = index == plan.connectionCount - 1
+            control.remove(
+                "\(plan.root)/writers/\(index)",
+                Pending(purpose: isLast ? .cleanUp : .setUp, detail: 0, intended: worker.now))
+        }
+    }
+}

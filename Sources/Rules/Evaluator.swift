@@ -1,0 +1,434 @@
+import PandoBytes
+import PandoTree
+
+/// Who looks on while rules are evaluated. The hot path has nobody: then none of it is compiled in.
+protocol RuleObserver {
+    /// False when nothing will be looked at.
+    static var isObserving: Bool { get }
+    /// The rules on the way to a path are about to be asked from this level on. Those above it have been, for
+    /// the path before, and say the same.
+    mutating func willWalk(from level: Int)
+    /// A rule is about to be asked.
+    mutating func willAsk(_ rule: RuleExpression, _ kind: RuleKind)
+    /// What it said. Nil is an error.
+    mutating func didAsk(
+        _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
+        at keys: ArraySlice<Key>)
+    /// An operand of logic came to this. Nil is an error.
+    mutating func operand(_ instruction: Int32, _ outcome: Bool?)
+    /// An instruction came to this.
+    mutating func value(_ instruction: Int32, _ value: RuleValue)
+}
+
+/// Nobody looks on.
+struct NoObserver: RuleObserver {
+    static var isObserving: Bool { false }
+    func willWalk(from level: Int) {}
+    func willAsk(_ rule: RuleExpression, _ kind: RuleKind) {}
+    func didAsk(
+        _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
+        at keys: ArraySlice<Key>
+    ) {}
+    func operand(_ instruction: Int32, _ outcome: Bool?) {}
+    func value(_ instruction: Int32, _ value: RuleValue) {}
+}
+
+/// Runs programs (security-rules.md §7).
+///
+/// Recursion is as deep as the expression, which ``RulesLimits/expressionDepth`` bounds.
+struct Evaluator<Observer: RuleObserver> {
+    var scene: RuleScene
+    var observer: Observer
+    private var work: RuleWork
+
+    init(scene: RuleScene, observer: Observer, work: RuleWork) {
+        self.scene = scene
+        self.observer = observer
+        self.work = work
+    }
+
+    /// Whether a rule is true at the scene's location. One that fails is not (§2.2).
+    @inline(__always)
+    mutating func holds(_ rule: RuleExpression, _ kind: RuleKind) -> Bool {
+        if Observer.isObserving { return holdsObserved(rule, kind) }
+        guard let program = rule.program else { return rule.constant ?? false }
+        guard work.spend(RuleWork.perRule) else { return false }
+        return (try? boolean(program, program.root)) ?? false
+    }
+
+    private mutating func holdsObserved(_ rule: RuleExpression, _ kind: RuleKind) -> Bool {
+        observer.willAsk(rule, kind)
+        let place = scene.keys[..<scene.level]
+        guard let program = rule.program else {
+            observer.didAsk(rule, kind, rule.constant, nil, at: place)
+            return rule.constant ?? false
+        }
+        do {
+            try spend(RuleWork.perRule, program.root)
+            let outcome = try boolean(program, program.root)
+            observer.didAsk(rule, kind, outcome, nil, at: place)
+            return outcome
+        } catch {
+            observer.didAsk(rule, kind, nil, error, at: place)
+            return false
+        }
+    }
+
+    /// - Throws: When the request has taken all the work that it may.
+    @inline(__always)
+    private mutating func spend(_ stepCount: Int, _ index: Int32) throws(RuleError) {
+        guard work.spend(stepCount) else { throw RuleError(reason: .tooMuchWork, instruction: index) }
+    }
+
+    // MARK: Booleans
+
+    private mutating func boolean(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
+        let result = try bareBoolean(program, index)
+        if Observer.isObserving { observer.value(index, .boolean(result)) }
+        return result
+    }
+
+    /// An operand of logic, which is counted.
+    @inline(__always)
+    private mutating func operand(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
+        guard Observer.isObserving else { return try boolean(program, index) }
+        do {
+            let result = try boolean(program, index)
+            observer.operand(index, result)
+            return result
+        } catch {
+            observer.operand(index, nil)
+            throw error
+        }
+    }
+
+    private mutating func bareBoolean(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
+        let instruction = program.instructions[Int(index)]
+        let (a, b) = (instruction.a, instruction.b)
+        switch instruction.code {
+        case .boolean: return a != 0
+        case .not: return !(try operand(program, a))
+        case .and:
+            for slot in a..<(a &+ b) where !(try operand(program, program.lists[Int(slot)])) { return false }
+            return true
+        case .or:
+            for slot in a..<(a &+ b) where try operand(program, program.lists[Int(slot)]) { return true }
+            return false
+        case .choice: return try boolean(program, try operand(program, a) ? b : instruction.c)
+        case .equal: return try equals(program, instruction, index)
+        case .notEqual: return !(try equals(program, instruction, index))
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            let left = try value(program, a)
+            let right = try value(program, b)
+            try spend(RuleValue.comparisonStepCount(left, right), index)
+            do { return try RuleValue.ordered(left, right, instruction.code) } catch {
+                throw RuleError(reason: error.reason, instruction: index)
+            }
+        case .exists: return !(try node(program, a)).isEmpty
+        case .isString, .isNumber, .isBoolean, .hasChildren: return try hasKind(program, instruction)
+        case .hasAllChildren: return try hasAllChildren(program, instruction)
+        case .contains:
+            let whole = try text(program, a)
+            let part = try text(program, b)
+            try spend((whole.utf8Count + part.utf8Count) * RuleWork.perSearchByte, index)
+            return whole.contains(part)
+        case .beginsWith, .endsWith:
+            let whole = try text(program, a)
+            let part = try text(program, b)
+            try spend(part.utf8Count, index)
+            return instruction.code == .beginsWith ? whole.hasPrefix(part) : whole.hasSuffix(part)
+        case .matches: return try matches(program, instruction, index)
+        default:
+            guard case .boolean(let result) = try value(program, index) else {
+                throw RuleError(reason: .noBoolean, instruction: index)
+            }
+            return result
+        }
+    }
+
+    @inline(__always)
+    private mutating func equals(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
+    ) throws(RuleError) -> Bool {
+        let left = try value(program, instruction.a)
+        let right = try value(program, instruction.b)
+        try spend(RuleValue.comparisonStepCount(left, right), index)
+        do { return try RuleValue.equals(left, right) } catch {
+            throw RuleError(reason: error.reason, instruction: index)
+        }
+    }
+
+    private mutating func hasKind(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction
+    ) throws(RuleError) -> Bool {
+        switch (instruction.code, try node(program, instruction.a).withoutPriority) {
+        case (.isString, .string), (.isNumber, .integer), (.isNumber, .double), (.isBoolean, .boolean),
+            (.hasChildren, .object):
+            true
+        default: false
+        }
+    }
+
+    private mutating func matches(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
+    ) throws(RuleError) -> Bool {
+        let text = try text(program, instruction.a)
+        let pattern = program.patterns[Int(instruction.b)]
+        if pattern.hasTable { try spend(text.utf8Count * RuleWork.perTableByte, index) }
+        let limit = min(RulesLimits.patternStepCount, work.remaining / RuleWork.perPatternStep)
+        var remaining = limit
+        let result = pattern.matches(text, stepCount: &remaining)
+        if let result {
+            try spend((limit - remaining) * RuleWork.perPatternStep, index)
+            return result
+        }
+        guard limit == RulesLimits.patternStepCount else {
+            // It would have gone on had there been more.
+            try spend(.max, index)
+            return false
+        }
+        try spend(limit * RuleWork.perPatternStep, index)
+        throw RuleError(reason: .tooSlow, instruction: index)
+    }
+
+    /// All names are worked out, even behind one that is missing: an error among them is an error.
+    private mutating func hasAllChildren(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction
+    ) throws(RuleError) -> Bool {
+        let parent = try node(program, instruction.a)
+        var hasAll = true
+        for slot in instruction.b..<(instruction.b &+ instruction.c) {
+            let child = program.lists[Int(slot)]
+            // An empty name is the node itself.
+            let found =
+                child == instruction.a
+                ? parent : try step(program, child, from: parent)
+            if found.isEmpty { hasAll = false }
+        }
+        return hasAll
+    }
+
+    // MARK: Values
+
+    private mutating func value(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> RuleValue {
+        let result = try bareValue(program, index)
+        if Observer.isObserving { observer.value(index, result) }
+        return result
+    }
+
+    private mutating func bareValue(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> RuleValue {
+        let instruction = program.instructions[Int(index)]
+        let (a, b) = (instruction.a, instruction.b)
+        switch instruction.code {
+        case .null: return .null
+        case .boolean: return .boolean(a != 0)
+        case .number: return .number(program.numbers[Int(a)])
+        case .string: return .string(program.texts[Int(a)])
+        case .now: return .number(scene.now)
+        case .key: return .string(scene.keys[Int(a)].text)
+        case .auth: return scene.auth.map { $0.root.value } ?? .null
+        case .uid: return scene.auth.map { $0.uid.value } ?? .null
+        case .claim, .claimMember: return try claim(program, index).value
+        case .query: return scene.queryValue(QueryProperty.all[Int(a)])
+        case .value: return RuleValue(try node(program, a))
+        case .priority: return RuleValue(try node(program, a).priority)
+        case .choice: return try value(program, try operand(program, a) ? b : instruction.c)
+        case .length:
+            let text = try text(program, a)
+            try spend(text.utf8Count, index)
+            return .number(Double(text.utf16Count))
+        case .toLowerCase, .toUpperCase: return .string(try cased(program, instruction, index))
+        case .replace: return .string(try replace(program, instruction, index))
+        case .add, .subtract, .multiply, .divide, .remainder:
+            let left = try value(program, a)
+            let right = try value(program, b)
+            try spend(RuleValue.sumStepCount(left, right), index)
+            do {
+                return instruction.code == .add
+                    ? try RuleValue.sum(left, right) : try RuleValue.arithmetic(left, right, instruction.code)
+            } catch { throw RuleError(reason: error.reason, instruction: index) }
+        case .negate:
+            let operand = try value(program, a)
+            do { return try RuleValue.negated(operand) } catch {
+                throw RuleError(reason: error.reason, instruction: index)
+            }
+        case .exists, .isString, .isNumber, .isBoolean, .hasChildren, .hasAllChildren, .contains, .beginsWith,
+            .endsWith, .matches, .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .not,
+            .and, .or:
+            return .boolean(try bareBoolean(program, index))
+        case .base, .child, .childByKey, .childByText, .parent, .aboveRoot:
+            throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+
+    private mutating func replace(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
+    ) throws(RuleError) -> Text {
+        let whole = try text(program, instruction.a)
+        let old = try text(program, instruction.b)
+        let new = try text(program, instruction.c)
+        // What is searched; and what is put together, which may be more.
+        try spend((whole.utf8Count + old.utf8Count) * RuleWork.perSearchByte, index)
+        guard let result = whole.replacing(old, with: new, byteLimit: RulesLimits.textByteCount) else {
+            try spend(RulesLimits.textByteCount / RuleWork.bytesPerStep, index)
+            throw RuleError(reason: .tooLong, instruction: index)
+        }
+        try spend(result.utf8Count / RuleWork.bytesPerStep, index)
+        return result
+    }
+
+    private mutating func cased(
+        _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
+    ) throws(RuleError) -> Text {
+        let text = try text(program, instruction.a)
+        let isLower = instruction.code == .toLowerCase
+        try spend(text.utf8Count * RuleWork.perASCIIByte, index)
+        let result: Text
+        if text.isASCII {
+            result = text.withASCIICase(of: isLower ? 0x41...0x5A : 0x61...0x7A)
+        } else {
+            try spend(text.utf8Count * RuleWork.perCasedByte, index)
+            result = isLower ? text.lowercased : text.uppercased
+        }
+        guard result.utf8Count <= RulesLimits.textByteCount else {
+            throw RuleError(reason: .tooLong, instruction: index)
+        }
+        return result
+    }
+
+    /// A string, where nothing else will do.
+    private mutating func text(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Text {
+        switch try value(program, index) {
+        case .string(let text): return text
+        case .null: throw RuleError(reason: .nullText, instruction: index)
+        default: throw RuleError(reason: .noText, instruction: index)
+        }
+    }
+
+    // MARK: Claims
+
+    private mutating func claim(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Claim {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .auth: return scene.auth?.root ?? .null
+        case .uid: return scene.auth?.uid ?? .null
+        case .claim:
+            guard var claim = scene.auth?.root else { return .null }
+            for name in program.claimPaths[Int(instruction.a)] { claim = claim[name] }
+            return claim
+        case .claimMember:
+            let object = try claim(program, instruction.a)
+            switch try value(program, instruction.b) {
+            case .string(let name):
+                try spend(name.utf8Count, index)
+                return object[name]
+            case .number(let number): return object[Text(numberText(number))]
+            case .null: throw RuleError(reason: .nullText, instruction: instruction.b)
+            default: throw RuleError(reason: .noText, instruction: instruction.b)
+            }
+        case .choice:
+            return try claim(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        default: throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+
+    // MARK: Snapshots
+
+    private mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
+        case .child, .childByKey, .childByText:
+            return try step(program, index, from: try node(program, instruction.a))
+        case .choice:
+            return try node(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        case .parent, .aboveRoot:
+            let place = try place(program, index)
+            return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
+        default: throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+
+    /// The node that a `.child…` finds below another.
+    private mutating func step(
+        _ program: RuleProgram, _ index: Int32, from parent: Node
+    ) throws(RuleError) -> Node {
+        let instruction = program.instructions[Int(index)]
+        if instruction.code == .child {
+            var node = parent
+            for slot in instruction.b..<(instruction.b &+ instruction.c) {
+                if node.isEmpty { break }
+                node = node[program.keys[Int(slot)]]
+            }
+            return node
+        }
+        if instruction.code == .childByKey {
+            if Observer.isObserving { _ = try value(program, instruction.c) }
+            return parent[scene.keys[Int(instruction.b)]]
+        }
+        // `child(auth.uid)`: its key is known.
+        if program.instructions[Int(instruction.b)].code == .uid, let key = scene.auth?.uidKey {
+            if Observer.isObserving { _ = try value(program, instruction.b) }
+            return parent[key]
+        }
+        var segments = PathSegments(try text(program, instruction.b))
+        var node = parent
+        while !node.isEmpty, let key = segments.next() { node = node[key] }
+        try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+        // A path that names nothing is not the node itself: nobody gets to the parent by a name without
+        // letters.
+        return segments.isLost || segments.count == 0 ? .empty : node
+    }
+
+    /// Where a snapshot is, for those whose parent cannot be known before the rule runs.
+    private struct Place {
+        var isAfter: Bool
+        var keys: [Key]
+        /// Keys below those: so deep that nothing can be there.
+        var missing = 0
+
+        mutating func append(_ key: Key) {
+            if missing == 0, keys.count <= Limits.pathDepth { keys.append(key) } else { missing += 1 }
+        }
+    }
+
+    private mutating func place(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Place {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .base: return Place(isAfter: instruction.a != 0, keys: Array(scene.keys[..<Int(instruction.b)]))
+        case .child:
+            var place = try place(program, instruction.a)
+            for slot in instruction.b..<(instruction.b &+ instruction.c) {
+                place.append(program.keys[Int(slot)])
+            }
+            return place
+        case .childByKey:
+            var place = try place(program, instruction.a)
+            place.append(scene.keys[Int(instruction.b)])
+            return place
+        case .childByText:
+            var place = try place(program, instruction.a)
+            var segments = PathSegments(try text(program, instruction.b))
+            while let key = segments.next() { place.append(key) }
+            if segments.isLost {
+                place.missing += segments.skipRest()
+            } else if segments.count == 0 {
+                place.missing += 1
+            }
+            try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+            return place
+        case .parent:
+            var place = try place(program, instruction.a)
+            if place.missing > 0 {
+                place.missing -= 1
+            } else if place.keys.popLast() == nil {
+                throw RuleError(reason: .aboveRoot, instruction: index)
+            }
+            return place
+        case .choice:
+            return try place(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        case .aboveRoot: throw RuleError(reason: .aboveRoot, instruction: index)
+        default: throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+}

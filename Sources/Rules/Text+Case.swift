@@ -1,0 +1,31 @@
+import PandoBytes
+
+extension Text {
+    /// O(bytes).
+    var isASCII: Bool {
+        withBytes { bytes in
+            for index in bytes.indices where bytes[index] >= 0x80 { return false }
+            return true
+        }
+    }
+
+    /// In small letters, whatever the language. O(bytes).
+    var lowercased: Text { Text(string.lowercased()) }
+
+    /// In capitals, whatever the language. O(bytes).
+    var uppercased: Text { Text(string.uppercased()) }
+
+    /// ASCII with some of its letters, all small or all capital, in the other case. O(bytes).
+    func withASCIICase(of letters: ClosedRange<UInt8>) -> Text {
+        withBytes { bytes in
+            var output: [UInt8] = []
+            output.reserveCapacity(bytes.count)
+            for index in bytes.indices {
+                let byte = bytes[index]
+                // Small letters and capitals differ in one bit.
+                output.append(letters.contains(byte) ? byte ^ 0x20 : byte)
+            }
+            return Text(String(decoding: output, as: UTF8.self))
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import Logging
+import PandoJournal
+import PandoReactor
+import Synchronization
+
+/// Says that a checkpoint is not wanted any more. Any thread.
+final class AbandonFlag: Sendable {
+    let isSet = Atomic<Bool>(false)
+}
+
+/// Writes checkpoints, and removes what they supersede; no thread of its own.
+struct CheckpointJobWriter<Storage: Disk>: Sendable {
+    let disk: Storage
+    let keptCount: Int
+    let logger: Logger
+    let abandoned: AbandonFlag
+
+    private enum Interruption: Error {
+        case disk(DiskFailure)
+        case abandoned
+    }
+
+    /// - Returns: false when nothing came of it.
+    /// - Throws: What is final: the disk cannot be relied on any more.
+    func write(_ job: CheckpointJob) throws(DiskFailure) -> Bool {
+        let sequence = job.header.sequence
+        let began = MonotonicTime.now
+        logger.info("checkpoint at \(sequence): begun")
+        let written: (byteCount: Int, recordCount: Int)
+        do throws(Interruption) {
+            written = try writeFile(job)
+        } catch {
+            switch error {
+            case .abandoned: logger.notice("checkpoint at \(sequence): given up, the server stops")
+            case .disk(let failure) where failure.isOutOfSpace:
+                logger.warning("checkpoint at \(sequence): no room for it, it will be tried again: \(failure)")
+            case .disk(let failure): throw failure
+            }
+            return false
+        }
+        logger.info(
+            "checkpoint at \(sequence): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms")
+        let removed = try removeSuperseded(on: disk, timeline: job.header.timeline, keepingCheckpoints: keptCount)
+        if !removed.isEmpty { logger.info("removed: \(removed.joined(separator: ", "))") }
+        return true
+    }
+
+    private func writeFile(_ job: CheckpointJob) throws(Interruption) -> (byteCount: Int, recordCount: Int) {
+        var writer: CheckpointWriter<Storage>
+        do throws(DiskFailure) { writer = try CheckpointWriter(job.header, on: disk) } catch { throw .disk(error) }
+        do throws(Interruption) {
+            try job.snapshot.forEachRecord { kind, namespace, payload throws(Interruption) in
+                if abandoned.isSet.load(ordering: .relaxed) { throw .abandoned }
+                do throws(DiskFailure) {
+                    try writer.append(kind, namespace: namespace, payload: payload.rawSpan)
+                } catch {
+                    throw .disk(error)
+                }
+            }
+        } catch {
+            // Whatever cannot be removed now, the next start removes.
+            try? writer.abandon()
+            throw error
+        }
+        do throws(DiskFailure) { return try writer.finish() } catch { throw .disk(error) }
+    }
+}

@@ -1,0 +1,78 @@
+import Glibc
+import Logging
+import PandoJournal
+import PandoReactor
+import Synchronization
+
+/// A checkpoint to be written: the log up to it is durable.
+struct CheckpointJob: Sendable {
+    var header: CheckpointHeader
+    var snapshot: Snapshot
+}
+
+/// The checkpoint thread: writes snapshots down while everything else goes on, and removes what they supersede. Its
+/// priority is low: it runs when the others wait.
+///
+/// A full disk ends one attempt and no more; any other failure of the disk ends the process, as a failure of the log does.
+final class CheckpointThread: Sendable {
+    private enum Order: Sendable {
+        case write(CheckpointJob)
+        case stop
+    }
+
+    private let orders: Mailbox<Order>
+    private let thread: NamedThread
+    private let abandoned = AbandonFlag()
+
+    /// How nice the thread is to the others (setpriority(2)).
+    private static let niceness: Int32 = 10
+
+    /// - Parameters:
+    ///   - disk: Used by this thread alone.
+    ///   - finished: Is called on the thread after each job; false when nothing came of it.
+    init<Storage: Disk>(
+        on disk: Storage, keeping keptCount: Int, logger: Logger, finished: @escaping @Sendable (Bool) -> Void
+    ) throws(SocketError) {
+        let bell = try Bell()
+        let orders = Mailbox<Order>(ringing: bell)
+        self.orders = orders
+        let writer = CheckpointJobWriter(disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned)
+        thread = try NamedThread.start("pando-checkpt", stackByteCount: 8 << 20) {
+            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.niceness)
+            var batch: [Order] = []
+            while true {
+                bell.wait()
+                orders.drain(into: &batch)
+                while !batch.isEmpty {
+                    // Taken out, so that the snapshot is gone when the next order is looked at.
+                    guard case .write(let job) = batch.removeFirst() else { return }
+                    do throws(DiskFailure) {
+                        finished(try writer.write(job))
+                    } catch {
+                        logger.critical("a checkpoint failed, the disk cannot be relied on any more: \(error)")
+                        _exit(74)
+                    }
+                }
+            }
+        }
+    }
+
+    func post(_ job: CheckpointJob) {
+        orders.post(.write(job))
+    }
+
+    /// Gives up what is being written, at the next record. Any thread.
+    func abandon() {
+        abandoned.isSet.store(true, ordering: .relaxed)
+    }
+
+    /// Finishes what was asked for, and ends the thread.
+    func stop() {
+        orders.post(.stop)
+        thread.join()
+    }
+}
+
+extension Duration {
+    var inMilliseconds: Int64 { components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000 }
+}

@@ -1,0 +1,130 @@
+import PandoBytes
+import PandoHTTP
+import PandoIdentity
+import PandoREST
+import PandoReactor
+
+// Answers and events on their way to the client: a piece at a time, as it reads.
+
+extension HTTPConnection {
+    func answer(_ outcome: RESTOutcome, etag: String?, _ pending: PendingRequest) {
+        cancelTimeout()
+        var context = pending.context
+        if !owner.mayCompress { context.acceptsGzip = false }
+        send(outcome.answer(to: pending.request, pending.updates, etag: etag, context), pending)
+    }
+
+    /// The request's own time is over (§4). What still comes of it is nobody's any more, and so is the connection.
+    func giveUp() {
+        guard case .answering(let pending) = stage, answer == nil else { return }
+        pending.context.keepsAlive = false
+        surveyed = nil
+        bodyJob?.cancel()
+        bodyJob = nil
+        isVerifying = false
+        timeout = nil
+        send(.error(.readTimedOut, pending.context), pending)
+    }
+
+    func cancelTimeout() {
+        if let timeout = timeout.take() { owner.loop.cancel(timeout) }
+    }
+
+    func send(_ answer: RESTAnswer, _ pending: PendingRequest) {
+        stage = .answering(pending)
+        self.answer = answer
+        beginAnswerPace()
+        if answer.isCompressing {
+            compresses = true
+            owner.compressingCount += 1
+        }
+        sendAnswer()
+    }
+
+    /// Hands the socket as much of the answer as it may; the rest follows as the client reads, or when others have had
+    /// their turn.
+    func sendAnswer() {
+        var pieceCount = 0
+        while answer != nil, channel.outboundByteCount < Self.unsentByteLimit {
+            guard pieceCount < Self.turnPieceCount else { return continueLater() }
+            pieceCount += 1
+            guard let bytes = answer?.next() else { return finishAnswer() }
+            channel.write(bytes.rawSpan)
+        }
+    }
+
+    private func continueLater() {
+        guard !continuesLater else { return }
+        continuesLater = true
+        owner.nextTick(for: id)
+    }
+
+    func dropAnswer() {
+        if compresses { owner.compressingCount -= 1 }
+        compresses = false
+        answer = nil
+    }
+
+    private func finishAnswer() {
+        let closes = answer?.closesConnection ?? true
+        dropAnswer()
+        guard !closes, !endsAfterAnswer else {
+            stage = .ended
+            return channel.closeAfterFlush()
+        }
+        stage = .head
+        readAhead()
+    }
+
+    /// Goes on with what has come meanwhile.
+    func readAhead() {
+        resume(.request)
+        guard !ahead.isEmpty else { return }
+        var bytes: [UInt8] = []
+        swap(&bytes, &ahead)
+        var span = bytes.mutableSpan
+        var raw = unsafe span.mutableBytes
+        var offset = 0
+        read(&raw, from: &offset)
+    }
+
+    /// An answer to what is no request. Nothing can be read behind it.
+    func refuse(_ status: HTTPStatus) {
+        let isHead = if case .body(let pending) = stage { pending.context.isHead } else { reader.isHead }
+        stage = .ended
+        _ = takeContent()
+        var answer = RESTAnswer.refusal(status, isHead: isHead, date: owner.date)
+        while let bytes = answer.next() { channel.write(bytes.rawSpan) }
+        channel.closeAfterFlush()
+    }
+
+    /// - Parameter identity: Whose it is: when that is over, the stream ends (§8.3).
+    func openStream(_ request: RESTRequest, for identity: Identity?) {
+        cancelTimeout()
+        stage = .streaming
+        stream = EventStream(
+            JSONForm(streaming: request.form), waitingByteLimit: channel.outboundByteLimit, now: owner.loop.now)
+        var head = RESTAnswer.stream(date: owner.date)
+        if let bytes = head.next() { channel.write(bytes.rawSpan) }
+        resume(.request)
+        expiry = identity?.validUntil.map { end in
+            owner.atWallTime(end) { [weak self] in self?.receive([.authRevoked]) }
+        }
+        listener = identity
+        // Keys may have gone since the request came.
+        recheck(owner.authenticator.standing)
+    }
+
+    func sendEvents() {
+        guard case .streaming = stage else { return }
+        while channel.outboundByteCount < Self.unsentByteLimit {
+            guard let piece = stream?.next() else {
+                if stream?.isFinished == true { channel.closeAfterFlush() }
+                return
+            }
+            beginAnswerPace()
+            stream?.lastSent = owner.loop.now
+            channel.write(piece.rawSpan)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import PandoJournal
+import PandoReactor
+import Synchronization
+
+/// One entry for the journal: records that are recovered together or not at all.
+struct JournalEntry: Sendable {
+    /// The database thread's own number; grows by one an entry.
+    var ticket: UInt64
+    var records: [JournalRecord]
+}
+
+/// What the journal's writer is told.
+enum JournalOrder: Sendable {
+    case entries([JournalEntry])
+    /// Everything that was true after the entries before it.
+    case checkpoint(Snapshot)
+    case checkpointFinished(isWritten: Bool)
+    /// Room for so many bytes in all.
+    case reserve(Int)
+    case stop
+}
+
+/// The database thread's side of the journal: whoever writes behind it, a thread (``JournalThread``) or a simulation
+/// (``SteppedServer``).
+final class JournalDoor: Sendable {
+    let orders: Mailbox<JournalOrder>
+    let space: LogSpace
+    /// Enough log for a checkpoint before the server stops.
+    let hasMuchLog = Flag()
+    private let waitForRoom: @Sendable () -> Void
+
+    /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called on
+    ///   the database thread, with an order posted.
+    init(
+        _ orders: Mailbox<JournalOrder>, space: LogSpace, waitForRoom: @escaping @Sendable () -> Void
+    ) {
+        self.orders = orders
+        self.space = space
+        self.waitForRoom = waitForRoom
+    }
+
+    /// Any thread; tickets ascend.
+    func post(_ entries: [JournalEntry]) {
+        orders.post(.entries(entries))
+    }
+
+    /// The database thread, behind the entries that the snapshot holds.
+    func post(_ snapshot: Snapshot) {
+        orders.post(.checkpoint(snapshot))
+    }
+
+    /// The database thread: whether the disk is sure to take `byteCount` bytes of log, counted from the start. Waits only
+    /// when more is on its way to the disk than room was taken for in advance; then waiting is what must be done anyway.
+    func hasRoom(for byteCount: Int) -> Bool {
+        while space.grantedByteCount < byteCount {
+            if space.isFull { return false }
+            orders.post(.reserve(byteCount))
+            waitForRoom()
+        }
+        return true
+    }
+
+    /// Whether a checkpoint is worth while before the server stops.
+    var wantsLastCheckpoint: Bool { hasMuchLog.isSet.load(ordering: .relaxed) }
+
+    final class Flag: Sendable {
+        let isSet = Atomic<Bool>(false)
+    }
+}

@@ -1,0 +1,209 @@
+import Logging
+import PandoJournal
+import PandoReactor
+
+/// The journal's work, one batch of orders at a time; no thread of its own.
+///
+///     entries ──▶ append … append ──▶ write ──▶ sync ──▶ durable(last ticket)      always
+///                                          └──▶ durable(last ticket), sync by the clock    interval
+///                                          └──▶ durable(last ticket), sync now and then    none
+///
+/// It also keeps room ahead of what is written (``LogSpace``), and has checkpoints made: when enough log has gathered it
+/// asks the database thread for a snapshot, which comes back among the entries and so stands at an exact sequence.
+///
+/// Any error it throws is final: nothing more may leave the process.
+///
+/// `@unchecked Sendable`: made before its thread begins, and used by nobody else.
+final class JournalWriter<Storage: Disk>: @unchecked Sendable {
+    private var journal: Journal<Storage>
+    private let durability: Durability
+    private let durable: Mailbox<DatabaseMessage>
+    private let logger: Logger
+    /// When what was written must be synced; nil when all is.
+    private var syncDeadline: MonotonicTime?
+
+    private let surroundings: Surroundings
+    private let space: LogSpace
+    /// Bytes handed to the journal in all.
+    private var appendedByteCount = 0
+    private var isFull = false
+    /// When the disk is asked again for room.
+    private var roomDeadline: MonotonicTime?
+
+    private let writeCheckpoint: @Sendable (CheckpointJob) -> Void
+    private let checkpointByteLimit: Int
+    private let checkpointInterval: Duration
+    private let hasMuchLog: JournalDoor.Flag
+    /// Bytes of log that no checkpoint has yet.
+    private var logByteCount: Int
+    /// What of them the checkpoint under way takes.
+    private var snapshotByteCount = 0
+    private var isCheckpointing = false
+    /// The clock's next checkpoint; nil for none.
+    private var checkpointDeadline: MonotonicTime?
+    /// After a checkpoint for which there was no room: none before this.
+    private var checkpointPause: MonotonicTime?
+    private var segmentCount: Int
+
+    /// Room is taken ahead of what is written: less than this, and the next step is due.
+    private static var lowRoomByteCount: Int { 8 << 20 }
+    private static var roomRetryInterval: Duration { .seconds(1) }
+    private static var checkpointRetryInterval: Duration { .seconds(30) }
+
+    /// How old an acknowledged write may be before it is synced. Under `none` nothing is promised, but each sync moves
+    /// the mark below which recovery can tell damage from a torn end.
+    private static func syncInterval(_ durability: Durability) -> Duration {
+        switch durability {
+        case .always: .zero
+        case .interval: .milliseconds(100)
+        case .none: .seconds(1)
+        }
+    }
+
+    /// - Parameter writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
+    init(
+        _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
+        durable: Mailbox<DatabaseMessage>, surroundings: Surroundings, logger: Logger,
+        writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void
+    ) {
+        logByteCount = journal.recovery.replayedByteCount
+        segmentCount = journal.segmentCount
+        self.journal = journal
+        durability = configuration.durability
+        checkpointByteLimit = configuration.checkpointByteLimit
+        checkpointInterval = configuration.checkpointInterval
+        self.durable = durable
+        self.surroundings = surroundings
+        space = door.space
+        hasMuchLog = door.hasMuchLog
+        self.writeCheckpoint = writeCheckpoint
+        self.logger = logger
+    }
+
+    private var now: MonotonicTime { surroundings.monotonicTime }
+
+    /// How long it may wait for orders before it must be called without any; nil for ever.
+    var timeUntilDue: Duration? {
+        let deadlines = [syncDeadline, roomDeadline, isCheckpointing ? nil : checkpointDeadline].compactMap { $0 }
+        return deadlines.min().map { max(.zero, $0 - now) }
+    }
+
+    /// Before the first orders.
+    func begin() throws(JournalError) {
+        if checkpointInterval > .zero { checkpointDeadline = now + checkpointInterval }
+        try keepRoom(for: 0)
+        askForCheckpointIfDue()
+    }
+
+    /// - Returns: false when it was told to stop.
+    func take(_ batch: [JournalOrder]) throws(JournalError) -> Bool {
+        var last: UInt64?
+        var goesOn = true
+        var wantedByteCount = 0
+        var snapshot: (job: Snapshot, sequence: SequenceNumber)?
+        for order in batch {
+            switch order {
+            case .entries(let entries):
+                let before = journal.pendingByteCount
+                for entry in entries {
+                    try journal.append(entry: entry.records)
+                    last = entry.ticket
+                }
+                appendedByteCount += journal.pendingByteCount - before
+                logByteCount += journal.pendingByteCount - before
+            case .checkpoint(let taken):
+                snapshot = (taken, journal.lastAppended)
+                snapshotByteCount = logByteCount
+            case .checkpointFinished(let isWritten): finishCheckpoint(isWritten)
+            case .reserve(let byteCount): wantedByteCount = max(wantedByteCount, byteCount)
+            case .stop: goesOn = false
+            }
+        }
+        if last != nil { try journal.write() }
+        // A checkpoint must not be ahead of its log.
+        try syncIfDue(hasWritten: last != nil, must: !goesOn || snapshot != nil)
+        if let last { durable.post(.durable(last)) }
+        try keepRoom(for: wantedByteCount)
+        if let snapshot { write(snapshot.job, at: snapshot.sequence) }
+        if journal.segmentCount != segmentCount {
+            segmentCount = journal.segmentCount
+            logger.info("a new segment of the log: \(journal.segmentName)")
+        }
+        askForCheckpointIfDue()
+        return goesOn
+    }
+
+    private func syncIfDue(hasWritten: Bool, must: Bool) throws(JournalError) {
+        if must {
+            syncDeadline = nil
+            return try journal.sync()
+        }
+        switch durability {
+        case .always:
+            if hasWritten { try journal.sync() }
+        case .interval, .none:
+            if hasWritten, syncDeadline == nil { syncDeadline = now + Self.syncInterval(durability) }
+            if let syncDeadline, syncDeadline <= now {
+                try journal.sync()
+                self.syncDeadline = nil
+            }
+        }
+    }
+
+    // MARK: Room
+
+    /// Keeps some room ahead, and more when the database thread has asked for it.
+    private func keepRoom(for byteCount: Int) throws(JournalError) {
+        let wanted = max(0, byteCount - appendedByteCount)
+        let isDue = journal.headroom < Self.lowRoomByteCount || journal.headroom < wanted
+        let mayAsk = !isFull || wanted > 0 || roomDeadline.map { $0 <= now } ?? true
+        if isDue, mayAsk {
+            var hasRoom = try journal.reserve(max(wanted, Self.lowRoomByteCount))
+            if !hasRoom, wanted > 0 { hasRoom = try journal.reserve(wanted) }
+            note(isFull: !hasRoom)
+        }
+        space.set(granted: appendedByteCount + journal.headroom, isFull: isFull)
+    }
+
+    private func note(isFull isFullNow: Bool) {
+        roomDeadline = isFullNow ? now + Self.roomRetryInterval : nil
+        guard isFullNow != isFull else { return }
+        isFull = isFullNow
+        if isFull {
+            logger.error(
+                "the disk is full: \(max(0, journal.headroom)) bytes of room are left for the log; then writes are refused until there is more")
+        } else {
+            logger.notice("there is room on the disk again: writes are taken")
+            space.set(granted: appendedByteCount + journal.headroom, isFull: false)
+            durable.post(.roomAgain)
+        }
+    }
+
+    // MARK: Checkpoints
+
+    private func askForCheckpointIfDue() {
+        hasMuchLog.isSet.store(
+            !isCheckpointing && logByteCount >= checkpointByteLimit / 4, ordering: .relaxed)
+        guard !isCheckpointing, checkpointPause.map({ $0 <= now }) ?? true else { return }
+        let isTime = checkpointDeadline.map { $0 <= now } ?? false
+        guard logByteCount >= checkpointByteLimit || isTime else { return }
+        if checkpointInterval > .zero { checkpointDeadline = now + checkpointInterval }
+        guard logByteCount > 0 else { return }
+        isCheckpointing = true
+        durable.post(.checkpointDue)
+    }
+
+    private func write(_ snapshot: Snapshot, at sequence: SequenceNumber) {
+        guard sequence > .zero else { return finishCheckpoint(false) }
+        isCheckpointing = true
+        let header = CheckpointHeader(
+            directory: journal.directory, timeline: journal.timeline, sequence: sequence, timestamp: snapshot.time)
+        writeCheckpoint(CheckpointJob(header: header, snapshot: snapshot))
+    }
+
+    private func finishCheckpoint(_ isWritten: Bool) {
+        isCheckpointing = false
+        if isWritten { logByteCount -= snapshotByteCount }
+        checkpointPause = isWritten ? nil : now + Self.checkpointRetryInterval
+    }
+}

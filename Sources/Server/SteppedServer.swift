@@ -1,0 +1,324 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoHTTP
+import PandoJournal
+import PandoREST
+import PandoReactor
+import PandoRules
+import PandoTree
+import PandoWire
+
+/// A server without threads, sockets or time of its own: whoever holds it says when the database thread, the journal
+/// thread and the checkpoint thread get a turn, and on what disk. What runs in a turn is what runs in `pando serve`.
+///
+///     say, send, close ──▶ mailbox ──stepDatabase()──▶ orders ──stepJournal()──▶ disk
+///                                        │                          └──stepCheckpoint()──▶ disk
+///                                        └──▶ takeOutputs()
+///
+/// An error that ends `pando serve` ends this: see ``failure``.
+///
+/// `@unchecked Sendable`: one thread.
+package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
+    /// What it lets out.
+    package enum Output: Sendable {
+        /// One whole message of the realtime protocol, without its frames.
+        case message(SessionID, [UInt8])
+        case rest(SessionID, RESTResult)
+        case closed(SessionID)
+    }
+
+    /// What came of a REST request.
+    package enum RESTResult: Sendable {
+        /// Data, as JSON; nil where there is none to tell.
+        case done([UInt8]?)
+        /// 412.
+        case stale([UInt8])
+        case denied
+        /// 503: the disk is full.
+        case noRoom
+        case refused(String)
+    }
+
+    private let mailbox: Mailbox<DatabaseMessage>
+    private let outputs: Mailbox<OutputBatch>
+    private let outputCongestion: Congestion
+    private let congestion: Congestion
+    private let door: JournalDoor
+    private let writer: JournalWriter<Storage>
+    private let checkpoints: CheckpointJobWriter<Storage>
+    private let checkpointOrders: Mailbox<CheckpointJob>
+    private var jobs: [CheckpointJob] = []
+    private let host: DatabaseHost
+    private let budget: EncodingBudget
+    /// What `waitForRoom` reaches, which is made before the server is.
+    private let turn: JournalTurn
+    private var isStopped = false
+    /// Too many bytes of requests wait: clients are not read.
+    package private(set) var isPaused = false
+    /// All sessions have ended and everything is as durable as was asked for.
+    package private(set) var isDrained = false
+
+    /// Why the process would have ended: a disk that failed. Nothing leaves any more.
+    package var failure: (any Error)? { turn.failure }
+
+    /// Recovers what is on the disk, as `pando serve` does before it listens.
+    /// - Parameter outputByteLimit: Bytes of outputs that may wait before requests do.
+    package init(
+        on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions, outputByteLimit: Int,
+        surroundings: Surroundings, logger: Logger
+    ) throws {
+        var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
+        let journal = try DataDirectory.open(
+            disk, into: &state, endsSessions: true, options: journalOptions, surroundings: surroundings,
+            logger: logger)
+        let bell = try Bell()
+        mailbox = Mailbox(ringing: bell)
+        outputs = Mailbox(ringing: bell)
+        checkpointOrders = Mailbox(ringing: bell)
+        let turn = JournalTurn()
+        self.turn = turn
+        let orders = Mailbox<JournalOrder>(ringing: bell)
+        let space = try LogSpace()
+        door = JournalDoor(orders, space: space) {
+            turn.take()
+            // A dead process answers nobody; this one must come back to be looked at.
+            if turn.failure != nil { space.set(granted: .max, isFull: true) }
+        }
+        let checkpointOrders = checkpointOrders
+        let writer = JournalWriter(
+            journal, configuration: configuration, door: door, durable: mailbox, surroundings: surroundings,
+            logger: logger
+        ) { checkpointOrders.post($0) }
+        self.writer = writer
+        turn.body = { () throws(JournalError) in
+            var batch: [JournalOrder] = []
+            orders.drain(into: &batch)
+            return try writer.take(batch)
+        }
+        checkpoints = CheckpointJobWriter(
+            disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag())
+        congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
+        outputCongestion = Congestion(byteLimit: outputByteLimit)
+        budget = EncodingBudget(ringing: bell)
+        host = DatabaseHost(
+            configuration, recovered: state, journal: door, congestion: congestion,
+            outputCongestion: outputCongestion, loops: [outputs], surroundings: surroundings, logger: logger)
+        try writer.begin()
+    }
+
+    // MARK: What clients do
+
+    /// A WebSocket has opened.
+    package func open(_ session: SessionID, namespace: String, as credential: PandoRules.Credential) {
+        post(.open(session, OpenRequest(namespace: namespace, host: "simulated", previousSession: nil)))
+        if credential != .anonymous { post(.identity(session, credential)) }
+    }
+
+    /// A client says something; the message must be a request to the database.
+    package func say(
+        _ message: [UInt8], in session: SessionID, as credential: PandoRules.Credential
+    ) throws(MalformedMessage) {
+        guard case .request(let request) = try ClientMessage(parsing: message.rawSpan) else { throw .unknownKind }
+        if case .invalid(_, let problem) = request.action {
+            return post(.answer(session, .invalid(request.number, problem), byteCount: 0))
+        }
+        take(message.count)
+        post(.request(session, request, credential, byteCount: message.count))
+    }
+
+    /// A REST request, on a connection of its own.
+    /// - Parameter head: With its empty line.
+    package func send(
+        head: [UInt8], body: [UInt8], namespace: String, in session: SessionID, as credential: PandoRules.Credential
+    ) throws(HTTPError) {
+        var reader = RequestHeadReader()
+        var offset = 0
+        guard let head = try reader.read(head.rawSpan, from: &offset) else { throw .malformedRequestLine }
+        let action: RESTCall.Action
+        do throws(RESTError) {
+            let request = try RESTRequest(head)
+            switch request.location {
+            case .data:
+                let content = request.method.isRead ? nil : try request.readBody(body.rawSpan)
+                try request.checkConditions()
+                action = .data(request, content, credential)
+            case .settings("rules"): action = .rules(request, source: body, credential)
+            case .settings(let name): action = .setting(name, request, value: body, credential)
+            case .inspect: throw .invalidPath
+            }
+        } catch {
+            action = .refuse(error)
+        }
+        take(body.count)
+        post(.rest(session, RESTCall(namespace: namespace, action: action), byteCount: body.count))
+    }
+
+    /// The connection is gone.
+    package func close(_ session: SessionID) {
+        post(.closed(session))
+    }
+
+    /// SIGTERM: ends all sessions; ``isDrained`` becomes true.
+    package func drain() {
+        // Called back in a turn of the database thread, so on ours.
+        post(.drain { [weak self] in self?.isDrained = true })
+    }
+
+    private func post(_ message: DatabaseMessage) {
+        mailbox.post(message)
+    }
+
+    private func take(_ byteCount: Int) {
+        switch congestion.add(byteCount) {
+        case .goOn: break
+        case .pause: isPaused = true
+        case .tellAll: isPaused = false
+        }
+    }
+
+    // MARK: Turns
+
+    /// The database thread takes all there is.
+    package func stepDatabase() {
+        guard failure == nil else { return }
+        var batch: [DatabaseMessage] = []
+        mailbox.drain(into: &batch)
+        if !batch.isEmpty { host.receive(&batch) }
+    }
+
+    /// The journal thread takes all there is, or looks whether a deadline has come.
+    package func stepJournal() {
+        guard failure == nil, !isStopped else { return }
+        turn.take()
+    }
+
+    /// Whether a checkpoint waits to be written.
+    package var hasCheckpointJob: Bool {
+        var new: [CheckpointJob] = []
+        checkpointOrders.drain(into: &new)
+        jobs += new
+        return !jobs.isEmpty
+    }
+
+    /// The checkpoint thread writes one checkpoint. The disk may give the others their turns meanwhile.
+    package func stepCheckpoint() {
+        guard failure == nil, hasCheckpointJob else { return }
+        let job = jobs.removeFirst()
+        do throws(DiskFailure) {
+            let isWritten = try checkpoints.write(job)
+            door.orders.post(.checkpointFinished(isWritten: isWritten))
+        } catch {
+            turn.fail(error)
+        }
+    }
+
+    /// Once drained: makes everything durable and lets go of the directory.
+    package func stop() {
+        door.orders.post(.stop)
+        stepJournal()
+        while hasCheckpointJob, failure == nil { stepCheckpoint() }
+        isStopped = true
+    }
+
+    // MARK: What clients hear
+
+    /// What has been let out since the last call, in the order of its decision.
+    package func takeOutputs() -> [Output] {
+        // What a process had not handed to the kernel when it died, nobody hears.
+        guard failure == nil else { return [] }
+        var batches: [OutputBatch] = []
+        outputs.drain(into: &batches)
+        var all: [Output] = []
+        for batch in batches {
+            for item in batch.items { add(item, batch.arena, to: &all) }
+            if outputCongestion.remove(batch.byteCount) { mailbox.post(.proceed) }
+        }
+        return all
+    }
+
+    private func add(_ item: OutputBatch.Item, _ arena: [UInt8], to all: inout [Output]) {
+        switch item {
+        case .frames(let session, let range):
+            for message in Self.messages(in: arena[range]) { all.append(.message(session, message)) }
+        case .shared(let bytes, let sessions):
+            for message in Self.messages(in: bytes.array[...]) {
+                for session in sessions { all.append(.message(session, message)) }
+            }
+        case .large(let session, let message):
+            message.encode(within: budget)
+            let frames = (message.pieces ?? []).reduce(into: [UInt8]()) { $0 += $1.array }
+            for message in Self.messages(in: frames[...]) { all.append(.message(session, message)) }
+        case .rest(let session, let outcome): all.append(.rest(session, RESTResult(outcome)))
+        // No stream is ever asked for here.
+        case .events: break
+        case .close(let session, _): all.append(.closed(session))
+        case .resumeReading: isPaused = false
+        }
+    }
+
+    /// Takes our own frames apart, and puts chunks together (wire-protocol §2.1).
+    private static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
+        var messages: [[UInt8]] = []
+        var rest = frames
+        var chunkCount = 0
+        while rest.count >= 2 {
+            let code = Int(rest[rest.startIndex + 1])
+            let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
+            let bytes = rest.dropFirst(2).prefix(lengthCount)
+            let length = lengthCount == 0 ? code : bytes.reduce(0) { $0 << 8 | Int($1) }
+            let payload = rest.dropFirst(2 + lengthCount).prefix(length)
+            rest = rest.dropFirst(2 + lengthCount + length)
+            if chunkCount > 0 {
+                messages[messages.count - 1] += payload
+                chunkCount -= 1
+            } else if payload.first != UInt8(ascii: "{"), let count = Int(String(decoding: payload, as: UTF8.self)) {
+                messages.append([])
+                chunkCount = count
+            } else {
+                messages.append(Array(payload))
+            }
+        }
+        return messages
+    }
+}
+
+extension SteppedServer.RESTResult {
+    fileprivate init(_ outcome: RESTOutcome) {
+        switch outcome {
+        case .stale(let node): self = .stale(node.json)
+        case .refused(.noRoom): self = .noRoom
+        case .refused(.permissionDenied), .refused(.unauthorized): self = .denied
+        case .refused(let error): self = .refused(error.text)
+        case .failed(let text): self = .refused(text)
+        case .read(let node), .written(let node), .pushed(_, let node): self = .done(node.json)
+        case .verbatim(let bytes): self = .done(bytes)
+        case .updated, .stream, .admitted: self = .done(nil)
+        }
+    }
+}
+
+extension Node {
+    fileprivate var json: [UInt8] {
+        var json: [UInt8] = []
+        json.append(json: self)
+        return json
+    }
+}
+
+/// A turn of the journal thread, and what came of the last one.
+///
+/// `@unchecked Sendable`: one thread.
+private final class JournalTurn: @unchecked Sendable {
+    var body: (() throws(JournalError) -> Bool)?
+    private(set) var failure: (any Error)?
+
+    func take() {
+        guard failure == nil, let body else { return }
+        do throws(JournalError) { _ = try body() } catch { failure = error }
+    }
+
+    func fail(_ error: DiskFailure) {
+        failure = failure ?? error
+    }
+}

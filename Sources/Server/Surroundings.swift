@@ -1,0 +1,75 @@
+import Glibc
+import PandoReactor
+import Synchronization
+
+/// What databases take from the world besides files and messages: time and chance. A simulation decides both.
+package enum Surroundings: Sendable {
+    case machine
+    case scripted(ScriptedSurroundings)
+
+    /// Milliseconds since 1970, as the machine believes: may go back.
+    var wallMilliseconds: Int64 {
+        switch self {
+        case .machine:
+            var time = timespec()
+            let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
+            precondition(result == 0, "the realtime clock is always there")
+            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        case .scripted(let script): return script.wallMilliseconds
+        }
+    }
+
+    var monotonicTime: MonotonicTime {
+        switch self {
+        case .machine: .now
+        case .scripted(let script): MonotonicTime(nanoseconds: UInt64(script.monotonicMilliseconds) * 1_000_000)
+        }
+    }
+
+    func randomBits() -> UInt64 {
+        switch self {
+        case .machine:
+            var generator = SystemRandomNumberGenerator()
+            return generator.next()
+        case .scripted(let script): return script.randomBits()
+        }
+    }
+}
+
+/// Time that stands still until it is told to go on, and the same chance for the same seed.
+package final class ScriptedSurroundings: Sendable {
+    private let wall: Atomic<Int64>
+    private let monotonic = Atomic<Int64>(0)
+    private let state: Atomic<UInt64>
+
+    /// - Parameter milliseconds: Since 1970.
+    package init(startingAt milliseconds: Int64, seed: UInt64) {
+        wall = Atomic(milliseconds)
+        state = Atomic(seed)
+    }
+
+    package var wallMilliseconds: Int64 { wall.load(ordering: .relaxed) }
+    /// Since the beginning; never goes back.
+    package var monotonicMilliseconds: Int64 { monotonic.load(ordering: .relaxed) }
+
+    /// Both clocks go on.
+    /// - Precondition: Not back.
+    package func advance(by milliseconds: Int64) {
+        precondition(milliseconds >= 0)
+        wall.add(milliseconds, ordering: .relaxed)
+        monotonic.add(milliseconds, ordering: .relaxed)
+    }
+
+    /// Somebody sets the machine's clock.
+    package func setWall(_ milliseconds: Int64) {
+        wall.store(milliseconds, ordering: .relaxed)
+    }
+
+    /// SplitMix64.
+    func randomBits() -> UInt64 {
+        var z = state.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,289 @@
+/// Somebody was promised something else.
+struct BrokenPromise: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// Holds what clients are let see against the reference.
+///
+/// The server decides commands in the order in which they came, and lets their outputs out in the order of its
+/// decisions. So the stream of outputs alone tells how far it has got, and at each answer every listener must hold
+/// exactly what the reference then does: one order for all, all or nothing, nothing twice.
+struct Checker {
+    struct Posted {
+        var session: UInt64
+        /// Nil where an answer carries none: opening, closing, REST.
+        var number: Int?
+        var person: Person
+        var namespace: String
+        var action: Action
+        /// When the database thread took it.
+        var time: Int64?
+        /// What was acknowledged then.
+        var acknowledgedIndex = 0
+
+        var isClose: Bool { if case .close = action { true } else { false } }
+    }
+
+    /// The disk may be full: any write may be refused, and ends of sessions may wait.
+    let mayBeFull: Bool
+    /// Turns may end with messages not taken: then nobody knows the time of a command.
+    let isTimeKnown: Bool
+
+    var state = ReferenceState()
+    /// Every state there was, up to ``state``.
+    var history = [ReferenceState()]
+    /// Commands whose answers are not there yet, in the order in which they were given.
+    var posted: [Posted] = []
+    /// Sessions that are gone and whose ends have not been seen.
+    var endings: [Posted] = []
+    var clients: [UInt64: Client] = [:]
+    /// The latest time that the server can have stamped.
+    var clock: Int64 = 0
+    /// What a session heard when it was opened.
+    var handshakeTime: Int64?
+    private(set) var answerCount = 0
+    private(set) var roomRefusalCount = 0
+
+    /// Each with the moment at which somebody knew of it.
+    var acknowledgements: [(index: Int, milliseconds: Int64)] = []
+    /// Everything up to here survives a power cut, in the mode `interval`.
+    var syncedIndex = 0
+    /// Everything up to here survives one flipped bit.
+    var markedIndex = 0
+    /// Where this life of the server began.
+    var startIndex = 0
+
+    init(mayBeFull: Bool, isTimeKnown: Bool) {
+        self.mayBeFull = mayBeFull
+        self.isTimeKnown = isTimeKnown
+    }
+
+    var lastIndex: Int { history.count - 1 }
+    var unansweredCount: Int { posted.count { !$0.isClose } }
+    var hasOpenEnds: Bool { !posted.isEmpty || !endings.isEmpty }
+
+    // MARK: What clients do
+
+    mutating func open(_ client: Client) {
+        clients[client.session] = client
+        post(client.session, nil, client.person, client.namespace, .open(client.person))
+    }
+
+    /// - Returns: The number of the request.
+    mutating func ask(_ action: Action, of session: UInt64) -> Int {
+        guard let client = clients[session] else { return 0 }
+        switch action {
+        case .listen(let path, let query, let tag): clients[session]?.ask(path, query, tag)
+        case .unlisten(let path, _, let tag): clients[session]?.forget(path, tag)
+        default: break
+        }
+        clients[session]?.nextRequest += 1
+        post(session, client.nextRequest, client.person, client.namespace, action)
+        return client.nextRequest
+    }
+
+    mutating func askOverREST(_ action: Action, _ session: UInt64, _ person: Person, _ namespace: String) {
+        post(session, nil, person, namespace, action)
+    }
+
+    mutating func close(_ session: UInt64) {
+        guard let client = clients.removeValue(forKey: session) else { return }
+        post(session, nil, client.person, client.namespace, .close)
+    }
+
+    /// The server ends all sessions.
+    mutating func closeAll() {
+        for session in clients.keys.sorted() { close(session) }
+    }
+
+    private mutating func post(
+        _ session: UInt64, _ number: Int?, _ person: Person, _ namespace: String, _ action: Action
+    ) {
+        posted.append(
+            Posted(session: session, number: number, person: person, namespace: namespace, action: action))
+    }
+
+    // MARK: What the server does
+
+    /// The database thread takes all there is.
+    mutating func databaseTurn(wall: Int64) {
+        guard posted.contains(where: { $0.time == nil }) else { return }
+        clock = max(clock, wall)
+        for index in posted.indices where posted[index].time == nil {
+            posted[index].time = clock
+            posted[index].acknowledgedIndex = lastIndex
+        }
+    }
+
+    /// The journal thread has had a turn, at a moment of the monotonic clock.
+    mutating func journalTurn(at milliseconds: Int64) {
+        let cut = milliseconds - 100
+        while let first = acknowledgements.first, first.milliseconds <= cut {
+            syncedIndex = max(syncedIndex, first.index)
+            acknowledgements.removeFirst()
+        }
+    }
+
+    /// A message of the realtime protocol has come.
+    mutating func hear(_ message: [UInt8], in session: UInt64, at milliseconds: Int64) throws {
+        let value: Value
+        do throws(NoJSON) { value = try Value(json: message) } catch {
+            throw BrokenPromise(description: "no JSON: \(String(decoding: message, as: UTF8.self))")
+        }
+        let content = value["d"]
+        if value["t"].text == "c" {
+            guard content["t"].text == "h", let time = content["d"]["ts"].number else {
+                throw BrokenPromise(description: "unexpected control message \(value.json)")
+            }
+            handshakeTime = Int64(time)
+            return try settle(session, nil, at: milliseconds) { [isTimeKnown] entry, _ in
+                isTimeKnown && entry.time != Int64(time) ? "the handshake says \(Int64(time)), it is \(entry.time ?? 0)" : nil
+            }
+        }
+        if let number = content["r"].number {
+            return try answer(session, Int(number), content["b"], at: milliseconds)
+        }
+        let body = content["b"]
+        guard clients[session] != nil, let path = body["p"].text.map(Self.keys) else { return }
+        switch content["a"].text {
+        case "d": clients[session]?.receive([(path, body["d"].pruned)], tag: body["t"].number.map { Int($0) })
+        case "m":
+            let entries = body["d"].members.map { (path: path + Self.keys($0.key), value: $0.value.pruned) }
+            clients[session]?.receive(entries, tag: body["t"].number.map { Int($0) })
+        case "c": clients[session]?.revoke(path, isFiltered: body["q"] != .nothing)
+        default: throw BrokenPromise(description: "unexpected push \(value.json)")
+        }
+    }
+
+    private static func keys(_ path: String) -> [String] {
+        path.split(separator: "/").map(String.init)
+    }
+
+    private mutating func answer(_ session: UInt64, _ number: Int, _ body: Value, at milliseconds: Int64) throws {
+        let status = body["s"].text ?? "?"
+        let isFull = status == "unavailable"
+        if let index = posted.firstIndex(where: { !$0.isClose }), posted[index].session == session {
+            switch posted[index].action {
+            case .listen(let path, _, let tag): clients[session]?.answered(number, path, tag, isOn: status == "ok")
+            case .unlisten: clients[session]?.forgetWhatIsAsked()
+            default: break
+            }
+        }
+        try settle(session, number, isRefusedForRoom: isFull, at: milliseconds) { _, expected in
+            let isRight =
+                switch expected {
+                case .ok, .none: status == "ok"
+                case .data(let value): status == "ok" && body["d"].pruned == value
+                case .denied: status == "permission_denied"
+                case .stale: status == "datastale"
+                case .noRoom: isFull
+                }
+            return isRight ? nil : "answered \(body.json), expected \(expected)"
+        }
+    }
+
+    enum RESTAnswer {
+        case data(Value), ok, denied, stale, noRoom
+        case failed(String)
+    }
+
+    mutating func hearREST(_ answer: RESTAnswer, in session: UInt64, at milliseconds: Int64) throws {
+        let isFull = if case .noRoom = answer { true } else { false }
+        try settle(session, nil, isRefusedForRoom: isFull, at: milliseconds) { _, expected in
+            let isRight =
+                switch (expected, answer) {
+                case (.data(let value), .data(let got)): value == got.pruned
+                case (.ok, .ok), (.ok, .data), (.denied, .denied), (.stale, .stale), (.noRoom, .noRoom): true
+                default: false
+                }
+            return isRight ? nil : "answered \(answer), expected \(expected)"
+        }
+    }
+
+    // MARK: Holding it against the reference
+
+    /// An answer has come: everything up to its command has been done, and nothing behind it.
+    private mutating func settle(
+        _ session: UInt64, _ number: Int?, isRefusedForRoom: Bool = false, at milliseconds: Int64,
+        _ contradiction: (Posted, Outcome) -> String?
+    ) throws {
+        answerCount += 1
+        while let first = posted.first, first.isClose { endings.append(posted.removeFirst()) }
+        guard let entry = posted.first, entry.session == session, entry.number == number else {
+            throw BrokenPromise(
+                description: "an answer to \(session) number \(number ?? 0) out of turn; \(posted.first.map { "\($0)" } ?? "none") is next")
+        }
+        guard !isRefusedForRoom || mayBeFull else { throw BrokenPromise(description: "refused for want of room") }
+        if isRefusedForRoom { roomRefusalCount += 1 }
+        posted.removeFirst()
+        var why = ""
+        for count in endingCounts {
+            var (next, changed) = (state, [ReferenceState]())
+            run(endings.prefix(count), on: &next, &changed)
+            var outcome = Outcome.noRoom
+            if !isRefusedForRoom {
+                outcome = next.apply(entry.action, session, entry.person, in: entry.namespace, time: entry.time ?? clock)
+                changed.append(next)
+            }
+            if let problem = contradiction(entry, outcome) ?? self.contradiction(of: next) {
+                if why.isEmpty { why = problem }
+                continue
+            }
+            // Its record vouches for all that was durable when it was written.
+            if next != state { markedIndex = max(markedIndex, entry.acknowledgedIndex) }
+            return accept(next, changed, endingCount: count, at: milliseconds)
+        }
+        throw BrokenPromise(description: "\(entry.session) in \(entry.namespace), \(entry.action): \(why)")
+    }
+
+    /// All that was let out has been heard: what has no answer may have been seen.
+    mutating func settleRest(at milliseconds: Int64) throws {
+        guard let problem = contradiction(of: state) else { return }
+        var (next, changed) = (state, [ReferenceState]())
+        // Of those behind the next answer nothing can be known.
+        let closes = endings + posted.prefix { $0.isClose }
+        for (index, ending) in closes.enumerated() {
+            run([ending], on: &next, &changed)
+            guard contradiction(of: next) == nil else { continue }
+            let newCount = max(0, index + 1 - endings.count)
+            endings += posted.prefix(newCount)
+            posted.removeFirst(newCount)
+            return accept(next, changed, endingCount: index + 1, at: milliseconds)
+        }
+        throw BrokenPromise(description: "nobody asked for this: \(problem)")
+    }
+
+    /// How many of the ended sessions may have had their end.
+    private var endingCounts: [Int] {
+        mayBeFull ? Array((0...endings.count).reversed()) : [endings.count]
+    }
+
+    private func run(_ ends: some Collection<Posted>, on state: inout ReferenceState, _ changed: inout [ReferenceState]) {
+        for end in ends {
+            _ = state.apply(.close, end.session, end.person, in: end.namespace, time: end.time ?? clock)
+            changed.append(state)
+        }
+    }
+
+    private mutating func accept(
+        _ next: ReferenceState, _ changed: [ReferenceState], endingCount: Int, at milliseconds: Int64
+    ) {
+        endings.removeFirst(endingCount)
+        for new in changed where new != history[lastIndex] { history.append(new) }
+        state = next
+        if acknowledgements.last?.index != lastIndex { acknowledgements.append((lastIndex, milliseconds)) }
+    }
+
+    private mutating func contradiction(of state: ReferenceState) -> String? {
+        for session in clients.keys.sorted() {
+            guard let client = clients[session] else { continue }
+            let space = state.namespaces[client.namespace] ?? .init()
+            for path in client.revoked where space.rules.allowsRead(path, client.person) {
+                return "\(session) was told that it may not read \(path)"
+            }
+            if let problem = client.contradiction(of: space) { return "\(session) in \(client.namespace) \(problem)" }
+        }
+        for session in clients.keys where clients[session]?.revoked.isEmpty == false { clients[session]?.revoked = [] }
+        return nil
+    }
+}

@@ -1,0 +1,50 @@
+import PandoServer
+import PandoSimulatedDisk
+
+/// What kind of life a seed is.
+struct Plan: CustomStringConvertible {
+    var durability: Durability
+    /// Starts of the server.
+    var lifeCount: Int
+    /// Steps of one life, at most.
+    var stepLimit: Int
+    var segmentByteLimit: Int
+    var reservationByteCount: Int
+    var checkpointByteLimit: Int
+    /// The disk is nearly full now and then.
+    var hasFullDisks: Bool
+    /// Outputs wait for the clients that read them.
+    var hasSlowLoops: Bool
+    /// Disk operations in 10 000 that fail.
+    var failuresInTenThousand: Int
+    /// Bits change between two lives.
+    var hasRot: Bool
+
+    init(_ random: inout SeededGenerator) {
+        durability = random.chance(60) ? .always : random.chance(50) ? .interval : .none
+        lifeCount = .random(in: 2...6, using: &random)
+        stepLimit = random.pick([40, 120, 300])
+        segmentByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
+        reservationByteCount = random.pick([512, 4 << 10, 64 << 10])
+        checkpointByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
+        hasFullDisks = random.chance(25)
+        hasSlowLoops = random.chance(15)
+        failuresInTenThousand = random.chance(30) ? random.pick([20, 100, 500]) : 0
+        hasRot = random.chance(25)
+    }
+
+    var description: String {
+        "\(durability), segments of \(segmentByteLimit), checkpoints after \(checkpointByteLimit)"
+            + (hasFullDisks ? ", full disks" : "") + (hasSlowLoops ? ", slow loops" : "")
+            + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "") + (hasRot ? ", rot" : "")
+    }
+}
+
+extension SeededGenerator {
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+    /// - Precondition: There is something to pick.
+    mutating func pick<Choice>(_ choices: [Choice]) -> Choice {
+        choices[Int.random(in: 0..<choices.count, using: &self)]
+    }
+}

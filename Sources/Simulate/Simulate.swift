@@ -1,0 +1,105 @@
+import ArgumentParser
+import Glibc
+
+//  `simulate`: a database server in a world made of one number.
+//
+//  Enters:  a seed.   Leaves:  0, or 1 and the seed, the step and the last events of a broken promise.
+//  Start at Simulation.swift (the world), then Checker.swift (the promises) and Reference.swift (what must be true).
+
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate",
+        abstract: "Runs the server on a disk, a clock and connections that a seed decides, and checks its promises.",
+        discussion: "Each seed is one small life of a data directory: sessions, crashes, power cuts, full and rotting disks.")
+
+    @Option(help: "The first seed.")
+    var seed: UInt64 = 1
+
+    @Option(help: "How many seeds to run, one after the other. Default: one, or as many as --seconds allows.")
+    var count: UInt64?
+
+    @Option(help: "Begin no new seed after so many seconds.")
+    var seconds: Double?
+
+    @Flag(help: "Print every event as it happens.")
+    var trace = false
+
+    func validate() throws {
+        guard seconds ?? 1 > 0 else { throw ValidationError("--seconds must be positive") }
+        guard count ?? 1 > 0 else { throw ValidationError("--count must be positive") }
+    }
+
+    /// Events that are shown of a seed that failed.
+    private static let shownEventCount = 60
+
+    func run() throws {
+        Self.fixHashing()
+        let began = ContinuousClock.now
+        var (ran, totals) = (UInt64(0), Totals())
+        let limit = count ?? (seconds == nil ? 1 : UInt64.max)
+        while ran < limit, seconds.map({ ContinuousClock.now - began < .seconds($0) }) ?? true {
+            let seed = seed &+ ran
+            sayIfTrapped(seed)
+            let simulation = Simulation(seed: seed, log: trace ? .print : .forget)
+            do {
+                try simulation.run()
+            } catch {
+                try explain(seed, error)
+            }
+            totals += simulation.totals
+            ran += 1
+        }
+        let elapsed = (ContinuousClock.now - began) / .seconds(1)
+        print("\(totals)")
+        print("\(ran) seeds from \(seed) passed in \(tenths(elapsed)) s, \(tenths(Double(ran) / elapsed)) a second")
+    }
+
+    /// Runs the seed again, to tell what led to the failure.
+    private func explain(_ seed: UInt64, _ error: any Error) throws -> Never {
+        let again = Simulation(seed: seed, log: .keep(Self.shownEventCount))
+        var failure = error
+        do {
+            try again.run()
+            print("the failure did not come again: the simulation is not deterministic")
+        } catch { failure = error }
+        if !trace { for event in again.events { print(event) } }
+        print("seed \(seed) failed at step \(again.step): \(failure)")
+        print("replay: simulate --seed \(seed) --trace")
+        throw ExitCode(1)
+    }
+}
+
+extension Simulate {
+    /// Begins anew with hash tables whose order is the same in every process: a seed must be one story, also where the
+    /// order of two messages to different clients is that of a table.
+    private static func fixHashing() {
+        let name = "SWIFT_DETERMINISTIC_HASHING"
+        guard unsafe getenv(name) == nil else { return }
+        _ = unsafe setenv(name, "1", 1)
+        // The C library's strings live until the process is replaced.
+        var arguments = unsafe CommandLine.arguments.map { unsafe strdup($0) }
+        unsafe arguments.append(nil)
+        // Comes back only when it fails: then a failure may look different the second time.
+        _ = unsafe execv("/proc/self/exe", arguments)
+    }
+}
+
+private func tenths(_ number: Double) -> String {
+    let tenths = Int64((number * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+}
+
+/// The line that a trap prints: nothing may be allocated then.
+nonisolated(unsafe) private var lastWords: [UInt8] = []
+
+/// A trap of the code under test ends the process: it shall say which seed it was.
+private func sayIfTrapped(_ seed: UInt64) {
+    unsafe lastWords = Array("seed \(seed) trapped; replay: simulate --seed \(seed) --trace\n".utf8)
+    for number in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT] {
+        signal(number) { _ in
+            unsafe lastWords.withUnsafeBytes { _ = unsafe write(2, $0.baseAddress, $0.count) }
+            _exit(1)
+        }
+    }
+}

@@ -1,0 +1,306 @@
+import PandoServer
+import PandoSimulatedDisk
+
+/// The world of one seed: a disk, a clock, clients, and a server that is started, used, and ended, some times over.
+///
+/// Each step gives one of the threads a turn, or a client something to say, or lets something happen to the world. What
+/// the server lets out goes to the checker. All chance comes from one generator, so a seed is a story.
+final class Simulation {
+    enum Log {
+        case print, forget
+        /// The last so many events.
+        case keep(Int)
+    }
+
+    private let log: Log
+    private(set) var events: [String] = []
+    private(set) var step = 0
+    var totals = Totals()
+
+    var random: SeededGenerator
+    let plan: Plan
+    let disk = SimulatedDisk()
+    let surroundings: ScriptedSurroundings
+    var server: SteppedServer<SimulatedDisk>?
+    var checker: Checker
+    /// Sessions and REST requests of this life.
+    var sessionCount: UInt64 = 0
+
+    /// Nothing happens to the disk.
+    var isQuiet = true
+    /// Disk operations until everything ends; nil for no end in sight.
+    var operationsLeft: Int?
+    var hasFailedOperation = false
+    private var isWritingCheckpoint = false
+    private var isInJournalTurn = false
+    private var isNested = false
+    /// What was found while the disk was at work.
+    private var foundMeanwhile: (any Error)?
+
+    static let namespaces = ["default", "demo"]
+    private static let beginning: Int64 = 1_700_000_000_000
+
+    init(seed: UInt64, log: Log) {
+        self.log = log
+        random = SeededGenerator(seed: seed)
+        plan = Plan(&random)
+        surroundings = ScriptedSurroundings(startingAt: Self.beginning, seed: random.next())
+        checker = Checker(
+            mayBeFull: plan.hasFullDisks || plan.failuresInTenThousand > 0, isTimeKnown: !plan.hasSlowLoops)
+    }
+
+    var usesTime: Bool { !plan.hasSlowLoops && !checker.mayBeFull }
+    /// The disk may refuse the end of a session: only what shows must be queued for it.
+    var mayBeFull: Bool { checker.mayBeFull }
+
+    func note(_ event: @autoclosure () -> String) {
+        switch log {
+        case .forget: return
+        case .print: print("\(step): \(event())")
+        case .keep(let count):
+            if events.count == 2 * count { events.removeFirst(count) }
+            events.append("\(step): \(event())")
+        }
+    }
+
+    func run() throws {
+        disk.onOperation = { [unowned self] operation in verdict(on: operation) }
+        note("\(plan)")
+        var loss = Checker.Loss.nothing
+        var wasStopped = false
+        for _ in 0..<plan.lifeCount {
+            try start(after: loss, wasStopped: wasStopped)
+            (loss, wasStopped) = try live()
+            server = nil
+        }
+        try start(after: loss, wasStopped: wasStopped)
+        try comeToRest()
+        totals.answers = checker.answerCount
+        totals.refusalsForRoom = checker.roomRefusalCount
+        server = nil
+    }
+
+    // MARK: Living
+
+    /// - Returns: What the next start may have forgotten.
+    private func live() throws -> (Checker.Loss, wasStopped: Bool) {
+        let stepCount = Int.random(in: 1...plan.stepLimit, using: &random)
+        for _ in 0..<stepCount {
+            step += 1
+            try takeStep()
+            if let foundMeanwhile { throw foundMeanwhile }
+            if hasDied { return (end(isPowerCut: random.chance(50)), false) }
+        }
+        if random.chance(40) { try comeToRest() }
+        if hasDied || random.chance(60) { return (end(isPowerCut: random.chance(60)), false) }
+        return try stop()
+    }
+
+    private var hasDied: Bool { disk.hasCrashed || server?.failure != nil }
+
+    private func takeStep() throws {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<35: try letClientsAct()
+        case 35..<57: databaseTurn()
+        case 57..<76: journalTurn()
+        case 76..<80: checkpointTurn()
+        case 80..<93: try hear()
+        case 93..<97: advanceTime()
+        case 97: changeDisk()
+        case 98: setClockBack()
+        default:
+            guard operationsLeft == nil, random.chance(50) else { return }
+            operationsLeft = Int.random(in: 0..<12, using: &random)
+            note("the end comes in \(operationsLeft ?? 0) disk operations")
+        }
+    }
+
+    private func databaseTurn() {
+        guard let server, !hasDied else { return }
+        checker.databaseTurn(wall: surroundings.wallMilliseconds)
+        note("database thread")
+        server.stepDatabase()
+    }
+
+    private func journalTurn() {
+        guard let server, !hasDied else { return }
+        note("journal thread")
+        isInJournalTurn = true
+        server.stepJournal()
+        isInJournalTurn = false
+        if !hasDied { checker.journalTurn(at: surroundings.monotonicMilliseconds) }
+    }
+
+    private func checkpointTurn() {
+        guard let server, !hasDied, server.hasCheckpointJob else { return }
+        note("checkpoint thread")
+        isWritingCheckpoint = true
+        server.stepCheckpoint()
+        isWritingCheckpoint = false
+        totals.checkpoints += 1
+    }
+
+    func hear() throws {
+        guard let server, !hasDied else { return }
+        let now = surroundings.monotonicMilliseconds
+        for output in server.takeOutputs() {
+            switch output {
+            case .message(let session, let bytes):
+                note("  \(session.rawValue & 0xFFFF) hears \(String(decoding: bytes.prefix(300), as: UTF8.self))")
+                try checker.hear(bytes, in: session.rawValue, at: now)
+            case .rest(let session, let result):
+                note("  \(session.rawValue & 0xFFFF) gets \(result)")
+                try checker.hearREST(try Self.answer(result), in: session.rawValue, at: now)
+            case .closed(let session): note("  \(session.rawValue & 0xFFFF) is closed")
+            }
+        }
+        try checker.settleRest(at: now)
+    }
+
+    private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws -> Checker.RESTAnswer {
+        switch result {
+        case .done(let bytes?): (try? Value(json: bytes)).map { .data($0) } ?? .ok
+        case .done(nil): .ok
+        case .stale: .stale
+        case .denied: .denied
+        case .noRoom: .noRoom
+        case .refused(let text): .failed(text)
+        }
+    }
+
+    func advanceTime() {
+        let milliseconds = random.pick([1, 7, 50, 120, 1100, 31_000]) as Int64
+        surroundings.advance(by: milliseconds)
+        note("\(milliseconds) ms pass")
+    }
+
+    private func setClockBack() {
+        // Whoever took the last command has seen the clock as it was.
+        guard usesTime, let server, !hasDied else { return }
+        databaseTurn()
+        let session = nextSession()
+        askOverREST(.restGet(["a"]), session, .admin, Self.namespaces[0], server)
+        databaseTurn()
+        let milliseconds = Int64.random(in: 1...100_000, using: &random)
+        surroundings.setWall(surroundings.wallMilliseconds - milliseconds)
+        totals.clockJumps += 1
+        note("the clock is set back by \(milliseconds) ms")
+    }
+
+    private func changeDisk() {
+        guard plan.hasFullDisks else { return }
+        disk.capacity = random.chance(40)
+            ? .max : disk.usedByteCount + (random.chance(50) ? 1 << 20 : 0) + Int.random(in: 0...3000, using: &random)
+        note("the disk has room for \(disk.capacity == .max ? "all" : "\(disk.capacity - disk.usedByteCount) bytes")")
+    }
+
+    /// Everybody gets turns until nothing is left to do: then every request has its answer.
+    private func comeToRest() throws {
+        note("coming to rest")
+        (isQuiet, operationsLeft) = (true, nil)
+        disk.capacity = .max
+        for _ in 0..<200 where !hasDied && checker.hasOpenEnds || server?.hasCheckpointJob == true {
+            surroundings.advance(by: 300)
+            databaseTurn()
+            journalTurn()
+            checkpointTurn()
+            try hear()
+        }
+        isQuiet = false
+        guard !hasDied else { return }
+        if checker.unansweredCount > 0 { throw BrokenPromise(description: "\(checker.unansweredCount) requests are never answered") }
+    }
+
+    // MARK: Ending
+
+    func end(isPowerCut: Bool) -> Checker.Loss {
+        (isQuiet, operationsLeft) = (true, nil)
+        defer { isQuiet = false }
+        server = nil
+        guard isPowerCut else {
+            note("killed")
+            totals.kills += 1
+            disk.killProcess()
+            return .nothing
+        }
+        note("the power is cut")
+        totals.powerCuts += 1
+        disk.losePower(seed: random.next())
+        return switch plan.durability {
+        case .always: .nothing
+        case .interval: .lastMoment
+        case .none: .sinceStart
+        }
+    }
+
+    /// SIGTERM.
+    private func stop() throws -> (Checker.Loss, wasStopped: Bool) {
+        guard let server else { return (.nothing, false) }
+        note("stopping")
+        try comeToRest()
+        checker.closeAll()
+        server.drain()
+        for _ in 0..<100 where !server.isDrained && !hasDied {
+            databaseTurn()
+            journalTurn()
+            try hear()
+        }
+        if !hasDied, !server.isDrained { throw BrokenPromise(description: "the server does not stop") }
+        if !hasDied { server.stop() }
+        guard !hasDied else { return (end(isPowerCut: random.chance(50)), false) }
+        totals.stops += 1
+        self.server = nil
+        if random.chance(50) { _ = end(isPowerCut: true) } else { disk.killProcess() }
+        return (.nothing, true)
+    }
+
+    // MARK: The disk
+
+    private func verdict(on operation: String) -> SimulatedDisk.Verdict {
+        if isWritingCheckpoint, !isNested, random.chance(40) { letOthersGoOn() }
+        if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, random.chance(20) { letDatabaseGoOn() }
+        if disk.hasCrashed { return .die }
+        if let left = operationsLeft {
+            operationsLeft = left - 1
+            if left <= 0 {
+                note("    \(operation): the end")
+                return operation == "pwritev" && random.chance(50) ? .dieWriting(Int.random(in: 0...256, using: &random)) : .die
+            }
+        }
+        guard !isQuiet, plan.failuresInTenThousand > 0,
+            Int.random(in: 0..<10_000, using: &random) < plan.failuresInTenThousand
+        else {
+            note("    \(operation)")
+            return .goOn
+        }
+        hasFailedOperation = true
+        totals.failedOperations += 1
+        if operation == "pread", random.chance(50) {
+            note("    \(operation) is cut short")
+            return .cutShort
+        }
+        // Room for what is to be written was taken before: only these may find none.
+        let mayBeFull = operation == "fallocate" || operation == "open" && server != nil || isWritingCheckpoint && !isNested && operation == "pwritev"
+        let number: Int32 = mayBeFull && random.chance(70) ? 28 : 5
+        note("    \(operation) fails with \(number)")
+        return .fail(number)
+    }
+
+    /// A checkpoint is written while everything else goes on.
+    private func letOthersGoOn() {
+        isNested = true
+        defer { isNested = false }
+        for _ in 0..<Int.random(in: 1...3, using: &random) where !hasDied {
+            if random.chance(50) { databaseTurn() } else { journalTurn() }
+        }
+    }
+
+    /// The journal thread waits for the disk; meanwhile the database thread goes on, and clients hear what it lets out.
+    /// Not where it might have to wait for the journal thread itself.
+    private func letDatabaseGoOn() {
+        isNested = true
+        defer { isNested = false }
+        databaseTurn()
+        do { try hear() } catch { foundMeanwhile = error }
+    }
+}

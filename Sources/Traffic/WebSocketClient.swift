@@ -1,0 +1,169 @@
+import PandoBytes
+import PandoHTTP
+import PandoReactor
+import PandoWebSocket
+
+/// What a ``WebSocketClient`` tells its owner, on its loop.
+package protocol WebSocketClientDelegate: AnyObject {
+    /// The handshake is done; frames may be sent.
+    func webSocketDidOpen(_ socket: WebSocketClient)
+    /// A text message; its bytes are valid during the call.
+    func webSocket(_ socket: WebSocketClient, received text: RawSpan)
+    func webSocketDidPong(_ socket: WebSocketClient)
+    /// The last call. `problem` is nil when we had asked for the end.
+    func webSocketDidEnd(_ socket: WebSocketClient, problem: String?)
+}
+
+/// The client's end of one WebSocket: the opening handshake, then text messages. For measuring: it answers pings,
+/// checks no UTF-8, and masks with keys that are cheap in place of unpredictable. Confined to its channel's loop.
+package final class WebSocketClient: ChannelDelegate {
+    private enum Stage {
+        case upgrading(ClientHandshake, ResponseHeadReader)
+        case open
+    }
+
+    private let messageByteLimit: Int
+    private let channel: Channel
+    private let maskingKeys: MaskingKeys
+    /// Let go of at the end: it commonly holds this object.
+    private var delegate: (any WebSocketClientDelegate)?
+    private var stage: Stage
+    private var isClosing = false
+    private var problem: String?
+    private var reader: MessageReader
+
+    /// Sends the upgrade request at once.
+    /// - Parameters:
+    ///   - target: Path and query.
+    ///   - host: For the field `Host`.
+    ///   - maskingKeys: Shared by the connections of one loop.
+    package init(
+        on channel: Channel, target: String, host: String, messageByteLimit: Int, maskingKeys: MaskingKeys,
+        delegate: any WebSocketClientDelegate
+    ) {
+        self.channel = channel
+        self.messageByteLimit = messageByteLimit
+        self.maskingKeys = maskingKeys
+        self.delegate = delegate
+        reader = MessageReader(role: .client, messageByteLimit: messageByteLimit, checksText: false)
+        let handshake = ClientHandshake(nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        stage = .upgrading(handshake, ResponseHeadReader())
+        var request: [UInt8] = []
+        handshake.appendRequest(target: target, host: host, to: &request)
+        channel.write(request.rawSpan)
+    }
+
+    /// Sends a text message. In an answer to a message it leaves with all others in one system call.
+    package func send(_ text: [UInt8]) {
+        send(.text, text.rawSpan)
+    }
+
+    package func ping() {
+        let nothing: [UInt8] = []
+        send(.ping, nothing.rawSpan)
+    }
+
+    /// Asks the server to end the connection (RFC 6455 §7.1.1: it does so first).
+    package func close() {
+        let code: [UInt8] = [0x03, 0xE8]  // 1000, normal
+        send(.close, code.rawSpan)
+        isClosing = true
+    }
+
+    /// Ends the connection now, without a goodbye.
+    package func cut() {
+        isClosing = true
+        channel.reset()
+    }
+
+    private func send(_ opcode: Opcode, _ payload: RawSpan) {
+        maskingKeys.withFrame(opcode, payload) { channel.write($0) }
+    }
+
+    /// Something is wrong with the peer: ends the connection.
+    private func fail(_ text: String) {
+        guard problem == nil else { return }
+        problem = text
+        channel.close()
+    }
+
+    // MARK: What comes
+
+    package func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        var offset = 0
+        if case .upgrading(let handshake, var head) = stage {
+            do {
+                guard let answer = try head.read(bytes.bytes, from: &offset) else {
+                    stage = .upgrading(handshake, head)
+                    return
+                }
+                try handshake.check(answer)
+            } catch {
+                return fail("not upgraded: \(error)")
+            }
+            stage = .open
+            delegate?.webSocketDidOpen(self)
+        }
+        readFrames(&bytes, from: offset)
+    }
+
+    private func readFrames(_ bytes: inout MutableRawSpan, from start: Int) {
+        var offset = start
+        // The reader lends memory of its own, so nobody else may hold it meanwhile.
+        var reader = MessageReader(role: .client, messageByteLimit: 0, checksText: false)
+        swap(&reader, &self.reader)
+        do {
+            while let event = try reader.next(&bytes, from: &offset) {
+                switch event {
+                case .text(let payload):
+                    reader.withBytes(of: payload, in: bytes) { delegate?.webSocket(self, received: $0) }
+                case .binary: fail("a binary message")
+                case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0) }
+                case .pong: delegate?.webSocketDidPong(self)
+                case .close(let code, _):
+                    guard !isClosing else { break }
+                    problem = "closed by the server, code \(code?.rawValue ?? 1005)"
+                }
+            }
+        } catch {
+            fail("\(error)")
+        }
+        swap(&reader, &self.reader)
+    }
+
+    package func channelDidEnd(_ channel: Channel) {
+        if !isClosing, problem == nil { problem = "ended by the server" }
+        channel.close()
+    }
+
+    package func channelDidClose(_ channel: Channel, reason: CloseReason) {
+        let last = delegate
+        delegate = nil
+        guard reason != .loopStopped else { return }
+        if !isClosing, problem == nil { problem = "\(reason)" }
+        last?.webSocketDidEnd(self, problem: isClosing ? nil : problem)
+    }
+}
+
+/// Masks and frames what the connections of one loop send, in one buffer.
+package final class MaskingKeys {
+    private var state: UInt64 = .random(in: 1 ... .max)
+    private var frame: [UInt8] = []
+
+    package init() {}
+
+    /// Lends a frame, masked with a fresh key as a client must (RFC 6455 §5.3). The keys are cheap, not
+    /// unpredictable: this is for servers that we measure.
+    package func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        // Taken out, so that it can be lent; its memory is kept.
+        var frame: [UInt8] = []
+        swap(&frame, &self.frame)
+        frame.removeAll(keepingCapacity: true)
+        frame.append(frame: opcode, payload: payload, maskingKey: UInt32(truncatingIfNeeded: state))
+        body(frame.rawSpan)
+        swap(&frame, &self.frame)
+    }
+}

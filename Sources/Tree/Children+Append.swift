@@ -1,0 +1,92 @@
+// Trees that are read back come in key order: whole pages go to the right edge, and nothing is searched for.
+
+extension Children {
+    /// Adds entries behind all there are. They are in strictly ascending key order, not `.empty`, and are taken out of
+    /// the array.
+    /// - Returns: false when the first of them does not come after the last child; then nothing was done.
+    /// - Complexity: O(entries + pages × log n).
+    package mutating func append(taking entries: inout ContiguousArray<Entry>) -> Bool {
+        guard let first = entries.first else { return true }
+        if let last = root.lastKey, Key.compare(last, first.key) >= 0 { return false }
+        if case .entries(let held) = root {
+            if held.isEmpty {
+                self = Children(taking: &entries, from: 0)
+            } else {
+                var all = held + entries
+                entries.removeAll()
+                self = Children(taking: &all, from: 0)
+            }
+            return true
+        }
+        for start in stride(from: 0, to: entries.count, by: Self.pageCapacity) {
+            let page = ContiguousArray(entries[start..<Swift.min(start + Self.pageCapacity, entries.count)])
+            let limb = Limb(first: page[0].key, count: page.count, page: .entries(page))
+            if let split = root.append(limb) {
+                let left = root
+                root = .limbs([Limb(first: left.firstKey, count: left.count, page: left), split])
+            }
+        }
+        entries.removeAll()
+        return true
+    }
+}
+
+extension Children.Page {
+    /// Nil when there is none.
+    fileprivate var lastKey: Key? {
+        switch self {
+        case .entries(let entries): entries.last?.key
+        case .limbs(let limbs): limbs.last?.page.lastKey
+        }
+    }
+
+    /// Puts a page of entries at the right edge; gives the right half when this page had to split.
+    fileprivate mutating func append(_ limb: Limb) -> Limb? {
+        var taken = Children.Page.entries([])
+        swap(&taken, &self)
+        guard case .limbs(var limbs) = consume taken else { preconditionFailure("a page of entries takes no page") }
+        let last = limbs.count - 1
+        var right: Limb?
+        if case .entries = limbs[last].page {
+            right = Self.insert(limb, at: limbs.count, into: &limbs)
+        } else {
+            let split = limbs[last].page.append(limb)
+            limbs[last].count = limbs[last].page.count
+            if let split { right = Self.insert(split, at: limbs.count, into: &limbs) }
+        }
+        self = .limbs(limbs)
+        return right
+    }
+}
+
+extension Node {
+    /// Adds children behind those that the object at `path` has; makes it, and the objects above it, when it is missing.
+    /// - Returns: false when the path leads through a leaf or a node with a priority, or the children would not come
+    ///   last; then nothing was done.
+    package mutating func append(_ entries: inout ContiguousArray<Children.Entry>, at path: Path) -> Bool {
+        append(&entries, at: path.keys[...])
+    }
+
+    private mutating func append(
+        _ entries: inout ContiguousArray<Children.Entry>, at keys: ArraySlice<Key>
+    ) -> Bool {
+        var taken = Node.empty
+        swap(&taken, &self)
+        var children: Children
+        switch consume taken {
+        case .empty: children = Children()
+        case .object(let held): children = held
+        case let other:
+            self = other
+            return false
+        }
+        let isDone =
+            if let key = keys.first {
+                children.update(key) { child in child.append(&entries, at: keys.dropFirst()) }
+            } else {
+                children.append(taking: &entries)
+            }
+        self = .children(children)
+        return isDone
+    }
+}

@@ -1,0 +1,248 @@
+"""Segments and checkpoints of a real server: what is on the disk, what a start reads, what damage and a full disk do."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import server as server_module
+from pando_client import DEADLINE, Connection
+from rest_client import OWNER, Rest
+from server import StartFailure, run
+
+FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "Journal/Fixtures"
+SMALL = ("--segment-bytes", 65536, "--checkpoint-bytes", 262144)
+BAD_DATA = 65
+
+
+def checkpoints(server):
+    return sorted(server.data.glob("checkpoint-*.chk"))
+
+
+def segments(server):
+    return sorted(server.data.glob("journal-*.log"))
+
+
+def wait_until(condition, what):
+    """Waits for something that the server does by itself."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, f"within {DEADLINE} s there was no {what}"
+        time.sleep(0.01)
+
+
+def write_until_checkpoints(server, count, connection, number=0):
+    """Acknowledged puts until so many checkpoints were made. Answers how many puts there have been."""
+    deadline = time.monotonic() + 3 * DEADLINE
+    while server.stderr(10**7).count(" records in ") < count:
+        assert time.monotonic() < deadline, f"no {count} checkpoints\n{server.stderr()}"
+        for _ in range(20):
+            connection.must("p", {"p": f"/rows/{number % 500:03d}/{number}", "d": "x" * 500 + str(number)})
+            number += 1
+    return number
+
+
+def rows(server):
+    with Connection(server.port, "default") as connection:
+        return {int(key): value for row in (connection.get("/rows") or {}).values() for key, value in items(row)}
+
+
+def items(value):
+    return enumerate(value) if isinstance(value, list) else value.items()
+
+
+def expected(count):
+    return {number: "x" * 500 + str(number) for number in range(count)}
+
+
+def test_the_log_is_cut_where_two_checkpoints_no_longer_need_it(servers):
+    server = servers(arguments=SMALL)
+    with Connection(server.port, "default") as connection:
+        count = write_until_checkpoints(server, 4, connection)
+        wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+    server.kill()
+    assert not (server.data / "journal-00000001-0000000000000001.log").exists(), "the log only grew"
+    assert len(segments(server)) > 2
+    server.start()
+    assert rows(server) == expected(count)
+    assert re.search(r"a checkpoint at \d+ of \d+ records in \d+ bytes, then \d+ records of the log", server.stderr(10**7))
+    check = run("check", "data", server.data)
+    assert check.returncode == 0 and "2 checkpoints" in check.stdout, check.stdout
+    log = run("log", server.data)
+    assert log.returncode == 0
+    assert sum("\tcheckpoint\t" in line for line in log.stdout.splitlines()) == 2
+    assert "\ttree\t" not in log.stdout and "\ttree\t/" in run("log", "--checkpoints", server.data).stdout
+    export = run("export", "--data", server.data, "/rows")
+    assert sum(len(row) for row in json.loads(export.stdout).values()) == count
+
+
+def test_everything_else_survives_in_a_checkpoint_too(servers):
+    server = servers(arguments=SMALL)
+    rules = {"rules": {".read": True, ".write": True}}
+    with Connection(server.port, "default") as connection, Connection(server.port, "other") as other:
+        rest(server, "other").put_rules(rules)
+        other.must("p", {"p": "/a", "d": {".value": 1, ".priority": "p"}})
+        other.must("o", {"p": "/gone", "d": {"at": {".sv": "timestamp"}}})
+        write_until_checkpoints(server, 3, connection)
+        wait_until(lambda: not (server.data / "journal-00000001-0000000000000001.log").exists(), "removal")
+        server.kill()
+    server.start()
+    with Connection(server.port, "other") as other:
+        assert other.get("/a") == {".value": 1, ".priority": "p"} and other.get("/gone")["at"] > 10**12
+    assert rest(server, "other").ask("GET", "/.settings/rules.json").json() == rules
+    assert rest(server, "other").ask("GET", "/a/.priority.json").json() == "p"
+
+
+def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
+    server = servers(arguments=SMALL)
+    with Connection(server.port, "default") as connection:
+        count = write_until_checkpoints(server, 3, connection)
+        wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+    server.kill()
+    newest = checkpoints(server)[-1]
+    damage(newest, newest.stat().st_size // 2)
+    check = run("check", "data", server.data)
+    assert check.returncode == 1 and f"{newest.name}, byte" in check.stdout, check.stdout
+    server.start()
+    assert rows(server) == expected(count)
+    assert newest.name in server.stderr(10**7) and "damaged checkpoint was passed over" in server.stderr(10**7)
+    assert not newest.exists() and newest.with_name(newest.name + ".damaged").exists()
+
+    # With the older one damaged as well there is no way back: the log before it is gone.
+    server.kill()
+    for checkpoint in checkpoints(server):
+        damage(checkpoint, checkpoint.stat().st_size // 2)
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    assert failure.value.code == BAD_DATA
+    assert "pando check data" in server.stderr() and "a gap" in server.stderr()
+
+
+def rest(server, ns):
+    return Rest(server.port, ns, fields=[OWNER])
+
+
+def damage(path, offset):
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_missing_segment_is_refused(servers):
+    server = servers(arguments=("--segment-bytes", 65536))
+    with Connection(server.port, "default") as connection:
+        for number in range(600):
+            connection.must("p", {"p": f"/a/{number}", "d": "x" * 500})
+    server.kill()
+    assert len(segments(server)) > 3
+    segments(server)[1].unlink()
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    assert failure.value.code == BAD_DATA
+    assert segments(server)[1].name in server.stderr() and "pando check data" in server.stderr()
+    check = run("check", "data", server.data)
+    assert check.returncode == 1 and segments(server)[1].name in check.stdout
+
+
+def test_sigterm_leaves_little_to_read(servers):
+    server = servers(arguments=("--checkpoint-bytes", 1 << 20))
+    with Connection(server.port, "default") as connection:
+        for number in range(600):
+            connection.must("p", {"p": f"/a/{number}", "d": "x" * 500})
+    assert server.terminate() == 0
+    assert len(checkpoints(server)) == 1, server.stderr()
+    server.start()
+    assert re.search(r"then \d+ records of the log", server.stderr())
+    with Connection(server.port, "default") as connection:
+        assert len(connection.get("/a")) == 600
+
+
+def test_the_clock_makes_checkpoints_too(servers):
+    server = servers(arguments=("--checkpoint-interval", 1))
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": "/a", "d": 1})
+        wait_until(lambda: checkpoints(server), "checkpoint by the clock")
+    server.restart()
+    with Connection(server.port, "default") as connection:
+        assert connection.get("/a") == 1
+
+
+def test_data_of_version_1_is_opened(servers, tmp_path):
+    shutil.copytree(FIXTURES / "version-1", tmp_path / "data")
+    server = servers(data=tmp_path / "data")
+    with Connection(server.port, "default") as connection:
+        assert connection.get("/") == {
+            "a": {".priority": "p", "c": {"0": 1, "1": 2.5, "3": "é🐵"}},
+            "x": {"y": {".value": True, ".priority": 3}},
+        }
+    with Connection(server.port, "second") as connection:
+        assert connection.get("/z") == -9223372036854775808
+        assert connection.get("/gone") == {"at": 7, "n": 2} and connection.get("/never") is None
+
+
+@pytest.fixture(scope="session")
+def full_disk(tmp_path_factory):
+    """A library that makes a disk look full while a file exists: room is refused, and so are new files of a name."""
+    folder = tmp_path_factory.mktemp("full-disk")
+    source = folder / "full.c"
+    source.write_text(
+        """
+        #define _GNU_SOURCE
+        #include <errno.h>
+        #include <stdlib.h>
+        #include <sys/types.h>
+        #include <unistd.h>
+        int fallocate(int file, int mode, off_t offset, off_t length) {
+            const char *switch_file = getenv("FULL_DISK_SWITCH");
+            if (switch_file != NULL && access(switch_file, F_OK) == 0) { errno = ENOSPC; return -1; }
+            return 0;
+        }
+        """
+    )
+    library = folder / "full.so"
+    compiler = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
+    if compiler is None:
+        pytest.skip("no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
+    return library
+
+
+def test_a_full_disk_refuses_writes_and_nothing_else(servers, full_disk, tmp_path, monkeypatch):
+    switch = tmp_path / "full"
+    monkeypatch.setattr(
+        server_module,
+        "clean_environment",
+        lambda: dict(os.environ, LD_PRELOAD=str(full_disk), FULL_DISK_SWITCH=str(switch)),
+    )
+    server = servers()
+    with Connection(server.port, "default") as connection:
+        client = rest(server, "default")
+        put = lambda path, value: client.ask("PUT", path, json.dumps(value).encode())  # noqa: E731
+        connection.must("p", {"p": "/a", "d": 1})
+        switch.touch()
+        answers = []
+        for number in range(40):  # what was granted in advance is 16 MiB
+            answers.append(put(f"/filler/{number}.json", "y" * 1_000_000))
+            if answers[-1].status != 200:
+                break
+        assert answers[-1].status == 503 and "disk is full" in answers[-1].text, answers[-1]
+        refused = connection.ask("p", {"p": "/b", "d": "z" * 1_000_000})
+        assert refused["s"] == "unavailable" and "disk is full" in refused["d"], refused
+        assert connection.get("/a") == 1 and connection.get("/b") is None, "reads go on"
+        assert client.ask("GET", "/a.json").json() == 1
+        assert server.alive and "the disk is full" in server.stderr()
+
+        switch.unlink()
+        wait_until(lambda: put("/b.json", "z" * 1_000_000).status == 200, "write after there was room again")
+        assert "room on the disk again" in server.stderr()
+
+        # Killed while it is full, and opened while it still is.
+        switch.touch()
+        server.restart()
+    with Connection(server.port, "default") as connection:
+        assert connection.get("/a") == 1 and len(connection.get("/b")) == 1_000_000

@@ -1,0 +1,308 @@
+"""`pando-load` against the real server, each scenario at smoke size, and against servers that lose, double or forget
+what they were given: the check must fail the run then."""
+
+import asyncio
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+import websockets
+
+import server as server_module
+from pando_client import Connection
+from server import clean_environment
+
+BINARY = pathlib.Path(
+    os.environ.get("PANDO_LOAD_BINARY", server_module.BINARY.parent / "pando-load")
+).resolve()
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason=f"no harness at {BINARY}: --product pando-load")
+
+SMOKE = ["--duration", "0.5", "--warm-up", "0.1", "--threads", "2", "--patience", "20"]
+COUNTS = ["missing", "duplicates", "wrong", "refused", "unanswered", "lostConnections"]
+
+
+def load(scenario, port, *arguments, smoke=SMOKE, timeout=60, environment=None):
+    """Runs one scenario; the result and what it wrote as JSON."""
+    command = [str(BINARY), scenario, "--url", f"http://127.0.0.1:{port}", "--json", "-", *smoke]
+    result = subprocess.run(
+        [*command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        env={**clean_environment(), **(environment or {})},
+    )
+    return result, json.loads(result.stdout) if result.stdout.startswith("{") else None
+
+
+SCENARIOS = [
+    ("fan-out", ["--connections", 20], ["acknowledged", "delivered"]),
+    ("fan-out", ["--connections", 20, "--topics", 3, "--rate", 100], ["acknowledged", "delivered"]),
+    ("writes", ["--connections", 8, "--in-flight", 4], ["acknowledged"]),
+    ("writes", ["--connections", 8, "--rate", 200, "--arrivals", "poisson"], ["acknowledged"]),
+    ("writes", ["--connections", 2, "--size", 40000], ["acknowledged"]),
+    ("presence", ["--connections", 10], ["back online", "seen online", "seen offline"]),
+    ("chat", ["--connections", 20, "--rooms", 3, "--rate", 100], ["acknowledged", "delivered"]),
+    ("counter", ["--connections", 10, "--counters", 2], ["increment", "transaction"]),
+    ("query", ["--connections", 5, "--items", 100], ["acknowledged", "delivered", "query"]),
+    ("reconnect-storm", ["--connections", 20, "--every", "0.2"], ["listening again"]),
+    ("idle", ["--connections", 50, "--listen"], ["still answers"]),
+    ("rest", ["--connections", 4], ["put", "get"]),
+]
+
+
+@pytest.mark.parametrize(
+    "scenario, arguments, series", SCENARIOS, ids=[f"{one[0]}-{index}" for index, one in enumerate(SCENARIOS)]
+)
+def test_every_scenario_is_clean(world, scenario, arguments, series):
+    keep = world.connect()
+    keep.must("p", {"p": "/kept", "d": "untouched"})
+    result, report = load(scenario, world.port, "--namespace", world.ns, *arguments)
+    assert result.returncode == 0, result.stdout + result.stderr
+    run = report["runs"][0]
+    assert run["errors"] == dict.fromkeys(COUNTS, 0)
+    assert run["totalOperations"] > 0
+    for name in series:
+        assert run["latencies"][name]["count"] > 0, name
+    # What it wrote is gone, what others wrote is there.
+    assert keep.get("/") == {"kept": "untouched"}
+
+
+ECHO = BINARY.parent / "pando-echo"
+
+
+@pytest.mark.skipif(not ECHO.exists(), reason=f"no {ECHO}: --product pando-echo")
+@pytest.mark.parametrize("scenario", ["fan-out", "writes"])
+def test_peer(world, scenario):
+    """Both in one run, with their ratio."""
+    echo = subprocess.Popen([str(ECHO), "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = echo.stdout.readline().rsplit(":", 1)[1].strip()
+        arguments = ["--namespace", world.ns, "--connections", 10, "--peer", f"echo=127.0.0.1:{port}"]
+        result, report = load(scenario, world.port, *arguments)
+    finally:
+        echo.kill()
+        echo.wait()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [run["target"] for run in report["runs"]] == ["pando", "echo"]
+    assert all(run["errors"] == dict.fromkeys(COUNTS, 0) and run["operations"] > 0 for run in report["runs"])
+    assert report["ratios"]["echo"] > 0
+
+
+def test_reports(world, tmp_path):
+    page = tmp_path / "report.html"
+    command = [str(BINARY), "fan-out", "--url", f"http://127.0.0.1:{world.port}", "--namespace", world.ns]
+    command += [*SMOKE, "--connections", "5", "--html", str(page), "--json", str(tmp_path / "report.json")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=clean_environment())
+    assert result.returncode == 0, result.stderr
+    assert "none missing, none twice, none wrong" in result.stdout
+    assert result.stderr == "", "the live line is for terminals"
+    html = page.read_text()
+    assert html.count("<svg") == 3 and "http" not in html and "<script" not in html
+    assert json.loads((tmp_path / "report.json").read_text())["scenario"] == "fan-out"
+
+
+def test_interrupt_prints_what_there_is(world):
+    command = [str(BINARY), "writes", "--url", f"http://127.0.0.1:{world.port}", "--namespace", world.ns]
+    command += ["--connections", "4", "--duration", "600", "--warm-up", "0", "--json", "-"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        watcher = world.connect()
+        watcher.must("q", {"p": "/pando-load", "h": ""})
+        assert watcher.next_data()[0] == "push"  # it is writing
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    run = json.loads(output)["runs"][0]
+    assert process.returncode == 0 and run["interrupted"] and run["totalOperations"] > 0
+
+
+def test_a_server_that_dies_ends_the_run(servers):
+    server = servers()
+    command = [str(BINARY), "writes", "--url", f"http://127.0.0.1:{server.port}", "--patience", "1"]
+    command += ["--connections", "4", "--duration", "600", "--warm-up", "0", "--json", "-"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        with Connection(server.port, "default") as watcher:
+            watcher.must("q", {"p": "/pando-load", "h": ""})
+            assert watcher.next_data()[0] == "push"  # it is writing
+            server.kill()
+        output, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    run = json.loads(output)["runs"][0]
+    assert process.returncode == 1
+    assert run["errors"]["lostConnections"] >= 4 and run["errors"]["unanswered"] > 0
+    assert run["leftBehind"].startswith("/pando-load/")
+
+
+def test_denied_writes_fail_the_run(locked_world):
+    result, report = load("writes", locked_world.port, "--connections", 2, "--namespace", "default")
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"]["refused"] > 0
+
+
+def test_nobody_listens():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # taken, and nobody accepts
+        result, report = load("writes", unused.getsockname()[1], "--connections", 2)
+    assert result.returncode == 1
+    assert "onnect" in " ".join(report["runs"][0]["examples"])
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["writes", "--rate", "-1"], "--rate"),
+        (["writes", "--size", "3"], "--size"),
+        (["writes", "--url", "ftp://x"], "--url"),
+        (["writes", "--peer", "mysql=127.0.0.1:1"], "--peer"),
+        (["writes", "--token", "secret"], "--token"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_usage(arguments, words):
+    result = subprocess.run([str(BINARY), *arguments], capture_output=True, text=True, timeout=20)
+    assert result.returncode == 64 and words in result.stderr
+
+
+def test_more_sockets_than_descriptors_is_refused():
+    limited = ["bash", "-c", f'ulimit -n 200; exec "{BINARY}" idle --connections 1000']
+    result = subprocess.run(limited, capture_output=True, text=True, timeout=20)
+    assert result.returncode == 64 and "descriptors" in result.stderr
+
+
+# A server that keeps its word, except where it is told not to.
+
+
+class FakeServer:
+    """As much of the protocol as `fan-out` and `writes` need. `fault(number, listener)` says how often the push number
+    `number` (from 0) reaches listener `listener` (from 0); `stale` answers reads with the value before the last."""
+
+    def __init__(self, fault=None, stale=False, swallow=None, stall=(0, 0)):
+        self.fault = fault or (lambda number, listener: 1)
+        self.stale = stale
+        self.swallow = swallow  # the put whose answer is never sent
+        self.stall = stall  # a put, and the seconds it takes
+        self.values, self.previous, self.listeners = {}, {}, {}
+        self.pushes = self.puts = 0
+
+    async def talk(self, peer):
+        await peer.send(json.dumps({"t": "c", "d": {"t": "h", "d": {"ts": 1, "v": "5", "h": "x", "s": "s"}}}))
+        async for text in peer:
+            request = json.loads(text)["d"]
+            body, path = request["b"], request["b"]["p"].strip("/")
+            data = ""
+            if request["a"] == "q":
+                self.listeners.setdefault(path, []).append(peer)
+                data = {}
+            elif request["a"] == "p":
+                self.previous[path] = self.values.get(path)
+                self.values[path] = body["d"]
+                self.puts += 1
+                if self.puts == self.stall[0]:
+                    await asyncio.sleep(self.stall[1])
+                await self.push(path, body["d"])
+                if self.puts == self.swallow:
+                    continue
+            elif request["a"] == "g":
+                data = (self.previous if self.stale else self.values).get(path)
+            await peer.send(json.dumps({"t": "d", "d": {"r": request["r"], "b": {"s": "ok", "d": data}}}))
+
+    async def push(self, path, value):
+        if path not in self.listeners:
+            return
+        text = json.dumps({"t": "d", "d": {"a": "d", "b": {"p": path, "d": value}}})
+        number, self.pushes = self.pushes, self.pushes + 1
+        for index, peer in enumerate(self.listeners[path]):
+            for _ in range(self.fault(number, index)):
+                await peer.send(text)
+
+    def __enter__(self):
+        self.loop = asyncio.new_event_loop()
+        started = threading.Event()
+
+        async def serve():
+            self.ended = asyncio.Event()
+            async with websockets.serve(self.talk, "127.0.0.1", 0) as server:
+                self.port = server.sockets[0].getsockname()[1]
+                started.set()
+                await self.ended.wait()
+
+        self.thread = threading.Thread(target=lambda: self.loop.run_until_complete(serve()), daemon=True)
+        self.thread.start()
+        assert started.wait(10)
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.ended.set)
+        self.thread.join(20)
+
+
+FAULTY = ["--connections", 4, "--rate", 50]
+SHORT = ["--duration", "0.5", "--warm-up", "0", "--threads", "2", "--patience", "2"]
+
+
+@pytest.mark.parametrize(
+    "fault, found",
+    [
+        (lambda number, listener: 1, {}),
+        (lambda number, listener: 0 if (number, listener) == (3, 2) else 1, {"missing": 1}),
+        (lambda number, listener: 2 if (number, listener) == (3, 2) else 1, {"duplicates": 1}),
+        (lambda number, listener: 0 if listener == 1 and 5 <= number < 8 else 1, {"missing": 3}),
+        (lambda number, listener: 0 if number == 4 else 1, {"missing": 4}),
+    ],
+    ids=["none", "one dropped", "one doubled", "three in a row dropped", "one lost to everybody"],
+)
+def test_faults_in_deliveries_fail_the_run(fault, found):
+    with FakeServer(fault) as fake:
+        result, report = load("fan-out", fake.port, *FAULTY, smoke=SHORT)
+    errors = report["runs"][0]["errors"]
+    assert errors == {**dict.fromkeys(COUNTS, 0), **found}, report["runs"][0]["examples"]
+    assert result.returncode == (1 if found else 0)
+
+
+def test_the_last_delivery_lost_is_found():
+    with FakeServer(lambda number, listener: 0 if listener == 0 else 1) as fake:
+        result, report = load("fan-out", fake.port, "--connections", 3, "--in-flight", 1, smoke=SHORT)
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"]["missing"] > 0
+
+
+def test_a_server_that_forgets_a_write_fails_the_run():
+    with FakeServer(stale=True) as fake:
+        result, report = load("writes", fake.port, "--connections", 2, "--rate", 50, smoke=SHORT)
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"]["wrong"] == 2
+
+
+def test_an_answer_that_never_comes_fails_the_run():
+    with FakeServer(swallow=7) as fake:
+        result, report = load("writes", fake.port, "--connections", 2, "--rate", 50, smoke=SHORT)
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"]["unanswered"] == 1
+
+
+def test_latency_counts_from_the_intended_moment():
+    """A server that stands still once makes everybody wait who was due meanwhile, not only who was being served."""
+    with FakeServer(stall=(5, 0.4)) as fake:
+        arguments = ["--connections", 1, "--in-flight", 1, "--rate", 100]
+        result, report = load("writes", fake.port, *arguments, smoke=SHORT)
+    assert result.returncode == 0, result.stdout
+    latencies = report["runs"][0]["latencies"]["acknowledged"]
+    assert latencies["count"] == 50
+    assert latencies["p50"] > 100_000 and latencies["max"] > 390_000
+
+
+def test_token_from_the_environment(world):
+    result, report = load("writes", world.port, "--namespace", world.ns, environment={"PANDO_LOAD_TOKEN": "owner"})
+    assert result.returncode == 0, result.stdout
+    assert "owner" not in re.sub(r"\s", "", json.dumps(report))

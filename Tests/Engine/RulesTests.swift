@@ -1,0 +1,158 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import Testing
+
+/// What the engine asks of rules, and with which trees (security-rules.md §2.4, §2.5).
+struct RulesTests {
+    private func scene(_ rules: String, _ json: String = "null", as uid: String? = "u1") throws -> Scene {
+        let ruleset = try Ruleset(loading: Array(#"{"rules":\#(rules)}"#.utf8))
+        var scene = Scene(json, access: .loaded(ruleset))
+        scene.credential = Credential(authVariable: uid.map { Text(#"{"uid":"\#($0)"}"#) })
+        return scene
+    }
+
+    /// Rules look at values that are resolved, at one instant, and at the tree that all paths together leave.
+    @Test func serverValuesAreResolvedBeforeRules() throws {
+        var scene = try scene(
+            #"{".read":true,"t":{".write":"newData.val() == now"},"n":{".write":"newData.val() <= 3"},"#
+                + #""pair":{"$k":{".write":"newData.parent().child('other').exists()"}}}"#, #"{"n":1}"#)
+        scene.time = 5000
+        #expect(scene.put(1, "t", #"{".sv":"timestamp"}"#) == ["ok"])
+        #expect(scene.put(1, "t", "4999") == ["permission_denied"])
+        #expect(scene.put(1, "n", #"{".sv":{"increment":2}}"#) == ["ok"])
+        #expect(scene.put(1, "n", #"{".sv":{"increment":2}}"#) == ["permission_denied"])
+        #expect(scene.put(1, "pair/one", "1") == ["permission_denied"])
+        #expect(scene.merge(1, "pair", [("one", "1"), ("other", "2")]) == ["ok"])
+        #expect(scene.tree == #"{"n":3,"pair":{"one":1,"other":2},"t":5000}"#)
+    }
+
+    /// One entry that is refused refuses all of them; a removal is looked at as well.
+    @Test func updatesAreAllOrNothing() throws {
+        var scene = try scene(
+            #"{"a":{".write":true},"b":{".write":"newData.exists()"}}"#, #"{"a":1,"b":2}"#)
+        #expect(scene.merge(1, "", [("a", "7"), ("b", "null")]) == ["permission_denied"])
+        #expect(scene.merge(1, "", [("a", "7"), ("c", "1")]) == ["permission_denied"])
+        #expect(scene.tree == #"{"a":1,"b":2}"#)
+        #expect(scene.merge(1, "", [("a", "7"), ("b", "3")]) == ["ok"])
+        #expect(scene.merge(1, "b", []) == ["ok"], "an update of nothing is a write to where the client stands")
+        #expect(scene.merge(1, "c", []) == ["permission_denied"])
+    }
+
+    /// A write that changes nothing is a write (security-rules.md §2.3.5).
+    @Test func whatChangesNothingIsAskedAll() throws {
+        var scene = try scene(#"{".write":true,"v":{".validate":"newData.val() != data.val()"}}"#, #"{"v":1}"#)
+        #expect(scene.put(1, "v", "1") == ["permission_denied"])
+        #expect(scene.merge(1, "", [("v", "1")]) == ["permission_denied"])
+        #expect(scene.put(1, "v", "2") == ["ok"])
+    }
+
+    /// Permission first: whether a guess is right is not told. Then the tag of what is there.
+    @Test func transactions() throws {
+        var scene = try scene(#"{".read":"auth.uid == 'u2'","v":{".write":"newData.val() > 1"}}"#, #"{"v":5}"#)
+        let hash = Text(Node("5").hash).string
+        #expect(scene.put(1, "v", "1", hash: hash) == ["permission_denied"])
+        #expect(scene.put(1, "v", "1", hash: "wrong") == ["permission_denied"])
+        #expect(scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) == ["datastale"])
+        scene.credential = Credential(authVariable: #"{"uid":"u2"}"#)
+        #expect(scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) != ["datastale"], "who may read is told")
+        #expect(scene.put(1, "v", "6", hash: hash) == ["ok"])
+    }
+
+    /// A priority is a write of its node (§2.5).
+    @Test func priorities() throws {
+        var scene = try scene(#"{"v":{".write":"newData.getPriority() == 7"}}"#, #"{"v":1}"#)
+        #expect(scene.put(1, "v/.priority", "8") == ["permission_denied"])
+        #expect(scene.put(1, "v/.priority", "true") == ["permission_denied"], "no priority at all")
+        #expect(scene.put(1, "v/.priority", "7") == ["ok"])
+        #expect(scene.put(1, "v", "2") == ["permission_denied"], "a plain put clears it")
+    }
+
+    @Test func readsAreAskedWithTheirQuery() throws {
+        var scene = try scene(#"{"list":{".read":"query.limitToLast <= 2"}}"#, #"{"list":{"a":1,"b":2,"c":3}}"#)
+        #expect(scene.listen(1, "list") == ["permission_denied"])
+        #expect(scene.listen(1, "list", #"{"l":3,"vf":"r"}"#, tag: 1) == ["permission_denied"])
+        #expect(scene.listen(1, "list", #"{"l":2,"vf":"r"}"#, tag: 1).last == "ok {}")
+        #expect(scene.run(1, .get("list", Query(#"{"l":3,"vf":"r"}"#))) == ["permission_denied"])
+        #expect(scene.run(1, .get("list", Query(#"{"l":1,"vf":"r"}"#))) == [#"ok {"c":3}"#])
+        // A listen is not looked at again when data changes (§2.5), but when the credential does.
+        let denied = scene.engine.listens(of: SessionID(1), deniedTo: .anonymous, at: 0)
+        #expect(denied.isEmpty, "this rule does not look at the credential")
+    }
+
+    // MARK: onDisconnect
+
+    /// Each write is looked at as whoever queued it, against what all that run leave; what may not run is dropped by
+    /// itself, and so is what leaned on it.
+    @Test func queuedWritesLeanOnOneAnother() throws {
+        let rules = """
+            {"a":{".write":"newData.parent().child('b').exists()"},"b":{".write":"newData.parent().child('c').exists()"},
+             "c":{".write":"auth.uid == 'u1'"},"d":{".write":true}}
+            """
+        var scene = try scene(#"{".write":true}"#)
+        for path in ["a", "b", "c", "d"] { #expect(scene.run(1, .onDisconnect([Write(path, "1")])) == ["ok"]) }
+        var other = scene
+        scene.engine.access = .loaded(try Ruleset(loading: Array(#"{"rules":\#(rules)}"#.utf8)))
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"a":1,"b":1,"c":1,"d":1}"#)
+
+        let closed = rules.replacing("auth.uid == 'u1'", with: "auth.uid == 'u2'")
+        other.engine.access = .loaded(try Ruleset(loading: Array(#"{"rules":\#(closed)}"#.utf8)))
+        other.run(1, .endSession)
+        #expect(other.tree == #"{"d":1}"#, "without c no b, and without b no a")
+    }
+
+    /// A row of writes each of which needs the next one is given up after a bounded number of rounds, and never done in
+    /// part: what runs is what the rules allow.
+    @Test func aLongRowOfQueuedWritesIsBounded() throws {
+        var scene = try scene(#"{".write":true}"#)
+        let count = 200
+        for index in 0..<count { scene.run(1, .onDisconnect([Write("r/k\(index)", "1")])) }
+        scene.run(1, .onDisconnect([Write("r/alone", "1")]))
+        scene.credential = .admin
+        scene.run(1, .onDisconnect([Write("free", "1")]))
+        let members = (0..<count).map {
+            #""k\#($0)":{".write":"newData.parent().child('k\#($0 + 1)').exists()"}"#
+        }
+        let rules = #"{"rules":{"r":{"alone":{".write":true},\#(members.joined(separator: ","))}}}"#
+        scene.engine.access = .loaded(try Ruleset(loading: Array(rules.utf8)))
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"free":1,"r":{"alone":1}}"#, "the last one has nothing to lean on, so nobody has")
+    }
+
+    /// They run with the `now` of the end, and as whoever queued them, whatever became of the connection.
+    @Test func queuedWritesKeepTheirCredential() throws {
+        var scene = try scene(#"{"mine":{".write":"auth.uid == 'u1' && newData.val() == now"}}"#)
+        #expect(scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["ok"])
+        scene.credential = .anonymous
+        #expect(scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["permission_denied"])
+        scene.time = 9000
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"mine":9000}"#)
+    }
+
+    // MARK: Explanations
+
+    /// A denial is explained if and only if there is one.
+    @Test(arguments: [
+        ("null", "a", "1"), ("null", "b", "1"), (#"{"b":1}"#, "b", "null"), ("null", "b/c", #"{"x":1}"#),
+    ])
+    func explanationsAgreeWithVerdicts(json: String, path: String, value: String) throws {
+        let rules = #"{".read":"auth.uid == 'u1'","a":{".write":"auth.uid == 'u1'"},"b":{".write":"newData.exists()"}}"#
+        for uid in ["u1", "u2", nil] {
+            let scene = try scene(rules, json, as: uid)
+            let get = Operation.get(Path(text: path), Query())
+            let listen = Operation.listen(Listen(path: Path(text: path)))
+            let put = Operation.put(Write(path, value), expectedHash: nil, wantsCurrentValue: false)
+            let merge = Operation.merge(base: .root, [Write(path, value), Write("a", "2")])
+            let queue = Operation.onDisconnect([Write(path, value)])
+            for operation in [get, listen, put, queue] + (path == "a" ? [] : [merge]) {
+                let command = Command(
+                    session: SessionID(1), credential: scene.credential, time: 1, operation: operation)
+                let isDenied = if case .permissionDenied? = scene.engine.decide(command).reply { true } else { false }
+                #expect((scene.engine.explainDenial(of: command) != nil) == isDenied, "\(operation)")
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import PandoBytes
+import Synchronization
+import Testing
+
+@testable import PandoIdentity
+
+/// A file that goes away with the test.
+private final class Folder {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("pando-\(UUID().uuidString)").path
+
+    init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ text: String) throws -> String {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path + "/" + name))
+        return path + "/" + name
+    }
+}
+
+private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+/// Who was let in by a secret or a key that is gone may not stay; who was by another may.
+@Test func rotatedKeysEndWhatTheyBegan() async throws {
+    let folder = try Folder()
+    var configuration = IdentityConfiguration()
+    configuration.allowsSecretAsAdmin = true
+    configuration.secrets = [
+        .init(.file(try folder.write("a", secretText))), .init(.file(try folder.write("b", otherSecret))),
+    ]
+    configuration.keyFiles = [
+        .init(
+            path: try folder.write("keys", try jwks([("k1", TestKeys.rsa)])),
+            issuer: Issuer(name: Text(issuerName), audience: "rtdb"))
+    ]
+    let issuer = FakeIssuer()
+    let authenticator = try await issuer.authenticator(configuration)
+    let told = Mutex<[Standing]>([])
+    authenticator.whenStandingChanges { standing in told.withLock { $0.append(standing) } }
+    func identity(_ token: Text) async throws -> Identity {
+        try #require(await authenticator.verify(token, at: now).identity)
+    }
+    let claims = #"{"sub":"u1","iat":\#(now)}"#
+    let mine = try await identity(try await Signer.secret().token(WorkedCase.hs, claims))
+    let admin = try await identity(Text(secretText))
+    let other = try await identity(try await Signer.secret(otherSecret).token(WorkedCase.hs, claims))
+    let byFile = try await identity(try await Signer.rsa().token(WorkedCase.rs, WorkedCase.idClaims()))
+    for identity in [mine, admin, other, byFile] { #expect(authenticator.standing.holds(identity)) }
+    await authenticator.reload()
+    #expect(told.withLock { $0.isEmpty }, "nothing has changed")
+
+    _ = try folder.write("a", "BBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+    await authenticator.reload()
+    #expect(told.withLock { $0 } == [authenticator.standing])
+    #expect([mine, admin, other, byFile].map(authenticator.standing.holds) == [false, false, true, true])
+
+    _ = try folder.write("keys", try jwks([("k1", TestKeys.otherRSA)]))
+    issuer.advance(.seconds(2))
+    await authenticator.reloadIfChanged()
+    #expect([mine, admin, other, byFile].map(authenticator.standing.holds) == [false, false, true, false])
+
+    _ = try folder.write("b", "short")
+    await authenticator.reload()
+    #expect(authenticator.standing.holds(other), "what has problems stays as it was")
+}
+
+/// `revoked_before` of the configuration file is read again, and counts for those who are in.
+@Test func revocationsAreReadAgain() async throws {
+    let folder = try Folder()
+    func write(_ members: String) throws -> String { try folder.write("pando.json", #"{"auth":{\#(members)}}"#) }
+    var configuration = IdentityConfiguration.whole
+    configuration.revocationFile = try write("")
+    let authenticator = try await FakeIssuer().authenticator(configuration)
+    let signer = try await Signer.secret()
+    func identity(_ claims: String) async throws -> Identity {
+        try #require(await authenticator.verify(try signer.token(WorkedCase.hs, claims), at: now).identity)
+    }
+    let people = [
+        try await identity(#"{"sub":"u1","iat":\#(now)}"#),
+        try await identity(#"{"sub":"u1","iat":\#(now),"auth_time":\#(now - 60)}"#),
+        try await identity(#"{"sub":"u1","exp":\#(now + 60)}"#),
+        try await identity(#"{"sub":"u2","iat":\#(now - 60)}"#),
+    ]
+    #expect(people.allSatisfy(authenticator.standing.holds))
+    _ = try write(#""revoked_before":{"u1":\#(now - 1)}"#)
+    await authenticator.reload()
+    #expect(people.map(authenticator.standing.holds) == [true, false, false, true])
+    let old = try signer.token(WorkedCase.hs, #"{"sub":"u1","iat":\#(now - 60)}"#)
+    #expect(await authenticator.verify(old, at: now) == .refused(.revoked))
+    _ = try write(#""revoked_before":{"u1":"soon"}"#)
+    await authenticator.reload()
+    #expect(await authenticator.verify(old, at: now) == .refused(.revoked), "what has problems stays as it was")
+}

@@ -1,0 +1,304 @@
+import PandoBytes
+import PandoJournal
+import PandoSimulatedDisk
+import Testing
+
+/// What a server does over a longer time: batches into segments so small that there are many, and checkpoints that are
+/// written piece by piece while the log goes on.
+struct LongScript {
+    enum Step {
+        /// Entries written together, and synced or not.
+        case batch([Entry], syncs: Bool)
+        /// Takes a snapshot; nothing when one is being written.
+        case beginCheckpoint
+        /// Writes so many of its records.
+        case writeRecords(Int)
+        case finishCheckpoint
+    }
+
+    var steps: [Step]
+    static let options = smallOptions(2048)
+
+    /// - Returns: What was acknowledged before the first error, and the error.
+    func run(on disk: SimulatedDisk) -> (acknowledged: [Entry], failure: DiskFailure?) {
+        /// All that was written, and how much of it was acknowledged.
+        var history: [Entry] = []
+        var acknowledgedCount = 0
+        do throws(JournalError) {
+            var before: [Entry] = []
+            var journal = try openJournal(on: disk, options: Self.options, entries: &before)
+            history = before
+            acknowledgedCount = before.count
+            var snapshot: (entries: [Entry], next: Int)?
+            var writer: CheckpointWriter<SimulatedDisk>?
+            for step in steps {
+                switch step {
+                case .batch(let entries, let syncs):
+                    // As the host: no room, no write.
+                    let byteCount = entries.reduce(0) { sum, entry in
+                        entry.records.reduce(sum) { $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count) }
+                    }
+                    guard try journal.reserve(byteCount) else { continue }
+                    for entry in entries { try journal.append(entry: entry.journalRecords) }
+                    try journal.write()
+                    history += entries
+                    if syncs {
+                        try journal.sync()
+                        acknowledgedCount = history.count
+                    }
+                case .beginCheckpoint where snapshot == nil && journal.lastWritten > .zero:
+                    // Never ahead of its log.
+                    try journal.sync()
+                    do throws(DiskFailure) {
+                        writer = try CheckpointWriter(checkpointHeader(journal.lastDurable), on: disk)
+                        snapshot = (history, 0)
+                    } catch {
+                        guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                    }
+                case .writeRecords(let count):
+                    guard let (entries, next) = snapshot else { continue }
+                    let end = min(entries.count, next + count)
+                    var isFull = false
+                    for entry in entries[next..<end] {
+                        do throws(DiskFailure) {
+                            try writer?.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
+                        } catch {
+                            guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                            isFull = true
+                        }
+                    }
+                    snapshot = isFull ? nil : (entries, end)
+                    if isFull, let writer = writer.take() { try? writer.abandon() }
+                case .finishCheckpoint:
+                    guard let (entries, next) = snapshot, let taken = writer.take() else { continue }
+                    snapshot = nil
+                    do throws(DiskFailure) {
+                        var writer = taken
+                        for entry in entries[next...] {
+                            try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
+                        }
+                        _ = try writer.finish()
+                        _ = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
+                    } catch {
+                        guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                    }
+                case .beginCheckpoint: continue
+                }
+            }
+            try journal.sync()
+            return (history, nil)
+        } catch {
+            let acknowledged = Array(history.prefix(acknowledgedCount))
+            if case .disk(let failure) = error { return (acknowledged, failure) }
+            Issue.record("\(error)")
+            return (acknowledged, nil)
+        }
+    }
+
+    var entries: [Entry] {
+        steps.flatMap { step -> [Entry] in if case .batch(let entries, _) = step { entries } else { [] } }
+    }
+
+    static func random(seed: UInt64, batchCount: Int) -> LongScript {
+        var random = SeededGenerator(seed: seed)
+        var steps: [Step] = []
+        for index in 0..<batchCount {
+            steps.append(
+                .batch(
+                    (0..<Int.random(in: 1...3, using: &random)).map { Entry.small("\(index).\($0)", &random) },
+                    syncs: Int.random(in: 0..<3, using: &random) > 0))
+            switch index % 4 {
+            case 1: steps.append(.beginCheckpoint)
+            case 2: steps.append(.writeRecords(Int.random(in: 0...4, using: &random)))
+            case 3: steps.append(.finishCheckpoint)
+            default: break
+            }
+        }
+        return LongScript(steps: steps)
+    }
+}
+
+extension Entry {
+    /// A few hundred bytes, unlike any other.
+    fileprivate static func small(_ name: String, _ random: inout SeededGenerator) -> Entry {
+        Entry(name + String(repeating: "x", count: Int.random(in: 0..<700, using: &random)))
+    }
+}
+
+@Suite struct CheckpointCrashTests {
+    static let scripts = [LongScript.random(seed: 11, batchCount: 16), LongScript.random(seed: 12, batchCount: 13)]
+
+    /// A dry run, and what it left: several segments and two checkpoints, with older ones gone.
+    @Test(arguments: 0..<scripts.count)
+    func theScriptDoesWhatItIsFor(index: Int) throws {
+        let disk = SimulatedDisk()
+        let script = Self.scripts[index]
+        let (acknowledged, failure) = script.run(on: disk)
+        #expect(failure == nil)
+        #expect(acknowledged == script.entries)
+        let names = disk.fileNames
+        #expect(names.filter { $0.hasSuffix(".chk") }.count == 2)
+        #expect(names.filter { $0.hasSuffix(".log") }.count >= 2)
+        #expect(!names.contains(firstSegment), "the log before the older checkpoint is gone")
+        #expect(!names.contains { $0.hasSuffix(".new") })
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        disk.killProcess()
+        let (entries, summary) = try recover(disk)
+        #expect(entries == script.entries)
+        #expect(summary.checkpoint != nil && summary.damagedCheckpoints.isEmpty)
+    }
+
+    /// The power goes before any disk operation, and perhaps again during recovery. What was acknowledged is there,
+    /// and nothing that was never asked for; and it all goes on from there.
+    @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
+    func acknowledgedWritesOutliveTheCrash(seed: UInt64, scriptIndex: Int) throws {
+        let script = Self.scripts[scriptIndex]
+        let rehearsal = SimulatedDisk()
+        _ = script.run(on: rehearsal)
+        var random = SeededGenerator(seed: seed)
+        for crashPoint in 0...rehearsal.operationCount {
+            let context = Comment("crash point \(crashPoint), seed \(seed)")
+            let disk = SimulatedDisk(crashingBefore: crashPoint)
+            let acknowledged = script.run(on: disk).acknowledged
+            disk.losePower(seed: random.next())
+            var promised = acknowledged
+            disk.crashPoint = disk.operationCount + Int.random(in: 0..<30, using: &random)
+            if let again = try? recover(disk) {
+                #expect(again.entries.starts(with: promised), context)
+                promised = again.entries
+            }
+            disk.losePower(seed: random.next())
+
+            let (recovered, summary) = try recover(disk)
+            #expect(recovered.starts(with: promised), context)
+            #expect(summary.damagedCheckpoints.isEmpty, "a power cut damages no checkpoint that has its name: \(context)")
+            #expect(script.entries.starts(with: recovered), context)
+            disk.killProcess()
+            let (continued, failure) = script.run(on: disk)
+            #expect(failure == nil && continued == recovered + script.entries, context)
+            disk.losePower(seed: random.next())
+            #expect(try recover(disk).entries == continued, context)
+            #expect(disk.fileNames.filter { $0.hasSuffix(".chk") }.count <= 2, context)
+            #expect(try inspect(disk) { _, _ in }.problems.isEmpty, context)
+        }
+    }
+
+    /// The n-th operation fails, for every n, with an error that is final or with a full disk.
+    @Test(arguments: [5, 28] as [Int32], 0..<scripts.count)
+    func everyOperationMayFail(errorNumber: Int32, scriptIndex: Int) throws {
+        let script = Self.scripts[scriptIndex]
+        let rehearsal = SimulatedDisk()
+        _ = script.run(on: rehearsal)
+        for failing in 0..<rehearsal.operationCount {
+            let context = Comment("operation \(failing), \(rehearsal.operations[failing])")
+            let disk = SimulatedDisk(failing: failing)
+            disk.failureNumber = errorNumber
+            let (acknowledged, failure) = script.run(on: disk)
+            // A full disk is survived wherever nothing was promised yet.
+            if errorNumber == 5 { #expect(failure?.errorNumber == 5, context) }
+            disk.killProcess()
+            let read = try recover(disk).entries
+            #expect(read.starts(with: acknowledged), context)
+            #expect(isSubsequence(read, of: script.entries), context)
+            disk.losePower(seed: UInt64(failing))
+            #expect(try recover(disk).entries == read, "\(context): read, then lost")
+            disk.killProcess()
+            let (continued, second) = script.run(on: disk)
+            #expect(second == nil && continued == read + script.entries, context)
+        }
+    }
+
+    /// Writes that found no room were never applied; those around them stay in their order.
+    private func isSubsequence(_ part: [Entry], of whole: [Entry]) -> Bool {
+        var rest = whole[...]
+        for entry in part {
+            guard let index = rest.firstIndex(of: entry) else { return false }
+            rest = rest[(index + 1)...]
+        }
+        return true
+    }
+
+    /// A disk that fills up at any size: no write fails after it was accepted, the log can be opened while the disk is
+    /// full, and goes on once there is room.
+    @Test(arguments: 0..<scripts.count)
+    func theDiskFillsUp(scriptIndex: Int) throws {
+        let script = Self.scripts[scriptIndex]
+        let rehearsal = SimulatedDisk()
+        _ = script.run(on: rehearsal)
+        var refusedCount = 0
+        for capacity in stride(from: 100, to: rehearsal.usedByteCount + 4096, by: 333) {
+            let context = Comment("capacity \(capacity)")
+            let disk = SimulatedDisk()
+            disk.capacity = capacity
+            let (acknowledged, failure) = script.run(on: disk)
+            #expect(failure == nil, context)
+            if acknowledged != script.entries { refusedCount += 1 }
+            disk.losePower(seed: UInt64(capacity))
+            let recovered = try recover(disk).entries
+            #expect(recovered == acknowledged, context)
+            disk.killProcess()
+            disk.capacity = .max
+            #expect(script.run(on: disk).acknowledged == acknowledged + script.entries, context)
+        }
+        #expect(refusedCount > 10, "the disk was never full")
+    }
+
+    /// Room is taken before the write that needs it, and a segment begins with the room that was promised in the last.
+    @Test func grantedRoomHolds() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(1000), entries: &none)
+        var isReserved = try journal.reserve(5000)
+        #expect(isReserved)
+        #expect(journal.headroom == 5000)
+        disk.capacity = disk.usedByteCount + 6000
+        for index in 0..<50 { try journal.append(entry: Entry("entry \(index)").journalRecords); try journal.write() }
+        #expect(journal.segmentCount > 1)
+        let left = journal.headroom
+        disk.capacity = disk.usedByteCount
+        isReserved = try journal.reserve(left + 1)
+        #expect(!isReserved)
+        #expect(journal.headroom == left, "what was granted stays")
+        let count = left / 48
+        for _ in 0..<count { try journal.append(entry: Entry("granted").journalRecords) }
+        try journal.write()
+        try journal.sync()
+        disk.capacity = .max
+        isReserved = try journal.reserve(1000)
+        #expect(isReserved)
+    }
+
+    /// One checkpoint: durable before it has its name, which is durable before anything is removed.
+    @Test func aCheckpointIsMadeInOrder() throws {
+        let disk = try makeDisk([[Entry("one")], [Entry("two")]])
+        try writeCheckpoint(checkpointHeader(SequenceNumber(1)), of: [Entry("one")], on: disk)
+        let start = disk.operations.count
+        try writeCheckpoint(checkpointHeader(SequenceNumber(2)), of: [Entry("one"), Entry("two")], on: disk)
+        _ = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 1)
+        #expect(
+            disk.operations[start...] == [
+                "open", "pwritev",  // the header
+                "pwritev", "pwritev", "fdatasync", "rename", "fsync",  // a block and the end mark
+                "readdir", "unlink", "fsync",
+            ])
+    }
+
+    /// One rotation: what must be on disk before what.
+    @Test func aSegmentIsMadeInOrder() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(60), entries: &none)
+        _ = try journal.reserve(400)
+        try journal.append(entry: Entry("one, and the segment is full").journalRecords)
+        try journal.write()
+        let start = disk.operations.count
+        try journal.append(entry: Entry("two").journalRecords)
+        try journal.write()
+        #expect(
+            disk.operations[start...] == [
+                "fdatasync",  // the old segment's records
+                "open", "fallocate", "pwritev", "fdatasync", "rename", "fsync",  // the new one
+                "ftruncate", "pwritev",
+            ])
+    }
+}

@@ -1,0 +1,306 @@
+import PandoBytes
+import PandoJournal
+import PandoSimulatedDisk
+import Testing
+
+/// One file, its format and its damage; how recovery chooses.
+@Suite struct CheckpointTests {
+    static let three = [Entry("first"), Entry("the second"), Entry("3")]
+
+    /// Three entries, a checkpoint after the second, another after the third, and one more entry.
+    static func disk() throws -> SimulatedDisk {
+        let disk = try makeDisk((three + [Entry("fourth")]).map { [$0] })
+        try writeCheckpoint(checkpointHeader(SequenceNumber(2)), of: Array(three[..<2]), on: disk)
+        try writeCheckpoint(checkpointHeader(SequenceNumber(3)), of: three, on: disk)
+        return disk
+    }
+
+    static let older = CheckpointName(timeline: 1, sequence: SequenceNumber(2)).text
+    static let newer = CheckpointName(timeline: 1, sequence: SequenceNumber(3)).text
+    static let all = three + [Entry("fourth")]
+
+    /// The bytes, after the drawing in `CheckpointFormat.swift`. If this fails, old checkpoints can no longer be read:
+    /// raise the version and keep the old reader.
+    @Test func goldenBytes() throws {
+        let file = checkpointFile(42, of: [Entry("hello")])
+        #expect(file.name == "checkpoint-00000001-000000000000002a.chk")
+        var golden: [UInt8] = []
+        golden += Array("PNDOCHK1".utf8)
+        golden.append(littleEndian: UInt32(1))
+        golden += (0...15).map { UInt8($0) }
+        golden.append(littleEndian: UInt32(1))
+        golden.append(littleEndian: UInt64(42))
+        golden.append(littleEndian: UInt64(1000))
+        golden.append(littleEndian: UInt32(0))
+        let seed = slowCRC32C(golden, continuing: 0)
+        golden.append(littleEndian: seed)
+        func block(_ records: [UInt8], first: UInt64) -> [UInt8] {
+            var body: [UInt8] = []
+            body.append(littleEndian: UInt32(records.count))
+            body.append(littleEndian: first)
+            body += records
+            var block: [UInt8] = []
+            block.append(littleEndian: slowCRC32C(body, continuing: seed))
+            return block + body
+        }
+        let payload = Entry("hello").flat
+        var record: [UInt8] = []
+        record.append(littleEndian: UInt32(payload.count))
+        record += [8, 0, 0, 0, 1, 0, 0, 0]
+        golden += block(record + payload, first: 0) + block([], first: 1)
+        #expect(file.bytes == golden)
+    }
+
+    @Test func theNewestIsTaken() throws {
+        let disk = try Self.disk()
+        disk.losePower(seed: 1)
+        let (entries, summary) = try recover(disk)
+        #expect(entries == Self.all)
+        #expect(summary.checkpoint == checkpointHeader(SequenceNumber(3)))
+        #expect(summary.checkpointRecordCount == 3)
+        #expect(summary.damagedCheckpoints.isEmpty)
+        #expect(summary.replayedByteCount == 48)
+    }
+
+    /// Many blocks, and one record larger than a block.
+    @Test func manyBlocks() throws {
+        let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: $0 == 20 ? 3 << 20 : 100_000)) }
+        let disk = try makeDisk([entries])
+        try writeCheckpoint(checkpointHeader(SequenceNumber(40)), of: entries, on: disk)
+        disk.losePower(seed: 2)
+        let (recovered, summary) = try recover(disk)
+        #expect(recovered == entries)
+        #expect(summary.checkpointRecordCount == 40 && summary.replayedByteCount == 0)
+    }
+
+    /// Every bit, every length: the older one is used, the log from there, nothing is lost, and the damaged file is put
+    /// aside. With the older one damaged as well, the whole log does, while it is there.
+    @Test(arguments: [true, false])
+    func damageFallsBack(isOlderDamaged: Bool) throws {
+        let whole = try Self.disk().contents
+        let bytes = try #require(whole[Self.newer])
+        var damages: [(String, [UInt8])] = []
+        for offset in bytes.indices {
+            for bit in 0..<8 {
+                var flipped = bytes
+                flipped[offset] ^= 1 << bit
+                damages.append(("byte \(offset), bit \(bit)", flipped))
+            }
+        }
+        for length in bytes.indices { damages.append(("length \(length)", Array(bytes[..<length]))) }
+        damages.append(("a byte too many", bytes + [0]))
+        for (reason, damaged) in damages {
+            var files = whole
+            files[Self.newer] = damaged
+            if isOlderDamaged { files[Self.older]?[60] ^= 4 }
+            let disk = SimulatedDisk(files: files)
+            let report = try inspect(disk) { _, _ in }
+            #expect(report.problems.count == (isOlderDamaged ? 2 : 1), "\(reason)")
+            let (entries, summary) = try recover(disk)
+            #expect(entries == Self.all, "\(reason)")
+            #expect(summary.checkpoint?.sequence.rawValue == (isOlderDamaged ? nil : 2), "\(reason)")
+            #expect(summary.damagedCheckpoints.count == (isOlderDamaged ? 2 : 1), "\(reason)")
+            #expect(summary.damagedCheckpoints.first?.file == Self.newer)
+            #expect(summary.damagedCheckpoints.first == report.problems.last, "\(reason)")
+            #expect(disk.contents[Self.newer] == nil && disk.contents[Self.newer + ".damaged"] == damaged)
+        }
+    }
+
+    /// A block is named by where it begins.
+    @Test func damageIsNamedByItsBlock() throws {
+        let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: 100_000)) }
+        var file = checkpointFile(40, of: entries)
+        file.bytes[2_500_000] ^= 1
+        let disk = SimulatedDisk(files: [firstSegment: try #require(try makeDisk([entries]).contents[firstSegment])])
+        disk.add(file.name, file.bytes)
+        let summary = try recover(disk).summary
+        let problem = try #require(summary.damagedCheckpoints.first)
+        #expect(problem.flaw == .checkpointDamaged(.checksumMismatch))
+        #expect(problem.byteOffset > 2_100_000 && problem.byteOffset <= 2_500_000)
+    }
+
+    struct Case: CustomTestStringConvertible {
+        let reason: String
+        let problem: JournalProblem
+        let files: [String: [UInt8]]
+        var testDescription: String { reason }
+    }
+
+    static let cases: [Case] = {
+        let log = SegmentTests.files(SegmentTests.segment(1, through: 3))
+        func beside(_ file: (name: String, bytes: [UInt8])) -> [String: [UInt8]] {
+            log.merging([file.name: file.bytes]) { $1 }
+        }
+        let good = checkpointFile(3)
+        var future = good
+        future.bytes[8] = 2
+        let checksum = slowCRC32C(future.bytes[..<52], continuing: 0)
+        future.bytes.replace(littleEndian: checksum, at: 52)
+        let foreign = checkpointFile(3, directory: DirectoryID(9, 9))
+        let timeline = checkpointFile(3, timeline: 2)
+        let ahead = checkpointFile(4)
+        let segments = SegmentTests.files(
+            SegmentTests.segment(1, through: 3), SegmentTests.segment(4, through: 5), SegmentTests.segment(7, through: 8))
+        return [
+            Case(
+                reason: "a version of the future",
+                problem: JournalProblem(file: future.name, byteOffset: 0, flaw: .unsupportedVersion(2)),
+                files: beside(future)),
+            Case(
+                reason: "of another directory",
+                problem: JournalProblem(
+                    file: foreign.name, byteOffset: 12,
+                    flaw: .foreignDirectory(expected: testID, found: DirectoryID(9, 9))),
+                files: beside(foreign)),
+            Case(
+                reason: "of another timeline",
+                problem: JournalProblem(
+                    file: timeline.name, byteOffset: 28, flaw: .foreignTimeline(expected: 1, found: 2)),
+                files: beside(timeline)),
+            Case(
+                reason: "the log ends before it",
+                problem: JournalProblem(
+                    file: firstSegment, byteOffset: 192,
+                    flaw: .endsBeforeCheckpoint(last: SequenceNumber(3), checkpoint: SequenceNumber(4))),
+                files: beside(ahead)),
+            Case(
+                reason: "no log at all",
+                problem: JournalProblem(file: good.name, byteOffset: 0, flaw: .noSegments),
+                files: [good.name: good.bytes]),
+            Case(
+                reason: "a segment is missing behind it",
+                problem: JournalProblem(
+                    file: SegmentName(timeline: 1, firstSequence: SequenceNumber(7)).text, byteOffset: 32,
+                    flaw: .sequenceGap(expected: SequenceNumber(6), found: SequenceNumber(7))),
+                files: segments.merging([good.name: good.bytes]) { $1 }),
+            Case(
+                reason: "not as we name them",
+                problem: JournalProblem(file: "checkpoint-3.chk", byteOffset: 0, flaw: .unreadableName),
+                files: log.merging(["checkpoint-3.chk": good.bytes]) { $1 }),
+        ]
+    }()
+
+    @Test(arguments: cases)
+    func refuses(_ example: Case) throws {
+        #expect(outcome(of: example.files) == .failure(.corrupt(example.problem)))
+        let disk = SimulatedDisk(files: example.files)
+        _ = try? recover(disk)
+        #expect(disk.contents == example.files, "a refusal changed a file")
+        let report = try inspect(disk) { _, _ in }
+        #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
+    }
+
+    /// A damaged newest checkpoint, and the log it would need to do without it gone: the refusal says what is missing.
+    @Test func withoutALogThereIsNoFallBack() throws {
+        var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
+        var file = checkpointFile(3)
+        file.bytes[60] ^= 1
+        files[file.name] = file.bytes
+        let problem = JournalProblem(
+            file: SegmentName(timeline: 1, firstSequence: SequenceNumber(4)).text, byteOffset: 32,
+            flaw: .sequenceGap(expected: SequenceNumber(1), found: SequenceNumber(4)))
+        #expect(outcome(of: files) == .failure(.corrupt(problem)))
+    }
+
+    /// A host that cannot make sense of a record is given the older one; a damaged block before it goes the same way.
+    @Test func whatMakesNoSenseFallsBack() throws {
+        let disk = try makeDisk(Self.three.map { [$0] })
+        var writer = try CheckpointWriter(checkpointHeader(SequenceNumber(3)), on: disk)
+        try writer.append(.rules, namespace: 1, payload: [1].rawSpan)
+        _ = try writer.finish()
+        let (entries, summary) = try recover(disk)
+        #expect(entries == Self.three)
+        #expect(
+            summary.damagedCheckpoints.map(\.flaw)
+                == [.rejected(sequence: SequenceNumber(3), reason: "no entry")])
+    }
+
+    @Test func whatIsSupersededIsRemoved() throws {
+        let disk = SimulatedDisk(
+            files: SegmentTests.files(
+                SegmentTests.segment(1, through: 3), SegmentTests.segment(4, through: 5),
+                SegmentTests.segment(6, through: 6), SegmentTests.segment(7, through: 9)))
+        func names() -> [String] { disk.fileNames.map { String($0.drop { $0 != "-" }.dropFirst(10)) } }
+        try writeCheckpoint(checkpointHeader(SequenceNumber(5)), of: [], on: disk)
+        #expect(try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2).isEmpty, "one is too few")
+        try writeCheckpoint(checkpointHeader(SequenceNumber(8)), of: [], on: disk)
+        let removed = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
+        #expect(removed == [1, 4].map { SegmentName(timeline: 1, firstSequence: SequenceNumber($0)).text })
+        try writeCheckpoint(checkpointHeader(SequenceNumber(9)), of: [], on: disk)
+        #expect(try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 3).isEmpty)
+        #expect(
+            try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
+                == [
+                    CheckpointName(timeline: 1, sequence: SequenceNumber(5)).text,
+                    SegmentName(timeline: 1, firstSequence: SequenceNumber(6)).text,
+                ])
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+    }
+
+    /// Looking without the lock, while the other process removes what was there a moment ago.
+    @Test func lookingTakesNoLock() throws {
+        let disk = try Self.disk()
+        let holder = try disk.lock("LOCK")
+        let files = disk.contents
+        var host = History()
+        let summary = try readDirectory(disk, into: &host)
+        withExtendedLifetime(holder) {}
+        #expect(host.entries == Self.all && host.restoredCount == 3)
+        #expect(summary.checkpoint?.sequence == SequenceNumber(3))
+        #expect(disk.contents == files)
+        var nothing = History()
+        #expect(try readDirectory(SimulatedDisk(), into: &nothing).isNew)
+    }
+
+    @Test func namesAreReadAsWritten() {
+        let name = CheckpointName(timeline: 1, sequence: SequenceNumber(42))
+        #expect(CheckpointName(name.text) == name)
+        for other in ["checkpoint-1.chk", "checkpoint-00000001-000000000000002A.chk", "checkpoint-.chk", "x"] {
+            #expect(CheckpointName(other) == nil)
+        }
+    }
+
+    /// Any bytes behind a good header end in an error or at the end, never in a trap.
+    @Test(arguments: 0..<100 as Range<UInt64>)
+    func anyBytesAtAll(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var file = checkpointFile(3, of: Self.three)
+        for _ in 0..<Int.random(in: 1...12, using: &random) {
+            file.bytes[Int.random(in: 56..<file.bytes.count, using: &random)] = .random(in: 0...255, using: &random)
+        }
+        let disk = try makeDisk(Self.three.map { [$0] })
+        disk.add(file.name, file.bytes)
+        #expect(try recover(disk).entries == Self.three)
+    }
+}
+
+/// Data directories that earlier versions wrote. They are opened for ever.
+@Suite struct FixtureTests {
+    @Test func version1() throws {
+        let files = try fixture("version-1")
+        #expect(Array(files.keys) == [firstSegment])
+        let disk = SimulatedDisk(files: files)
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        let (entries, summary) = try recover(disk)
+        #expect(summary.lastSequence == SequenceNumber(9))
+        #expect(
+            entries.flatMap { $0.records.map(\.kind) } == [
+                .delta, .delta, .rules, .settings, .namespaceMade, .delta, .onDisconnectRegistered,
+                .onDisconnectRegistered, .onDisconnectCancelled,
+            ])
+    }
+}
+
+/// The files in a folder of `Fixtures`.
+func fixture(_ name: String) throws -> [String: [UInt8]] {
+    let folder = String(#filePath.dropLast("CheckpointTests.swift".count)) + "Fixtures/" + name
+    let disk = try SystemDisk(directory: folder, create: false)
+    var files: [String: [UInt8]] = [:]
+    for name in try disk.list() {
+        let file = try disk.open(name, .read)
+        var bytes = [UInt8](repeating: 0, count: try disk.byteCount(of: file))
+        _ = try unsafe bytes.withUnsafeMutableBytes { try unsafe disk.read(file, at: 0, into: $0) }
+        files[name] = bytes
+    }
+    return files
+}

@@ -1,0 +1,133 @@
+import PandoBytes
+import PandoTree
+import Testing
+
+@testable import PandoRules
+
+/// Rules of a fixed shape with expressions at each node, asked in the most literal way: each path by itself,
+/// each location by its whole path, each expression by walking its text (security-rules.md §2, §11).
+private struct Model {
+    struct Place {
+        var write: Expression?
+        var validate: Expression?
+    }
+
+    /// `/`, `/$x`, `/$x/$k`, `/$x/$k/a`
+    var places: [Place] = []
+    var before: Node
+    var after: Node
+    var auth: Claim
+
+    func place(of location: [String]) -> Place? {
+        if location.count < 3 { return places[location.count] }
+        return location.count == 3 && location[2] == "a" ? places[3] : nil
+    }
+
+    func holds(_ expression: Expression, _ location: [String]) -> Bool {
+        var variables: [String: String] = [:]
+        for (name, key) in zip(["$x", "$k"], location) { variables[name] = key }
+        return NaiveEvaluator(
+            auth: auth, now: 1000, before: before, after: after, location: location, variables: variables,
+            isRead: false
+        ).holds(expression)
+    }
+
+    func allowsWrite(_ path: [String]) -> Bool {
+        let way = (0...path.count).map { Array(path[..<$0]) }
+        let isGranted = way.contains { location in
+            place(of: location)?.write.map { holds($0, location) } ?? false
+        }
+        let carried = after.at(path).locations.map { path + $0 }
+        let asked = way.dropLast().filter { !after.at($0).isEmpty } + carried
+        return isGranted
+            && asked.allSatisfy { location in
+                place(of: location)?.validate.map { holds($0, location) } ?? true
+            }
+    }
+}
+
+extension Node {
+    fileprivate func at(_ path: [String]) -> Node { self[Path(path.map { Key(unchecked: Text($0)) })] }
+
+    fileprivate var locations: [[String]] {
+        isEmpty
+            ? []
+            : [[]]
+                + children.entries.flatMap { entry in entry.node.locations.map { [entry.key.string] + $0 } }
+    }
+}
+
+@Test(arguments: 0..<16 as Range<UInt64>)
+func writesToManyPathsAreWhatTheModelSays(seed: UInt64) throws {
+    var writer = ExpressionWriter(generator: SeededGenerator(seed: seed))
+    var (allowed, refused) = (0, 0)
+    for _ in 0..<25 {
+        var model = Model(before: .empty, after: .empty, auth: .null)
+        var texts: [[String?]] = []
+        for names in [[], ["$x"], ["$x", "$k"], ["$x", "$k"]] as [[Text]] {
+            func expression() throws -> (String, Expression)? {
+                guard !writer.generator.one(in: 4) else { return nil }
+                for _ in 0..<50 {
+                    let text = writer.generator.pick([
+                        "newData.parent().hasChildren()", "!data.parent().child('a').exists()",
+                        "newData.child('a').exists() || data.exists()",
+                        "newData.parent().child('b').val() != 5",
+                        "data.val() != newData.val() || newData.parent().parent().child('k1').exists()",
+                        "newData.hasChildren() || newData.val() != 'a'", "auth != null", writer.boolean(3),
+                    ])
+                    var (quoted, budget) = ([UInt8](), ExpressionBudget())
+                    quoted.append(json: Text(text))
+                    let json = String(decoding: quoted, as: UTF8.self)
+                    let inner = names.reversed().reduce(#"{".validate":\#(json)}"#) { #"{"\#($1)":\#($0)}"# }
+                    guard (try? rules(inner)) != nil else { continue }
+                    return (
+                        json, try ExpressionParser.parse(Text(text), variables: names, budget: &budget).0
+                    )
+                }
+                return nil
+            }
+            let (write, validate) = (try expression(), try expression())
+            model.places.append(Model.Place(write: write?.1, validate: validate?.1))
+            texts.append([write.map { #"".write":\#($0.0)"# }, validate.map { #"".validate":\#($0.0)"# }])
+        }
+        var document = ""
+        for (name, members) in zip(["", "$x", "$k", "a"], texts).reversed() {
+            let all = members.compactMap { $0 } + (document.isEmpty ? [] : [document])
+            let node = "{" + all.joined(separator: ",")
+            document = name.isEmpty ? node + "}" : #""\#(name)":\#(node)}"#
+        }
+        let loaded = try rules(document)
+        let access = Access.loaded(loaded)
+        for _ in 0..<12 {
+            let auth: Text? = writer.generator.pick([nil, #"{"uid":"u1"}"#, #"{"uid":"/"}"#])
+            model.auth = auth.map { AuthVariable(json: $0).root } ?? .null
+            model.before = writer.tree(4)
+            model.after = writer.generator.one(in: 3) ? writer.tree(4) : model.before
+            var paths: [[String]] = []
+            for _ in 0..<Int.random(in: 1...6, using: &writer.generator) {
+                paths.append(
+                    (0..<Int.random(in: 0...4, using: &writer.generator)).map { _ in
+                        writer.generator.pick(["a", "b", "k1", "u1"])
+                    })
+            }
+            let keys = paths.map { Path($0.map { Key(unchecked: Text($0)) }) }
+            for path in keys { model.after.set(writer.tree(2), at: path) }
+            let scope = RuleScope(
+                credential: Credential(authVariable: auth), milliseconds: 1000, root: model.before)
+            let expected = paths.allSatisfy(model.allowsWrite)
+            let context = "seed \(seed): \(document), \(keys), \(model.before) to \(model.after)"
+            #expect(access.allowsWrite(at: keys, after: model.after, in: scope) == expected, "\(context)")
+            let denial = access.explainWrite(at: keys, after: model.after, in: scope)
+            #expect((denial == nil) == expected, "\(context)")
+            if let denial {
+                // What is told is true of the path that is told.
+                #expect(!model.allowsWrite(denial.path.keys.map(\.string)), "\(context)")
+            }
+            let coverage = RuleCoverage(of: loaded)
+            let recorded = access.allowsWrite(at: keys, after: model.after, in: scope, recording: coverage)
+            #expect(recorded == expected, "\(context)")
+            if expected { allowed += 1 } else { refused += 1 }
+        }
+    }
+    #expect(allowed > 10 && refused > 10, "\(allowed) allowed, \(refused) refused")
+}
