@@ -103,8 +103,15 @@ struct ReferenceState: Equatable {
 
     var namespaces: [String: Namespace] = [:]
 
+    /// A namespace that nobody has written to is as good as none.
     static func == (left: ReferenceState, right: ReferenceState) -> Bool {
-        left.namespaces == right.namespaces
+        left.agrees(with: right) { $0 == $1 }
+    }
+
+    private func agrees(with other: ReferenceState, _ isSame: (Namespace, Namespace) -> Bool) -> Bool {
+        Set(namespaces.keys).union(other.namespaces.keys).allSatisfy { name in
+            isSame(namespaces[name] ?? Namespace(), other.namespaces[name] ?? Namespace())
+        }
     }
 
     /// Does the action; says what must be answered.
@@ -175,10 +182,7 @@ struct ReferenceState: Equatable {
 
     /// What can be seen from outside.
     func isSeenAs(_ other: ReferenceState) -> Bool {
-        Set(namespaces.keys).union(other.namespaces.keys).allSatisfy { name in
-            let (one, two) = (namespaces[name] ?? Namespace(), other.namespaces[name] ?? Namespace())
-            return one.root == two.root && one.rules == two.rules
-        }
+        agrees(with: other) { $0.root == $1.root && $0.rules == $1.rules }
     }
 }
 

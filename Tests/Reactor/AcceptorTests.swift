@@ -5,12 +5,22 @@ import Testing
 
 @testable import PandoReactor
 
+/// What the next attempts to accept a connection fail with.
+private final class Faults: Sendable {
+    private let codes: Mutex<[Int32]>
+
+    init(_ codes: [Int32]) { self.codes = Mutex(codes) }
+
+    func add(_ more: [Int32]) { codes.withLock { $0 += more } }
+    func next() -> Int32? { codes.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+}
+
 @Suite struct AcceptorTests {
     @Test func exhaustionPausesReportsOnceAndRecovers() throws {
         let loop = try EventLoop()
         let log = Log<Event>()
         let reports = Log<SocketError>()
-        let attempts = Holder(Atomic<Int>(0))
+        let faults = Faults([PANDO_EMFILE, PANDO_EMFILE, PANDO_EMFILE])
         var configuration = Acceptor.Configuration()
         configuration.exhaustionPause = .milliseconds(10)
         let acceptor = try Acceptor(
@@ -18,18 +28,15 @@ import Testing
             configuration: configuration, adopt: scripting(log) { _, _ in }, onExhausted: { reports.add($0) })
         // Two rows of three failures each; nothing else in the process runs out of descriptors.
         acceptor.accept = { descriptor, peer in
-            switch attempts.value.add(1, ordering: .relaxed).oldValue {
-            case 0, 1, 2: return -PANDO_EMFILE
-            case 5, 6: return -PANDO_ENFILE
-            case 7: return -PANDO_ECONNABORTED
-            default: return unsafe pando_accept(descriptor, &peer)
-            }
+            if let code = faults.next() { return -code }
+            return unsafe pando_accept(descriptor, &peer)
         }
         let address = acceptor.address
         let thread = try NamedThread.start("loop") { loop.run() }
         let first = try Peer(address)
         log.wait("the first connection") { $0.count == 1 }
         #expect(reports.all.map(\.code) == [PANDO_EMFILE], "once for the row")
+        faults.add([PANDO_ENFILE, PANDO_ENFILE, PANDO_ECONNABORTED])
         let second = try Peer(address)
         log.wait("the second connection") { $0.count == 2 }
         #expect(reports.all.map(\.code) == [PANDO_EMFILE, PANDO_ENFILE])
