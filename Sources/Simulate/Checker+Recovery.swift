@@ -59,6 +59,7 @@ extension Checker {
                 var ended = front
                 ended.endDeadSessions(time: time)
                 guard ended.isSeenAs(seen) else { continue }
+                forgetVouchers(lostFrom: seen, floor(loss), attempts, time)
                 // What was never answered is in the log all the same, step by step.
                 history += unseen
                 for count in 0..<front.queueCount {
@@ -70,6 +71,19 @@ extension Checker {
             }
         }
         throw BrokenPromise(description: explain(seen, candidates, loss, time))
+    }
+
+    /// What is seen may be the earliest state that looks so: then records behind that one are gone.
+    private mutating func forgetVouchers(lostFrom seen: ReferenceState, _ floor: Int, _ attempts: [Int64], _ time: Int64) {
+        let earliest = history[floor...].firstIndex { state in
+            Self.partlyEnded(state, at: attempts).contains { front in
+                var ended = front
+                ended.endDeadSessions(time: time)
+                return ended.isSeenAs(seen)
+            }
+        }
+        let last = earliest ?? lastIndex
+        vouchers.removeAll { $0.index > last }
     }
 
     /// What starts that failed may have left of dead sessions.
@@ -92,7 +106,6 @@ extension Checker {
         history.append(new)
         startIndex = lastIndex
         syncedIndex = lastIndex
-        markedIndex = min(markedIndex, lastIndex)
         (posted, endings, clients, acknowledgements) = ([], [], [:], [])
         clock = time
         handshakeTime = nil

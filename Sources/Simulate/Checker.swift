@@ -48,8 +48,9 @@ struct Checker {
     var acknowledgements: [(index: Int, milliseconds: Int64)] = []
     /// Everything up to here survives a power cut, in the mode `interval`.
     var syncedIndex = 0
-    /// Everything up to here survives one flipped bit.
-    var markedIndex = 0
+    /// Records that vouch for what was durable when they were written: by their places in ``history``. As long as one is
+    /// there, what it vouches for survives one flipped bit.
+    var vouchers: [(index: Int, for: Int)] = []
     /// Where this life of the server began.
     var startIndex = 0
 
@@ -59,6 +60,8 @@ struct Checker {
     }
 
     var lastIndex: Int { history.count - 1 }
+    /// Everything up to here survives one flipped bit.
+    var markedIndex: Int { vouchers.last?.for ?? 0 }
     var unansweredCount: Int { posted.count { !$0.isClose } }
     var hasOpenEnds: Bool { !posted.isEmpty || !endings.isEmpty }
 
@@ -229,9 +232,10 @@ struct Checker {
                 if why.isEmpty { why = problem }
                 continue
             }
-            // Its record vouches for all that was durable when it was written.
-            if next != state { markedIndex = max(markedIndex, entry.acknowledgedIndex) }
-            return accept(next, changed, endingCount: count, at: milliseconds)
+            let hasRecord = next != state
+            accept(next, changed, endingCount: count, at: milliseconds)
+            if hasRecord, entry.acknowledgedIndex > markedIndex { vouchers.append((lastIndex, entry.acknowledgedIndex)) }
+            return
         }
         throw BrokenPromise(description: "\(entry.session) in \(entry.namespace), \(entry.action): \(why)")
     }
