@@ -2,8 +2,11 @@
 ///
 /// `String` alone would not do: it calls `é` and `e` + U+0301 equal, and the database must not (§8.6: no Unicode
 /// normalisation). It is still the storage: 16 bytes, text of up to 15 UTF-8 bytes inside them.
-package struct Text: Hashable, Comparable, Sendable {
-    package let string: String
+///
+/// Public, though nothing outside this package sees it: the compiler makes ``withBytes(_:)`` for the types at hand in
+/// other modules only of public code, and a key would otherwise cost a call through type metadata.
+public struct Text: Hashable, Comparable, Sendable {
+    public let string: String
 
     package init(_ string: String) {
         self.string = string
@@ -21,30 +24,41 @@ package struct Text: Hashable, Comparable, Sendable {
     /// storage but the text itself, point to a copy of it on the stack that was gone.
     @inlinable
     @inline(__always)
-    package func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+    public func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        // Strings of this platform are contiguous, so `withUTF8` changes nothing. The utf8 view's own way to lend its
+        // bytes takes four times as long.
+        var string = string
         // The span does not outlive the buffer, which is lent for the call.
-        if let result = unsafe string.utf8.withContiguousStorageIfAvailable({ unsafe body($0.span) }) {
-            return result
-        }
-        // Strings of this platform are contiguous; this is for the compiler.
-        return body(Array(string.utf8).span)
+        return string.withUTF8 { unsafe body($0.span) }
     }
 
-    package static func == (left: Text, right: Text) -> Bool {
+    public static func == (left: Text, right: Text) -> Bool {
+        if left.hasSameBits(as: right) { return true }
         guard left.utf8Count == right.utf8Count else { return false }
         return left.withBytes { a in
             right.withBytes { b in a.count == b.count && firstDifference(a, b, count: a.count) == a.count }
         }
     }
 
-    package static func < (left: Text, right: Text) -> Bool { compare(left, right) < 0 }
+    public static func < (left: Text, right: Text) -> Bool { compare(left, right) < 0 }
 
     /// By UTF-16 code units (see ``compareUTF16(_:_:)``): negative, zero or positive.
     package static func compare(_ left: Text, _ right: Text) -> Int {
-        left.withBytes { a in right.withBytes { b in compareUTF16(a, b) } }
+        if left.hasSameBits(as: right) { return 0 }
+        return left.withBytes { a in right.withBytes { b in compareUTF16(a, b) } }
     }
 
-    package func hash(into hasher: inout Hasher) {
+    /// Both are the same in memory, and so the same text: two of up to 15 bytes that are equal, which hold their bytes
+    /// in themselves, or one that was copied. Nothing is counted for it.
+    @inline(__always)
+    private func hasSameBits(as other: Text) -> Bool {
+        // A string is two words on 64-bit platforms, and looked at, not kept.
+        let (a, b) = unsafe (
+            unsafeBitCast(string, to: (UInt64, UInt64).self), unsafeBitCast(other.string, to: (UInt64, UInt64).self))
+        return a == b
+    }
+
+    public func hash(into hasher: inout Hasher) {
         withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
     }
 
@@ -65,8 +79,8 @@ package struct Text: Hashable, Comparable, Sendable {
 }
 
 extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
-    package init(stringLiteral value: String) { self.init(value) }
-    package var description: String { string }
+    public init(stringLiteral value: String) { self.init(value) }
+    public var description: String { string }
 }
 
 /// The offset of the first byte that differs, or `count`. Both spans must hold `count` bytes.

@@ -64,29 +64,37 @@ extension Node {
     /// - Returns: false when the path leads through a leaf or a node with a priority, or the children would not come
     ///   last; then nothing was done.
     package mutating func append(_ entries: inout ContiguousArray<Children.Entry>, at path: Path) -> Bool {
-        append(&entries, at: path.keys[...])
+        var addition = Addition(entries: [], keys: path.keys)
+        swap(&addition.entries, &entries)
+        append(&addition)
+        swap(&addition.entries, &entries)
+        return addition.isDone
     }
 
-    private mutating func append(
-        _ entries: inout ContiguousArray<Children.Entry>, at keys: ArraySlice<Key>
-    ) -> Bool {
+    /// Children on their way down to their object.
+    private struct Addition {
+        var entries: ContiguousArray<Children.Entry>
+        let keys: [Key]
+        var depth = 0
+        var isDone = false
+    }
+
+    private mutating func append(_ addition: inout Addition) {
         var taken = Node.empty
         swap(&taken, &self)
         var children: Children
         switch consume taken {
         case .empty: children = Children()
         case .object(let held): children = held
-        case let other:
-            self = other
-            return false
+        case let other: return self = other
         }
-        let isDone =
-            if let key = keys.first {
-                children.update(key) { child in child.append(&entries, at: keys.dropFirst()) }
-            } else {
-                children.append(taking: &entries)
-            }
+        if addition.depth < addition.keys.count {
+            let key = addition.keys[addition.depth]
+            addition.depth += 1
+            children.update(key, with: &addition) { child, addition in child.append(&addition) }
+        } else {
+            addition.isDone = children.append(taking: &addition.entries)
+        }
         self = .children(children)
-        return isDone
     }
 }

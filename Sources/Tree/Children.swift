@@ -91,30 +91,24 @@ package struct Children: Sendable {
     package var count: Int { root.count }
 
     /// The child of that name, or `.empty`. O(log n).
-    package subscript(key: Key) -> Node {
-        var page = root
-        while true {
-            switch page {
-            case .entries(let entries):
-                let index = entries.firstIndex(notBefore: key)
-                return index < entries.count && entries[index].key == key ? entries[index].node : .empty
-            case .limbs(let limbs):
-                page = limbs[limbs.index(holding: key)].page
-            }
-        }
-    }
+    package subscript(key: Key) -> Node { root[key] }
 
     /// Changes the child of that name in place; it is `.empty` when there is none, and leaving it `.empty` removes it.
+    /// - Parameters:
+    ///   - context: What `body` works with, handed down: what a closure captures would be counted anew on every level.
     /// - Complexity: O(log n), plus one page copy a level while a snapshot shares it.
-    package mutating func update<Result>(_ key: Key, _ body: (inout Node) -> Result) -> Result {
-        let (result, split) = root.update(key, body)
+    package mutating func update<Context>(
+        _ key: Key, with context: inout Context, _ body: (inout Node, inout Context) -> Void
+    ) {
+        var growth = 0
+        let split = root.update(key, with: &context, growth: &growth, body)
         if let split {
             let left = root
             root = .limbs([Limb(first: left.firstKey, count: left.count, page: left), split])
+        } else if growth < 0 {
+            // A root with a single limb is a level too many.
+            while case .limbs(let limbs) = root, limbs.count == 1 { root = limbs[0].page }
         }
-        // A root with a single limb is a level too many.
-        while case .limbs(let limbs) = root, limbs.count == 1 { root = limbs[0].page }
-        return result
     }
 }
 
@@ -138,52 +132,67 @@ extension Children.Page {
         }
     }
 
-    /// Updates below this page; gives the right half when the page had to split.
-    mutating func update<Result>(
-        _ key: Key, _ body: (inout Node) -> Result
-    ) -> (Result, Limb?) {
-        // The array leaves the enum while it changes, so that it has one owner. (An empty array owns nothing.)
-        var taken = Children.Page.entries([])
-        swap(&taken, &self)
-        switch consume taken {
-        case .entries(var entries):
-            let (result, split) = Self.update(&entries, key, body)
-            self = .entries(entries)
-            return (result, split.map { Limb(first: $0[0].key, count: $0.count, page: .entries($0)) })
-        case .limbs(var limbs):
-            let index = limbs.index(holding: key)
-            let (result, split) = limbs[index].page.update(key, body)
-            limbs[index].count = limbs[index].page.count
-            var right: Limb?
-            if let split {
-                right = Self.insert(split, at: index + 1, into: &limbs)
-            } else {
-                Self.rebalance(&limbs, around: index)
-            }
-            self = .limbs(limbs)
-            return (result, right)
+    subscript(key: Key) -> Node {
+        switch self {
+        case .entries(let entries):
+            let index = entries.firstIndex(notBefore: key)
+            return index < entries.count && entries[index].isFor(key) ? entries[index].node : .empty
+        case .limbs(let limbs): return limbs[limbs.index(holding: key)].page[key]
         }
     }
 
-    private static func update<Result>(
-        _ entries: inout ContiguousArray<Entry>, _ key: Key, _ body: (inout Node) -> Result
-    ) -> (Result, ContiguousArray<Entry>?) {
+    /// Updates below this page; gives the right half when the page had to split.
+    /// - Parameter growth: What it adds to the number of children, both halves together: 1, 0 or -1. Handed up, so that
+    ///   no page is looked at again for it.
+    mutating func update<Context>(
+        _ key: Key, with context: inout Context, growth: inout Int, _ body: (inout Node, inout Context) -> Void
+    ) -> Limb? {
+        unsafe withUnsafeMutablePointer(to: &self) { place in
+            // The array leaves the enum while it changes, so that it has one owner, and comes back on every way out.
+            switch unsafe place.move() {
+            case .entries(var entries):
+                let before = entries.count
+                let split = Self.update(&entries, key, with: &context, body)
+                growth = entries.count + (split?.count ?? 0) - before
+                unsafe place.initialize(to: .entries(entries))
+                return split.map { Limb(first: $0[0].key, count: $0.count, page: .entries($0)) }
+            case .limbs(var limbs):
+                let index = limbs.index(holding: key)
+                let split = limbs[index].page.update(key, with: &context, growth: &growth, body)
+                var right: Limb?
+                if let split {
+                    limbs[index].count += growth - split.count
+                    right = Self.insert(split, at: index + 1, into: &limbs)
+                } else if growth != 0 {
+                    limbs[index].count += growth
+                    if growth < 0 { Self.rebalance(&limbs, around: index) }
+                }
+                unsafe place.initialize(to: .limbs(limbs))
+                return right
+            }
+        }
+    }
+
+    private static func update<Context>(
+        _ entries: inout ContiguousArray<Entry>, _ key: Key, with context: inout Context,
+        _ body: (inout Node, inout Context) -> Void
+    ) -> ContiguousArray<Entry>? {
         let index = entries.firstIndex(notBefore: key)
-        if index < entries.count, entries[index].key == key {
-            let result = body(&entries[index].node)
+        if index < entries.count, entries[index].isFor(key) {
+            body(&entries[index].node, &context)
             if entries[index].node.isEmpty { entries.remove(at: index) }
-            return (result, nil)
+            return nil
         }
         var node = Node.empty
-        let result = body(&node)
-        guard !node.isEmpty else { return (result, nil) }
+        body(&node, &context)
+        guard !node.isEmpty else { return nil }
         let entry = Entry(key: key, node: node)
         guard entries.count >= Children.pageCapacity else {
             entries.insert(entry, at: index)
-            return (result, nil)
+            return nil
         }
         // Push ids arrive in ascending order: a page that fills at its end stays full.
-        if index == entries.count { return (result, [entry]) }
+        if index == entries.count { return [entry] }
         let middle = entries.count / 2
         var right = ContiguousArray(entries[middle...])
         entries = ContiguousArray(entries[..<middle])
@@ -192,7 +201,7 @@ extension Children.Page {
         } else {
             right.insert(entry, at: index - middle)
         }
-        return (result, right)
+        return right
     }
 
     /// Inserts a limb; gives the right half when the page had to split.
@@ -261,15 +270,37 @@ extension Children.Page {
     }
 }
 
+// Ranks decide nearly always, and to look at one counts no reference.
+
+extension Children.Entry {
+    @inline(__always)
+    fileprivate func isBefore(_ other: Key) -> Bool {
+        key.rank == other.rank ? Key.compare(key, other) < 0 : key.rank < other.rank
+    }
+
+    @inline(__always)
+    fileprivate func isFor(_ other: Key) -> Bool {
+        key.rank == other.rank && key.text == other.text
+    }
+}
+
+extension Children.Limb {
+    @inline(__always)
+    fileprivate func begins(after key: Key) -> Bool {
+        first.rank == key.rank ? Key.compare(first, key) > 0 : first.rank > key.rank
+    }
+}
+
 extension ContiguousArray<Children.Entry> {
     /// The first entry whose key is `key` or comes after it; `count` when there is none.
+    @inline(__always)
     func firstIndex(notBefore key: Key) -> Int {
         var (low, high) = (0, count)
         // Ascending inserts end here at once.
-        if let last, Key.compare(last.key, key) < 0 { return count }
+        if high > 0, self[high &- 1].isBefore(key) { return high }
         while low < high {
             let middle = (low &+ high) / 2
-            if Key.compare(self[middle].key, key) < 0 { low = middle &+ 1 } else { high = middle }
+            if self[middle].isBefore(key) { low = middle &+ 1 } else { high = middle }
         }
         return low
     }
@@ -277,11 +308,12 @@ extension ContiguousArray<Children.Entry> {
 
 extension ContiguousArray<Children.Limb> {
     /// The limb that holds `key` or would hold it.
+    @inline(__always)
     func index(holding key: Key) -> Int {
         var (low, high) = (1, count)
         while low < high {
             let middle = (low &+ high) / 2
-            if Key.compare(self[middle].first, key) <= 0 { low = middle &+ 1 } else { high = middle }
+            if self[middle].begins(after: key) { high = middle } else { low = middle &+ 1 }
         }
         return low &- 1
     }

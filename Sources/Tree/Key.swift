@@ -10,7 +10,8 @@ import PandoBytes
 ///            1 ┌ the first 63 bits of the text    ┐   any other; the text decides between equals
 package struct Key: Hashable, Sendable {
     package let text: Text
-    private let rank: UInt64
+    /// See above; equal ranks leave the order open.
+    let rank: UInt64
 
     /// Trusts the caller that `text` is a legal key; use ``init(validating:)`` for what comes from outside.
     package init(unchecked text: Text) {

@@ -7,14 +7,24 @@ extension Node {
     /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
     @discardableResult
     package mutating func set(_ new: Node, at path: Path) -> Node {
-        set(new, at: path.keys, from: 0)
+        var replacement = Replacement(node: new, isRemoval: new.isEmpty, keys: path.keys)
+        replace(&replacement)
+        return replacement.hasArrived ? replacement.node : .empty
     }
 
-    private mutating func set(_ new: Node, at keys: [Key], from depth: Int) -> Node {
-        if depth == keys.count {
-            let old = self
-            self = new
-            return old
+    /// A node on its way down to its place; what was there comes back in it.
+    private struct Replacement {
+        var node: Node
+        let isRemoval: Bool
+        let keys: [Key]
+        var depth = 0
+        var hasArrived = false
+    }
+
+    private mutating func replace(_ replacement: inout Replacement) {
+        if replacement.depth == replacement.keys.count {
+            replacement.hasArrived = true
+            return swap(&replacement.node, &self)
         }
         // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.
         var taken = Node.empty
@@ -29,22 +39,18 @@ extension Node {
             // The box goes with this case, and the children have one owner again, unless a snapshot holds it too.
             children = box.node.children
             priority = box.priority
-            if children.isEmpty, new.isEmpty {
-                self = .prioritized(box)
-                return .empty
-            }
+            if children.isEmpty, replacement.isRemoval { return self = .prioritized(box) }
         case let leaf:
-            if new.isEmpty {
-                self = leaf
-                return .empty
-            }
+            if replacement.isRemoval { return self = leaf }
             children = Children()
             priority = nil
         }
-        let old = children.update(keys[depth]) { child in child.set(new, at: keys, from: depth + 1) }
-        self = .children(children)
+        let key = replacement.keys[replacement.depth]
+        replacement.depth += 1
+        children.update(key, with: &replacement) { child, replacement in child.replace(&replacement) }
+        // With something new below it, it cannot be empty.
+        self = replacement.isRemoval ? .children(children) : .object(children)
         if let priority { self = with(priority: priority) }
-        return old
     }
 
     /// Sets or clears only the priority of the node at `path`. A missing node stays missing.

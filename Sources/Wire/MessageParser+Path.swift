@@ -75,45 +75,35 @@ extension MessageParser {
     /// Reads a path of nothing but legal ASCII, and `\/` for `/` (iOS and Android write that); or nothing at all.
     private mutating func readPlainTarget(below base: Path) -> Field<Target>? {
         let cursor = drafts.reader.cursor
-        let start = cursor.offset &+ 1
-        var end = start
-        var slashCount = 0
-        // Beyond the end `peek` gives 0, which is not plain.
-        while true {
-            let byte = cursor.peek(end &- cursor.offset)
-            if Self.isPlain(byte) {
-                end &+= 1
-            } else if byte == UInt8(ascii: "/") {
-                slashCount &+= 1
-                end &+= 1
-            } else if byte == UInt8(ascii: "\\"), cursor.peek(end &+ 1 &- cursor.offset) == UInt8(ascii: "/")
-            {
-                end &+= 1
-            } else if byte == UInt8(ascii: "\"") {
-                break
-            } else {
-                return nil
-            }
-        }
         var keys = base.keys
-        // A path of more slashes than it may have keys is refused, or most of them stand side by side.
-        keys.reserveCapacity(base.count &+ min(slashCount &+ 1, Limits.pathDepth))
-        var segmentStart = start
-        for index in start...end {
-            // A backslash is that of `\/`: it ends a segment, and its slash finds an empty one. `end` is the quote.
-            guard index == end || !Self.isPlain(cursor[index]) else { continue }
-            if segmentStart < index {
-                // Legal but for its length, which whoever can say what is wrong with it will see.
-                guard index &- segmentStart <= Limits.keyByteCount, keys.count < Limits.pathDepth else {
-                    return nil
-                }
-                keys.append(Key(unchecked: Text(cursor.string(segmentStart..<index))))
+        keys.reserveCapacity(base.count &+ Self.usualKeyCount)
+        var index = cursor.offset &+ 1
+        while true {
+            let start = index
+            // Beyond the end `peek` gives 0, which is not plain.
+            var byte = cursor.peek(index &- cursor.offset)
+            while Self.isPlain(byte) {
+                index &+= 1
+                byte = cursor.peek(index &- cursor.offset)
             }
-            segmentStart = index &+ 1
+            if start < index {
+                // Legal but for its length, which whoever can say what is wrong with it will see.
+                guard index &- start <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
+                keys.append(Key(unchecked: Text(cursor.string(start..<index))))
+            }
+            switch byte {
+            case UInt8(ascii: "/"): index &+= 1
+            case UInt8(ascii: "\\") where cursor.peek(index &+ 1 &- cursor.offset) == UInt8(ascii: "/"): index &+= 2
+            case UInt8(ascii: "\""):
+                drafts.reader.cursor.offset = index &+ 1
+                return .value(Target(Path(keys)))
+            default: return nil
+            }
         }
-        drafts.reader.cursor.offset = end &+ 1
-        return .value(Target(Path(keys)))
     }
+
+    /// Room that is made at once; more is found when it is needed.
+    private static let usualKeyCount = 4
 
     /// True for ASCII that is legal in keys and stands for itself in JSON strings.
     private static func isPlain(_ byte: UInt8) -> Bool {

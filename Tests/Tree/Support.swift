@@ -83,3 +83,13 @@ struct TreeMaker {
         return node
     }
 }
+
+extension Children {
+    /// Changes one child; gives what `body` gives.
+    @discardableResult
+    mutating func update<Result>(_ key: Key, _ body: (inout Node) -> Result) -> Result? {
+        var result: Result?
+        update(key, with: &result) { node, result in result = body(&node) }
+        return result
+    }
+}
