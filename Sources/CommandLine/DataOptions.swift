@@ -4,6 +4,7 @@ import Logging
 import PandoEngine
 import PandoJournal
 import PandoServer
+import PandoTree
 
 /// The data directory that an offline command works on.
 struct DataOptions: ParsableArguments {
@@ -49,7 +50,7 @@ struct NamespaceOptions: ParsableArguments {
     var namespace = "default"
 
     /// Finds the namespace, or says that there is none.
-    func find(in state: RecoveredState) throws -> (id: UInt32, engine: Engine) {
+    func find(in state: RecoveredState) throws -> (id: UInt32, root: Node) {
         guard let found = state.database(named: namespace.lowercased()) else {
             printError(
                 "--namespace: there is no \"\(namespace)\"; there are \(state.namespaceNames.joined(separator: ", "))")

@@ -30,7 +30,7 @@ struct Export: ParsableCommand {
             throw ValidationError("\(path): \(error.message)")
         }
         let state = try dataOptions.read()
-        let node = try namespaceOptions.find(in: state).engine.root[location]
+        let node = try namespaceOptions.find(in: state).root[location]
         var json: [UInt8] = []
         json.append(json: node)
         json.append(UInt8(ascii: "\n"))

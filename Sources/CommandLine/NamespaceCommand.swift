@@ -69,7 +69,7 @@ struct NamespaceDelete: ParsableCommand {
             printError("default: always exists")
             throw Exit.badConfiguration
         }
-        guard force || database.engine.root.isEmpty else {
+        guard force || database.root.isEmpty else {
             printError("\(name): holds data; --force deletes it")
             throw Exit.badConfiguration
         }

@@ -11,7 +11,10 @@ import PandoTree
 /// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same commands in
 /// the same order give the same tree, the same deltas and the same effects on every machine. No clock, no random
 /// bits, no order of a hash table is in here.
-package struct Engine: Sendable {
+///
+/// Nobody copies it: whoever asks it something asks it where it is. (A copy would count every part of it anew for each
+/// question, and make the next change copy all that is known of sessions.)
+package struct Engine: ~Copyable, Sendable {
     /// The tree. A copy is a snapshot.
     package private(set) var root: Node
     package var access: Access

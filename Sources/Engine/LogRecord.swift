@@ -39,52 +39,45 @@ package struct UnreadableRecord: Error, Equatable {
 }
 
 extension Delta {
-    /// The records to make durable before the delta's effects leave, as one entry; none for what leaves no trace.
+    /// How many records are to be made durable, as one entry, before the delta's effects leave; 0 for what leaves no
+    /// trace.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
-    package func records(hadQueue: Bool) -> [LogRecord] {
+    package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
-        case .nothing, .listen, .unlisten: []
-        case .write(_, let changes): [.delta(changes)]
-        case .queue(let writes, let credential): [.registered(session, writes, [credential])]
-        case .unqueue(let path): [.cancelled(session, at: path)]
-        case .endSession(let changes):
-            if !hadQueue {
-                []
-            } else {
-                changes.isEmpty
-                    ? [.cancelled(session, at: nil)] : [.delta(changes), .cancelled(session, at: nil)]
-            }
+        case .nothing, .listen, .unlisten: 0
+        case .write, .queue, .unqueue: 1
+        case .endSession(let changes): !hadQueue ? 0 : changes.isEmpty ? 1 : 2
         }
+    }
+
+    /// Appends the payload of one of the records.
+    /// - Parameter index: Below ``recordCount(hadQueue:)``.
+    package func append(record index: Int, to payload: inout [UInt8]) -> LogRecord.Kind {
+        switch kind {
+        case .write(_, let changes): return payload.append(delta: changes)
+        case .queue(let writes, let credential): return payload.append(registered: writes, [credential], for: session)
+        case .unqueue(let path): return payload.append(cancelled: path, for: session)
+        case .endSession(let changes):
+            // What it wrote comes first, if there is any.
+            return changes.isEmpty || index == 1
+                ? payload.append(cancelled: nil, for: session) : payload.append(delta: changes)
+        case .nothing, .listen, .unlisten: preconditionFailure("a delta without records")
+        }
+    }
+
+    /// The same as an array, where speed does not matter.
+    package func records(hadQueue: Bool) -> [LogRecord] {
+        (0..<recordCount(hadQueue: hadQueue)).map { index in LogRecord { append(record: index, to: &$0) } }
     }
 }
 
 extension LogRecord {
-    /// Room for a small write, so that its payload is allocated once.
-    private static let usualByteCount = 256
-
-    package static func delta(_ changes: [Change]) -> LogRecord {
-        var payload: [UInt8] = []
-        payload.reserveCapacity(Self.usualByteCount)
-        // Paths below the base only: many changes far down would otherwise repeat all that is above them.
-        let base = commonBase(of: changes)
-        payload.append(countedPath: base.keys[...])
-        payload.append(varint: UInt64(changes.count))
-        for change in changes {
-            payload.append(countedPath: change.path.keys[base.count...])
-            payload.append(countedJSON: change.node)
-        }
-        return LogRecord(kind: .delta, payload: payload)
+    fileprivate init(_ print: (inout [UInt8]) -> Kind) {
+        payload = []
+        kind = print(&payload)
     }
 
-    /// The deepest path that all changes are at or below.
-    private static func commonBase(of changes: [Change]) -> Path {
-        guard var base = changes.first?.path else { return .root }
-        for change in changes.dropFirst() {
-            let count = zip(base.keys, change.path.keys).prefix { $0 == $1 }.count
-            if count < base.count { base.keys.removeSubrange(count...) }
-        }
-        return base
-    }
+    package static func delta(_ changes: [Change]) -> LogRecord { LogRecord { $0.append(delta: changes) } }
 
     /// Bytes that queueing the writes takes in the log; running them takes about as many again.
     package static func byteCount(ofQueueing writes: [Write]) -> Int {
@@ -93,46 +86,74 @@ extension LogRecord {
 
     /// - Parameter credentials: At least one.
     static func registered(_ session: SessionID, _ writes: [Write], _ credentials: [Credential]) -> LogRecord {
-        var payload: [UInt8] = []
-        payload.append(littleEndian: session.rawValue)
-        payload.append(credential: credentials[0])
-        payload.append(varint: UInt64(writes.count))
-        for write in writes {
-            payload.append(countedPath: write.target.fullPath.keys[...])
-            payload.append(countedJSON: write.draft.node)
-            payload.append(varint: UInt64(write.draft.depth))
-            payload.append(varint: UInt64(write.draft.placeholders.count))
-            for placeholder in write.draft.placeholders {
-                payload.append(countedPath: placeholder.target.fullPath.keys[...])
-                switch placeholder.value {
-                case .timestamp: payload.append(0)
-                case .increment(let by):
-                    payload.append(1)
-                    payload.append(countedJSON: by)
-                }
-            }
-        }
-        for credential in credentials.dropFirst() { payload.append(credential: credential) }
-        return LogRecord(kind: .onDisconnectRegistered, payload: payload)
-    }
-
-    static func cancelled(_ session: SessionID, at path: Path?) -> LogRecord {
-        var payload: [UInt8] = []
-        payload.append(littleEndian: session.rawValue)
-        payload.append(path == nil ? 1 : 0)
-        if let path { payload.append(countedPath: path.keys[...]) }
-        return LogRecord(kind: .onDisconnectCancelled, payload: payload)
+        LogRecord { $0.append(registered: writes, credentials, for: session) }
     }
 }
 
+// MARK: - Payloads
+
 extension [UInt8] {
-    /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
+    fileprivate mutating func append(delta changes: [Change]) -> LogRecord.Kind {
+        // Paths below the base only: many changes far down would otherwise repeat all that is above them.
+        let baseCount = Self.commonBaseCount(of: changes)
+        append(countedPath: changes.first?.path.keys[..<baseCount] ?? [])
+        append(varint: UInt64(changes.count))
+        for change in changes {
+            append(countedPath: change.path.keys[baseCount...])
+            append(countedJSON: change.node)
+        }
+        return .delta
+    }
+
+    /// Keys of the deepest path that all changes are at or below.
+    private static func commonBaseCount(of changes: [Change]) -> Int {
+        guard let first = changes.first?.path else { return 0 }
+        var count = first.count
+        for change in changes.dropFirst() {
+            count = zip(first.keys[..<count], change.path.keys).prefix { $0 == $1 }.count
+        }
+        return count
+    }
+
+    fileprivate mutating func append(
+        registered writes: [Write], _ credentials: [Credential], for session: SessionID
+    ) -> LogRecord.Kind {
+        append(littleEndian: session.rawValue)
+        append(credential: credentials[0])
+        append(varint: UInt64(writes.count))
+        for write in writes {
+            append(countedPath: write.target.fullPath.keys[...])
+            append(countedJSON: write.draft.node)
+            append(varint: UInt64(write.draft.depth))
+            append(varint: UInt64(write.draft.placeholders.count))
+            for placeholder in write.draft.placeholders {
+                append(countedPath: placeholder.target.fullPath.keys[...])
+                switch placeholder.value {
+                case .timestamp: append(0)
+                case .increment(let by):
+                    append(1)
+                    append(countedJSON: by)
+                }
+            }
+        }
+        for credential in credentials.dropFirst() { append(credential: credential) }
+        return .onDisconnectRegistered
+    }
+
+    fileprivate mutating func append(cancelled path: Path?, for session: SessionID) -> LogRecord.Kind {
+        append(littleEndian: session.rawValue)
+        append(path == nil ? 1 : 0)
+        if let path { append(countedPath: path.keys[...]) }
+        return .onDisconnectCancelled
+    }
+
     fileprivate mutating func append(credential: Credential) {
         append(credential.isAdmin ? 1 : 0)
         append(credential.authVariable == nil ? 0 : 1)
         if let variable = credential.authVariable { append(counted: variable.string) }
     }
 
+    /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
     mutating func append(countedPath keys: ArraySlice<Key>) {
         let byteCount = keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
         append(varint: UInt64(Swift.max(0, byteCount - 1)))

@@ -121,22 +121,26 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
             try refuseIfTooLarge(record.payload.count)
             byteCount += JournalFormat.recordByteCount(payloadByteCount: record.payload.count)
         }
-        guard byteCount <= JournalFormat.entryByteLimit else {
-            throw .entryTooLarge(byteCount: byteCount, byteLimit: JournalFormat.entryByteLimit)
-        }
+        try refuseEntryIfTooLarge(byteCount)
         for (index, record) in records.enumerated() {
             var flags: RecordFlags = []
             if index == 0 { flags.insert(.begin) }
             if index == records.count - 1 { flags.insert(.commit) }
-            lastAppended = lastAppended.successor
-            batch.append(
-                RecordHeader(
-                    payloadByteCount: UInt32(record.payload.count), kind: record.kind, flags: flags,
-                    namespace: record.namespace, sequence: lastAppended, timestamp: record.timestamp,
-                    durable: .zero),
-                payload: record.payload.rawSpan)
+            accept(record.kind, flags, record.namespace, record.timestamp, record.payload.rawSpan)
         }
         return lastAppended
+    }
+
+    /// Numbers a record that has been let in, and keeps it for the next write.
+    mutating func accept(
+        _ kind: RecordKind, _ flags: RecordFlags, _ namespace: UInt32, _ timestamp: Int64, _ payload: RawSpan
+    ) {
+        lastAppended = lastAppended.successor
+        batch.append(
+            RecordHeader(
+                payloadByteCount: UInt32(payload.byteCount), kind: kind, flags: flags, namespace: namespace,
+                sequence: lastAppended, timestamp: timestamp, durable: .zero),
+            payload: payload)
     }
 
     /// Hands everything accepted to the kernel: one gathered write, into a new segment when the old one is full.
@@ -179,9 +183,15 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         if let failure { throw .poisoned(by: failure) }
     }
 
-    private func refuseIfTooLarge(_ payloadByteCount: Int) throws(JournalError) {
+    func refuseIfTooLarge(_ payloadByteCount: Int) throws(JournalError) {
         if payloadByteCount > JournalFormat.payloadByteLimit {
             throw .entryTooLarge(byteCount: payloadByteCount, byteLimit: JournalFormat.payloadByteLimit)
+        }
+    }
+
+    func refuseEntryIfTooLarge(_ byteCount: Int) throws(JournalError) {
+        if byteCount > JournalFormat.entryByteLimit {
+            throw .entryTooLarge(byteCount: byteCount, byteLimit: JournalFormat.entryByteLimit)
         }
     }
 

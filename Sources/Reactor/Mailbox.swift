@@ -22,13 +22,20 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// - Returns: false if the box is closed; the message is dropped.
     @discardableResult
     package func post(_ message: Message) -> Bool {
+        post(message, rings: true)
+    }
+
+    /// The same.
+    /// - Parameter rings: false when the caller sees to it that somebody looks.
+    @discardableResult
+    package func post(_ message: Message, rings: Bool) -> Bool {
         let (accepted, wasEmpty) = box.withLock { box in
             guard !box.isClosed else { return (false, false) }
             let wasEmpty = box.messages.isEmpty
             box.messages.append(message)
             return (true, wasEmpty)
         }
-        if wasEmpty { bell.ring() }
+        if wasEmpty, rings { bell.ring() }
         return accepted
     }
 
@@ -48,8 +55,9 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the two arrays trade
     /// places, and no message is copied.
+    /// - Parameter rings: false when the caller sees to it that somebody looks.
     @discardableResult
-    package func post(movingFrom messages: inout [Message]) -> Bool {
+    package func post(movingFrom messages: inout [Message], rings: Bool = true) -> Bool {
         guard !messages.isEmpty else { return true }
         let (accepted, wasEmpty) = box.withLock { box in
             guard !box.isClosed else { return (false, false) }
@@ -58,9 +66,12 @@ package final class Mailbox<Message: Sendable>: Sendable {
             return (true, wasEmpty)
         }
         messages.removeAll(keepingCapacity: true)
-        if wasEmpty { bell.ring() }
+        if wasEmpty, rings { bell.ring() }
         return accepted
     }
+
+    /// Any thread: whether there is nothing at the moment.
+    package var isEmpty: Bool { box.withLock { $0.messages.isEmpty } }
 
     /// Owner only. `batch` must be empty; it trades places with the box, so no lock is held while the work
     /// runs and the two buffers are used for ever. Empty it with `removeAll(keepingCapacity: true)`.

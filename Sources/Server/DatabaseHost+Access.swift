@@ -15,7 +15,7 @@ extension DatabaseHost {
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
         revokeListens(of: database)
-        write([JournalRecord(.rules, namespace: database.id, timestamp: clock.now(), payload: source)])
+        write(JournalRecord(.rules, namespace: database.id, timestamp: clock.now(), payload: source))
     }
 
     /// Puts the rules of files in force.

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoEngine
 import PandoRules
 import PandoTree
@@ -5,18 +6,20 @@ import PandoWire
 
 extension DatabaseHost {
     /// Turns a wire action into an operation of the engine (wire-protocol §4).
-    func handle(_ request: Request, byteCount: Int, from session: SessionID, as credential: Credential) {
-        guard let operation = Operation(request.action) else { return }
-        if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
-            return encoder.answer(.tooBig(request.number), to: session)
-        }
-        let reply = run(operation, session, credential, number: request.number, byteCount: byteCount)
-        switch (request.action, reply) {
-        case (.listen(let listen), .listening?):
-            if let tag = listen.tag { sessions[session]?.queryTexts[tag] = listen.queryText }
-        case (.unlisten(_, _, let tag?), _): sessions[session]?.queryTexts[tag] = nil
+    func handle(_ request: consuming Request, byteCount: Int, from session: SessionID, as credential: Credential) {
+        let number = request.number
+        var queryText: (tag: Int64, text: Text?)?
+        switch request.action {
+        case .listen(let listen): queryText = listen.tag.map { ($0, listen.queryText) }
+        case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
         default: break
         }
+        guard let operation = Operation((consume request).action) else { return }
+        if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
+            return encoder.answer(.tooBig(number), to: session)
+        }
+        let reply = run(operation, session, credential, number: number, byteCount: byteCount)
+        if let queryText, case .listening? = reply { sessions[session]?.queryTexts[queryText.tag] = queryText.text }
     }
 
     /// Counts what the writes take in the log, where they are repeated when the session ends.
@@ -39,8 +42,8 @@ extension DatabaseHost {
 
 extension Operation {
     /// Nil for actions that the session answers itself.
-    init?(_ action: Action) {
-        switch action {
+    init?(_ action: consuming Action) {
+        switch consume action {
         case .listen(let listen):
             self = .listen(
                 PandoEngine.Listen(

@@ -18,7 +18,8 @@ import PandoWire
 /// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one hand-over to
 /// the journal, one to each loop.
 ///
-/// Confined to the database thread.
+/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, or a loop that
+/// has little to ask.
 final class DatabaseHost {
     /// Outputs of one batch, and what they wait for.
     private struct Held {
@@ -28,7 +29,8 @@ final class DatabaseHost {
         var byteCount: Int
     }
 
-    struct HostedSession {
+    /// A class, so that looking one up copies a reference.
+    final class HostedSession {
         let database: Database
         let publicID: Text
         /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
@@ -61,6 +63,8 @@ final class DatabaseHost {
     private let outputCongestion: Congestion
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
+    /// The loop on whose thread a burst is taken; nil on the database thread.
+    private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
     private let journal: JournalDoor?
 
@@ -81,7 +85,7 @@ final class DatabaseHost {
     /// The last entry handed to the journal, and the last known to be durable.
     private var ticket: UInt64 = 0
     private var durableTicket: UInt64 = 0
-    private var entries: [JournalEntry] = []
+    private var entries = EntryBatch()
     /// Bytes of log that the journal was or will be handed, in all.
     private var loggedByteCount = 0
     /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
@@ -136,7 +140,9 @@ final class DatabaseHost {
     }
 
     /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
-    func receive(_ batch: inout [DatabaseMessage]) {
+    /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
+    func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
+        currentLoop = loop
         for message in batch {
             switch message {
             case .durable(let ticket): durableTicket = max(durableTicket, ticket)
@@ -155,8 +161,11 @@ final class DatabaseHost {
 
     private func takeBacklog() {
         while takenCount < backlog.count, !isWaiting {
-            take(backlog[takenCount])
+            // It leaves the backlog: its parts are not counted anew.
+            var message = DatabaseMessage.proceed
+            swap(&message, &backlog[takenCount])
             takenCount += 1
+            take(message)
             if encoder.byteCount > Self.batchByteLimit { seal() }
         }
         if takenCount == backlog.count {
@@ -169,10 +178,10 @@ final class DatabaseHost {
     /// A burst leaves behind no more spare room than this.
     private static let keptBacklogCount = 4096
 
-    private func take(_ message: DatabaseMessage) {
+    private func take(_ message: consuming DatabaseMessage) {
         // Before anybody else writes: theirs would have come first.
         if !endings.isEmpty { finishEndings() }
-        switch message {
+        switch consume message {
         case .request(let session, let request, let credential, let byteCount):
             answeredByteCount += byteCount
             handle(request, byteCount: byteCount, from: session, as: credential)
@@ -240,15 +249,7 @@ final class DatabaseHost {
             // Only now: who may not write does not learn how much there is.
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
-        let records = journal == nil ? [] : delta.records(hadQueue: database.engine.hasQueue(session))
-        if !records.isEmpty {
-            if delta.reply != nil, records.contains(where: { $0.payload.count > Self.recordByteLimit }) {
-                throw .tooLarge
-            }
-            let byteCount = records.reduce(0) { $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count) }
-            guard hasRoom(for: byteCount + (delta.reply == nil ? 0 : Self.spareRoomByteCount)) else { throw .noRoom }
-        }
-        write(records, in: database.id, at: command.time)
+        try write(delta, in: database, at: command.time)
         let effects = database.engine.commit(delta)
         encoder.encode(effects.pushes)
         // What a listen brings to who listens is told with it.
@@ -257,13 +258,32 @@ final class DatabaseHost {
         return effects.reply
     }
 
-    /// Hands records to the journal as one entry.
-    private func write(_ records: [LogRecord], in namespace: UInt32, at time: Int64) {
-        guard !records.isEmpty else { return }
-        write(
-            records.map {
-                JournalRecord($0.kind.journalKind, namespace: namespace, timestamp: time, payload: $0.payload)
-            })
+    /// Writes a delta down, as one entry.
+    /// - Throws: Nothing is written.
+    private func write(_ delta: borrowing Delta, in database: Database, at time: Int64) throws(Refusal) {
+        guard journal != nil else { return }
+        let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
+        guard recordCount > 0 else { return }
+        let mark = entries.mark
+        for index in 0..<recordCount {
+            let kind = delta.append(record: index, to: &entries.payloads)
+            entries.endRecord(kind.journalKind, namespace: database.id, timestamp: time)
+        }
+        // The end of a session cannot be refused for its size, nor for the room that is kept for it.
+        let mayBeRefused = delta.reply != nil
+        let byteCount = entries.byteCount(since: mark)
+        if mayBeRefused, byteCount > Self.recordByteLimit,
+            entries.longestPayloadByteCount(since: mark) > Self.recordByteLimit {
+            entries.cut(to: mark)
+            throw .tooLarge
+        }
+        guard hasRoom(for: byteCount + (mayBeRefused ? Self.spareRoomByteCount : 0)) else {
+            entries.cut(to: mark)
+            throw .noRoom
+        }
+        entries.endEntry()
+        loggedByteCount += byteCount
+        ticket += 1
     }
 
     /// Whether the log is sure to take so many bytes more.
@@ -277,14 +297,14 @@ final class DatabaseHost {
         guard hasRoom(for: byteCount + Self.spareRoomByteCount) else { throw .noRoom }
     }
 
+    /// Writes a record down.
     /// - Precondition: There is room.
-    func write(_ records: [JournalRecord]) {
+    func write(_ record: JournalRecord) {
         guard journal != nil else { return }
-        loggedByteCount += records.reduce(0) {
-            $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
-        }
+        let mark = entries.mark
+        entries.append(record)
+        loggedByteCount += entries.byteCount(since: mark)
         ticket += 1
-        entries.append(JournalEntry(ticket: ticket, records: records))
     }
 
     // MARK: Sessions
@@ -368,9 +388,7 @@ final class DatabaseHost {
         nextNamespace += 1
         let database = Database(id: id, name: name, access: .open, fileRules: fileRules[name])
         databases[name] = database
-        write([
-            JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8))
-        ])
+        write(JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8)))
         return database
     }
 
@@ -381,7 +399,7 @@ final class DatabaseHost {
         let payload = RecoveredState.settingPayload(name, json)
         try refuseWithoutRoom(for: payload.count)
         database.settings[name] = json
-        write([JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload)])
+        write(JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
     }
 
     /// A key for a new child: keys ascend in the order of commits.
@@ -396,8 +414,7 @@ final class DatabaseHost {
     /// Ends a batch: its entries go to the journal, its outputs wait for the last of them.
     private func seal() {
         if let journal, !entries.isEmpty {
-            journal.post(entries)
-            entries.removeAll(keepingCapacity: true)
+            journal.post(entries.takeAll(), upTo: ticket)
         }
         if let journal, isCheckpointDue || wantsLastCheckpoint {
             isCheckpointDue = false
@@ -416,10 +433,13 @@ final class DatabaseHost {
             answeredByteCount = 0
         }
         release()
-        if let onDrained, durableTicket == ticket, held.isEmpty {
-            self.onDrained = nil
-            onDrained()
-        }
+        callWhenDrained()
+    }
+
+    private func callWhenDrained() {
+        guard let onDrained, durableTicket == ticket, held.isEmpty else { return }
+        self.onDrained = nil
+        onDrained()
     }
 
     /// All sessions have ended, and the next start would have much log to read.
@@ -429,18 +449,30 @@ final class DatabaseHost {
         return true
     }
 
+    /// Everything up to this ticket is as durable as was asked for: lets out what waits for it.
+    func release(upTo ticket: UInt64) {
+        currentLoop = nil
+        durableTicket = max(durableTicket, ticket)
+        release()
+        callWhenDrained()
+    }
+
     /// Lets out what has become durable, in order.
     private func release() {
         var count = 0
         var resumes = false
         while count < held.count, held[count].ticket <= durableTicket {
             if congestion.remove(held[count].byteCount) { resumes = true }
-            for (loop, batch) in held[count].batches.enumerated() where !batch.isEmpty { loops[loop].post(batch) }
+            for (loop, batch) in held[count].batches.enumerated() where !batch.isEmpty { post(batch, to: loop) }
             count += 1
         }
         held.removeFirst(count)
         if resumes {
-            for loop in loops { loop.post(OutputBatch(items: [.resumeReading])) }
+            for loop in loops.indices { post(OutputBatch(items: [.resumeReading]), to: loop) }
         }
+    }
+
+    private func post(_ batch: OutputBatch, to loop: Int) {
+        loops[loop].post(batch, rings: loop != currentLoop)
     }
 }

@@ -33,6 +33,44 @@ enum DatabaseMessage: Sendable {
     case drain(@Sendable () -> Void)
 }
 
+extension DatabaseMessage {
+    /// Requests up to this size may be light: one frame of a client, about.
+    private static let lightByteCount = 16 << 10
+
+    /// False for what may take long, whatever it says: hashes and windows of any amount of data, all listens of a session,
+    /// or of all. A loop does only light ones itself.
+    var isLight: Bool {
+        switch self {
+        case .request(_, let request, _, let byteCount): byteCount <= Self.lightByteCount && request.action.isLight
+        case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
+        case .open, .answer, .closed: true
+        case .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .drain: false
+        }
+    }
+}
+
+extension Action {
+    fileprivate var isLight: Bool {
+        switch self {
+        case .put(_, _, let hash, _): hash == nil
+        case .get(_, let query): query.loadsAllData
+        case .listen, .unlisten: false
+        case .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: true
+        }
+    }
+}
+
+extension RESTCall {
+    fileprivate var isLight: Bool {
+        switch action {
+        case .refuse, .admit: true
+        case .data(let request, _, _): request.query == nil && request.ifMatch == nil && !request.wantsStream
+        case .rules, .setting, .listDatabases, .listDenials: false
+        }
+    }
+}
+
 /// What a client said when it connected (wire-protocol §1.1).
 struct OpenRequest: Sendable {
     /// Nil when neither `ns` nor the host names one.

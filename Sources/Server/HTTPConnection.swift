@@ -72,10 +72,13 @@ final class HTTPConnection: ClientSession {
     private(set) var reader = RequestHeadReader()
     private var content: RequestContent?
     private var bodyPace: Pace
-    private var answerPace: Pace
+    /// Nil from the beginning of an answer until it is first looked at: most are gone by then, and to ask how much the
+    /// client has taken is a system call.
+    private var answerPace: Pace?
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
     private var hostName: (host: String, namespace: String?)?
+    private var localNames = LocalNames()
     /// What the client sent behind a request that is under way.
     var ahead: [UInt8] = []
     var answer: RESTAnswer?
@@ -96,7 +99,6 @@ final class HTTPConnection: ClientSession {
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         bodyPace = Pace(at: owner.loop.now)
-        answerPace = Pace(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
     }
 
@@ -151,7 +153,7 @@ final class HTTPConnection: ClientSession {
         }
         reader = RequestHeadReader()
         headBegan = nil
-        if owner.configuration.isDevelopment { isLocal = head.isLocal }
+        if owner.configuration.isDevelopment { isLocal = localNames.isLocal(head) }
         if isRealtime(head.path) {
             upgrade(head, &bytes, offset)
             return false
@@ -416,15 +418,17 @@ final class HTTPConnection: ClientSession {
 
     /// Cuts off who takes nothing, or next to nothing, of what is for him. What the kernel holds is not taken yet.
     private func checkAnswerPace(at now: MonotonicTime) {
-        let isTooSlow = answerPace.isTooSlow(
-            channel.takenByteCount, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestAnswerBytesPerSecond)
+        let count = channel.takenByteCount
+        var pace = answerPace ?? Pace(count, at: now)
+        let isTooSlow = pace.isTooSlow(
+            count, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestAnswerBytesPerSecond)
+        answerPace = pace
         if isTooSlow { channel.reset() }
     }
 
     /// An answer or an event begins: its client has had nothing to take before.
     func beginAnswerPace() {
-        guard channel.outboundByteCount == 0 else { return }
-        answerPace = Pace(channel.takenByteCount, at: owner.loop.now)
+        if channel.outboundByteCount == 0 { answerPace = nil }
     }
 
     /// Who has nothing more to ask may still wait for the last answer (RFC 9112 §9.6).

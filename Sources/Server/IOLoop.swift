@@ -17,7 +17,7 @@ final class IOLoop: @unchecked Sendable {
     let authenticator: Authenticator
     let logger: Logger
     private let index: UInt8
-    private let database: Mailbox<DatabaseMessage>
+    private let database: DatabaseDoor
     private let encoder: EncodingThread
     private let congestion: Congestion
     private let outputCongestion: Congestion
@@ -28,8 +28,12 @@ final class IOLoop: @unchecked Sendable {
     private(set) var sessions: ContiguousArray<ClientSession?> = []
     private var freeSlots: [UInt32] = []
     private var generation: UInt32 = 0
-    /// Messages for the database thread that the current tick has brought.
+    /// Messages for the database that the current tick has brought.
     private var outgoing: [DatabaseMessage] = []
+    /// One of them may take long.
+    private var hasHeavyOutgoing = false
+    /// What the database host has left here without ringing; empty between calls.
+    private var delivered: [OutputBatch] = []
     /// Sessions that are not read because the database or the disk is behind.
     private var paused: [ClientSession] = []
     private var isCongested = false
@@ -56,7 +60,7 @@ final class IOLoop: @unchecked Sendable {
     private static let compressingLimit = 64
 
     init(
-        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: Mailbox<DatabaseMessage>,
+        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
         outputs: [Mailbox<OutputBatch>], encoder: EncodingThread, bodyThread: BodyThread, congestion: Congestion,
         outputCongestion: Congestion, authenticator: Authenticator, logger: Logger
     ) {
@@ -172,10 +176,11 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: To the database thread
 
-    /// Queues a message. What one tick brings, over all connections, is a burst or a few: the database thread is woken
-    /// for a burst, not for a message.
+    /// Queues a message. What one tick brings, over all connections, is a burst for the database thread, which is woken
+    /// once for all of it, or so little that this loop does it itself (``DatabaseDoor``).
     func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         outgoing.append(message)
+        if !message.isLight { hasHeavyOutgoing = true }
         if byteCount > 0 {
             switch congestion.add(byteCount) {
             case .goOn: break
@@ -184,7 +189,7 @@ final class IOLoop: @unchecked Sendable {
                 for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
             }
         }
-        if outgoing.count >= Self.burstCount { flushOutgoing() }
+        if outgoing.count >= Self.burstCount { handOver() }
         if isCongested, let session, !session.isPausedForCongestion {
             session.pause(.congestion)
             paused.append(session)
@@ -194,9 +199,21 @@ final class IOLoop: @unchecked Sendable {
     /// Messages from which on the database thread begins while the loop goes on.
     private static let burstCount = 256
 
-    func flushOutgoing() {
-        guard !outgoing.isEmpty else { return }
+    private func handOver() {
+        hasHeavyOutgoing = false
         database.post(movingFrom: &outgoing)
+    }
+
+    private func flushOutgoing() {
+        guard !outgoing.isEmpty else { return }
+        if hasHeavyOutgoing { return handOver() }
+        database.take(&outgoing, onLoop: Int(index))
+        allLoops[Int(index)].drain(into: &delivered)
+        var batches: [OutputBatch] = []
+        swap(&batches, &delivered)
+        for batch in batches { deliver(batch) }
+        batches.removeAll(keepingCapacity: true)
+        swap(&batches, &delivered)
     }
 
     /// Has a large message encoded on the helper thread; it comes back through ``encoded``.

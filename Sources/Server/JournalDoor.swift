@@ -2,16 +2,10 @@ import PandoJournal
 import PandoReactor
 import Synchronization
 
-/// One entry for the journal: records that are recovered together or not at all.
-struct JournalEntry: Sendable {
-    /// The database thread's own number; grows by one an entry.
-    var ticket: UInt64
-    var records: [JournalRecord]
-}
-
 /// What the journal's writer is told.
 enum JournalOrder: Sendable {
-    case entries([JournalEntry])
+    /// - Parameter upTo: The database thread's own number of the last; grows by one an entry.
+    case entries(EntryBatch, upTo: UInt64)
     /// Everything that was true after the entries before it.
     case checkpoint(Snapshot)
     case checkpointFinished(isWritten: Bool)
@@ -40,8 +34,8 @@ final class JournalDoor: Sendable {
     }
 
     /// Any thread; tickets ascend.
-    func post(_ entries: [JournalEntry]) {
-        orders.post(.entries(entries))
+    func post(_ entries: EntryBatch, upTo ticket: UInt64) {
+        orders.post(.entries(entries, upTo: ticket))
     }
 
     /// The database thread, behind the entries that the snapshot holds.

@@ -16,11 +16,10 @@ final class JournalThread: Sendable {
 
     /// - Parameters:
     ///   - checkpointDisk: The same directory, for another thread.
-    ///   - durable: Is told each ticket up to which everything is as durable as `durability` asks, when a checkpoint is
-    ///     due, and when there is room again.
+    ///   - tell: Hears, on the journal thread, what the database must know (``JournalWriter``).
     init<Storage: Disk>(
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, configuration: Configuration,
-        durable: Mailbox<DatabaseMessage>, logger: Logger
+        logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void
     ) throws(SocketError) {
         let bell = try Bell()
         let orders = Mailbox<JournalOrder>(ringing: bell)
@@ -32,9 +31,8 @@ final class JournalThread: Sendable {
         ) { isWritten in orders.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
         let writer = JournalWriter(
-            journal, configuration: configuration, door: door, durable: durable, surroundings: .machine,
-            logger: logger
-        ) { checkpoints.post($0) }
+            journal, configuration: configuration, door: door, surroundings: .machine, logger: logger,
+            tell: tell, writeCheckpoint: { checkpoints.post($0) })
         thread = try NamedThread.start("pando-journal") {
             var batch: [JournalOrder] = []
             do throws(JournalError) {

@@ -17,7 +17,7 @@ import PandoReactor
 final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private var journal: Journal<Storage>
     private let durability: Durability
-    private let durable: Mailbox<DatabaseMessage>
+    private let tell: @Sendable (DatabaseMessage) -> Void
     private let logger: Logger
     /// When what was written must be synced; nil when all is.
     private var syncDeadline: MonotonicTime?
@@ -60,10 +60,13 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         }
     }
 
-    /// - Parameter writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
+    /// - Parameters:
+    ///   - tell: Hears of each ticket up to which everything is as durable as `durability` asks, when a checkpoint is due,
+    ///     and when there is room again.
+    ///   - writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
     init(
         _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
-        durable: Mailbox<DatabaseMessage>, surroundings: Surroundings, logger: Logger,
+        surroundings: Surroundings, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void
     ) {
         logByteCount = journal.recovery.replayedByteCount
@@ -72,7 +75,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         durability = configuration.durability
         checkpointByteLimit = configuration.checkpointByteLimit
         checkpointInterval = configuration.checkpointInterval
-        self.durable = durable
+        self.tell = tell
         self.surroundings = surroundings
         space = door.space
         hasMuchLog = door.hasMuchLog
@@ -103,12 +106,10 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         var snapshot: (job: Snapshot, sequence: SequenceNumber)?
         for order in batch {
             switch order {
-            case .entries(let entries):
+            case .entries(let entries, let ticket):
                 let before = journal.pendingByteCount
-                for entry in entries {
-                    try journal.append(entry: entry.records)
-                    last = entry.ticket
-                }
+                try journal.append(entries)
+                last = ticket
                 appendedByteCount += journal.pendingByteCount - before
                 logByteCount += journal.pendingByteCount - before
             case .checkpoint(let taken):
@@ -122,7 +123,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         if last != nil { try journal.write() }
         // A checkpoint must not be ahead of its log.
         try syncIfDue(hasWritten: last != nil, must: !goesOn || snapshot != nil)
-        if let last { durable.post(.durable(last)) }
+        if let last { tell(.durable(last)) }
         try keepRoom(for: wantedByteCount)
         if let snapshot { write(snapshot.job, at: snapshot.sequence) }
         if journal.segmentCount != segmentCount {
@@ -175,7 +176,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         } else {
             logger.notice("there is room on the disk again: writes are taken")
             space.set(granted: appendedByteCount + journal.headroom, isFull: false)
-            durable.post(.roomAgain)
+            tell(.roomAgain)
         }
     }
 
@@ -190,7 +191,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         if checkpointInterval > .zero { checkpointDeadline = now + checkpointInterval }
         guard logByteCount > 0 else { return }
         isCheckpointing = true
-        durable.post(.checkpointDue)
+        tell(.checkpointDue)
     }
 
     private func write(_ snapshot: Snapshot, at sequence: SequenceNumber) {

@@ -3,12 +3,23 @@ import PandoHTTP
 // `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it: it may
 // name the address itself, or a name of its own that leads there (DNS rebinding). Neither may act as `owner`.
 
-extension RequestHead {
+/// The names by which one connection's requests go. A client uses the same ones for all, so they are looked at once.
+struct LocalNames {
+    private var last: (authority: String, origin: String?, isLocal: Bool)?
+
     /// Whether the request comes from this machine's own programs and pages, as far as a browser tells: it addresses a
     /// loopback name, and no page from elsewhere has made it. A page without an origin (`null`) may be anybody's.
-    var isLocal: Bool {
+    mutating func isLocal(_ head: RequestHead) -> Bool {
+        let (authority, origin) = (head.authority, head.header("origin"))
+        if let last, last.authority == authority, last.origin == origin { return last.isLocal }
+        let isLocal = Self.isLocal(authority, origin)
+        last = (authority, origin, isLocal)
+        return isLocal
+    }
+
+    private static func isLocal(_ authority: String, _ origin: String?) -> Bool {
         guard isLoopback(host: authority[...]) else { return false }
-        guard let origin = header("origin") else { return true }
+        guard let origin else { return true }
         guard let scheme = origin.firstRange(of: "://") else { return false }
         return isLoopback(host: origin[scheme.upperBound...])
     }

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoJournal
 import PandoRules
+import PandoTree
 
 /// What a data directory holds: every namespace with its tree and its pending onDisconnect writes.
 package struct RecoveredState: Recovering, Sendable {
@@ -47,8 +48,9 @@ package struct RecoveredState: Recovering, Sendable {
         databases.values.map(\.name).sorted()
     }
 
-    package func database(named name: String) -> (id: UInt32, engine: Engine)? {
-        databases.values.first { $0.name == name }.map { ($0.id, $0.engine) }
+    /// The number of a namespace in the journal, and its tree; nil where there is none of that name.
+    package func database(named name: String) -> (id: UInt32, root: Node)? {
+        databases.values.first { $0.name == name }.map { ($0.id, $0.engine.root) }
     }
 
     /// The record that makes a namespace; nil when that is no name for one.

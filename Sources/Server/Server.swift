@@ -10,7 +10,7 @@ import Synchronization
 ///
 ///     main thread       signals, and what they lead to
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)
-///     pando-database    decide, commit, the durable barrier            (DatabaseHost)
+///     pando-database    decide, commit, the durable barrier            (DatabaseHost, behind a DatabaseDoor)
 ///     pando-journal     write, sync                                    (JournalThread)
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-encode      printing of large nodes                        (EncodingThread)
@@ -24,9 +24,8 @@ package final class Server: @unchecked Sendable {
     /// The main thread's loop.
     private let main: EventLoop
     private let ioEventLoops: [EventLoop]
-    private let databaseEventLoop: EventLoop
     private let ioLoops: [IOLoop]
-    private let database: Mailbox<DatabaseMessage>
+    private let database: DatabaseDoor
     private let journal: JournalThread?
     private let encoder: EncodingThread
     private let bodyThread: BodyThread
@@ -73,13 +72,12 @@ package final class Server: @unchecked Sendable {
         }
 
         main = try EventLoop()
-        databaseEventLoop = try EventLoop()
+        database = try DatabaseDoor()
         ioEventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
             var options = EventLoop.Configuration()
             options.outboundByteLimit = configuration.outboundByteLimit
             return try EventLoop(options)
         }
-        database = Mailbox(ringing: databaseEventLoop.bell)
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
@@ -112,7 +110,10 @@ package final class Server: @unchecked Sendable {
                 logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
-                durable: database, logger: logger)
+                logger: logger
+            ) { [database] message in
+                if case .durable(let ticket) = message { database.release(upTo: ticket) } else { database.post(message) }
+            }
         } else {
             journal = nil
         }
@@ -121,7 +122,7 @@ package final class Server: @unchecked Sendable {
         let host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: congestion,
             outputCongestion: outputCongestion, loops: outputs, logger: logger)
-        databaseEventLoop.attach(database) { host.receive(&$0) }
+        database.open(host)
     }
 
     /// Where clients find the server: `http://127.0.0.1:9000`.
@@ -131,9 +132,9 @@ package final class Server: @unchecked Sendable {
     /// - Parameter onListening: Called once connections are accepted.
     package func run(onListening: () -> Void) throws(SocketError) {
         signals = try Signals(on: main) { [unowned self] signal in handle(signal) }
-        threads.append(try start(databaseEventLoop, "pando-database"))
+        threads.append(try start("pando-database") { [database] in database.serve() })
         for (index, loop) in ioEventLoops.enumerated() {
-            threads.append(try start(loop, "pando-io-\(index)"))
+            threads.append(try start("pando-io-\(index)") { loop.run() })
         }
         sayWhoGetsIn()
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
@@ -153,8 +154,8 @@ package final class Server: @unchecked Sendable {
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 
-    private func start(_ loop: EventLoop, _ name: String) throws(SocketError) -> NamedThread {
-        try NamedThread.start(name, stackByteCount: Self.stackByteCount) { loop.run() }
+    private func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(SocketError) -> NamedThread {
+        try NamedThread.start(name, stackByteCount: Self.stackByteCount, body)
     }
 
     /// Locked by default: one clear line says where that is so, or that `--dev` has opened it.
@@ -229,7 +230,7 @@ package final class Server: @unchecked Sendable {
 
     private func stopLoops() {
         for loop in ioEventLoops { loop.stop() }
-        databaseEventLoop.stop()
+        database.stop()
         main.stop()
     }
 }

@@ -87,9 +87,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         }
         let checkpointOrders = checkpointOrders
         let writer = JournalWriter(
-            journal, configuration: configuration, door: door, durable: mailbox, surroundings: surroundings,
-            logger: logger
-        ) { checkpointOrders.post($0) }
+            journal, configuration: configuration, door: door, surroundings: surroundings, logger: logger,
+            tell: { [mailbox] in mailbox.post($0) }, writeCheckpoint: { checkpointOrders.post($0) })
         self.writer = writer
         turn.body = { () throws(JournalError) in
             var batch: [JournalOrder] = []

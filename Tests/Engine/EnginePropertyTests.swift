@@ -33,7 +33,7 @@ import Testing
 /// An engine, its clients, and what should be true of them.
 private struct World {
     var random: SeededGenerator
-    var engine = Engine(access: .open)
+    private let held = Held(Engine(access: .open))
     var truth = Value.nothing
     var clients: [UInt64: ClientModel] = [:]
     var queues: [UInt64: SparseTree] = [:]
@@ -41,6 +41,11 @@ private struct World {
     var time: Int64 = 1000
     var last: (operation: PandoEngine.Operation, session: UInt64, effects: Effects)?
     var problem: String?
+
+    var engine: Engine {
+        _read { yield held.engine }
+        _modify { yield &held.engine }
+    }
 
     private static let sessions: [UInt64] = [1, 2, 3, 4]
     private static let keys = ["a", "b", "n", "2", "10"]

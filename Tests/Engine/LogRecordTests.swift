@@ -30,7 +30,7 @@ import Testing
     static let deepNulls = String(repeating: #"{"k":"#, count: 31) + "null" + String(repeating: "}", count: 31)
 
     @Test func roundTrip() throws {
-        let scene = Self.scene()
+        var scene = Self.scene()
         var other = Engine(access: .open)
         for record in scene.records { try other.replay(record.kind, record.payload.rawSpan) }
         #expect(other.root == scene.engine.root)
@@ -38,13 +38,12 @@ import Testing
         #expect(other.sessionsWithQueue.map(\.rawValue) == [1, 2, 3])
         #expect(other.checkInvariants() == (1, 3))
         // What they do is the same, too.
-        var original = scene.engine
-        for session in original.sessionsWithQueue {
+        for session in scene.engine.sessionsWithQueue {
             let end = Command(session: session, credential: .anonymous, time: 77, operation: .endSession)
-            _ = original.run(end)
+            _ = scene.engine.run(end)
             _ = other.run(end)
         }
-        #expect(other.root == original.root)
+        #expect(other.root == scene.engine.root)
         #expect(other.sessionsWithQueue.isEmpty)
     }
 

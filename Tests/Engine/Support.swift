@@ -59,19 +59,30 @@ extension Write {
     }
 }
 
+/// An engine, which nobody copies, for what copies itself.
+final class Held {
+    var engine: Engine
+    init(_ engine: consuming Engine) { self.engine = engine }
+}
+
 /// An engine that tables talk to in a few words, and that answers with text: one line a push, then the reply.
 ///
 ///     S1 d a/b {"x":1}        an overwrite, untagged
 ///     S1#7 m a {"b":1,"c":2}  a merge, to the listen with tag 7
 struct Scene {
-    var engine: Engine
+    private let held: Held
     var credential = Credential.anonymous
     var time: Int64 = 1000
     /// Everything that had to be made durable.
     var records: [LogRecord] = []
 
     init(_ json: String = "null", access: Access = .open) {
-        engine = Engine(root: Node(json), access: access)
+        held = Held(Engine(root: Node(json), access: access))
+    }
+
+    var engine: Engine {
+        _read { yield held.engine }
+        _modify { yield &held.engine }
     }
 
     @discardableResult

@@ -33,7 +33,7 @@ private final class Bench {
             let opened = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: directory, create: false),
-                configuration: configuration, durable: mailbox, logger: logger)
+                configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
         } else {
             journal = nil
         }
@@ -162,11 +162,11 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             logger.logLevel = .critical
             _ = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
             #expect(state.namespaceNames == ["default", "demo"])
-            #expect(state.database(named: "demo")?.engine.root.description == #"{"a":{"x":1},"gone":2}"#)
+            #expect(state.database(named: "demo")?.root.description == #"{"a":{"x":1},"gone":2}"#)
             // Once is enough.
             var again = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &again)
-            #expect(again.database(named: "demo")?.engine.root.description == #"{"a":{"x":1},"gone":2}"#)
+            #expect(again.database(named: "demo")?.root.description == #"{"a":{"x":1},"gone":2}"#)
         }
     }
 

@@ -102,7 +102,7 @@ final class LimitedDisk: Disk {
 
             var state = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &state)
-            let root = try #require(state.database(named: "demo")).engine.root
+            let root = try #require(state.database(named: "demo")).root
             #expect(root["a" as Key] == .integer(3) && root["gone" as Key] == .boolean(true))
             #expect(root["filler" as Key].children.count == count)
         }
@@ -133,7 +133,7 @@ final class LimitedDisk: Disk {
             bench.journal.stop()
             var state = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &state)
-            let gone = try #require(state.database(named: "demo")).engine.root["gone" as Key]
+            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
             #expect(gone.children.count == 2)
         }
     }
@@ -206,8 +206,8 @@ private final class HostBench {
         let opened = try Journal.open(
             on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
         journal = try JournalThread(
-            opened, checkpointDisk: try LimitedDisk(directory, gauge), configuration: configuration, durable: mailbox,
-            logger: logger)
+            opened, checkpointDisk: try LimitedDisk(directory, gauge), configuration: configuration,
+            logger: logger, tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
             outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], logger: logger)
