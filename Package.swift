@@ -27,10 +27,12 @@ func room(_ folder: String, on rooms: [String] = [], c: [String] = [], libraries
 }
 
 /// A room with a `main`: nobody stands on it.
-func door(_ folder: String, on rooms: [String], libraries: [Target.Dependency] = []) -> Target {
+func door(
+    _ folder: String, on rooms: [String], c: [String] = [], libraries: [Target.Dependency] = []
+) -> Target {
     .executableTarget(
         name: "Pando\(folder)",
-        dependencies: rooms.map { .byName(name: "Pando\($0)") } + libraries,
+        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
         path: "Sources/\(folder)",
         swiftSettings: rules
     )
@@ -70,6 +72,7 @@ let package = Package(
         .target(name: "CSystem", path: "Sources/C/CSystem"),
         .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
+        .target(name: "CCounting", path: "Sources/C/CCounting"),
         room("Bytes", c: ["COpenSSL"]),
         room("Compression", on: ["Bytes"], c: ["CZlib"]),
 
@@ -111,7 +114,13 @@ let package = Package(
             on: ["Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Identity", "Bytes"],
             libraries: [argumentParser, logging]),
         door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
-        door("Bench", on: ["Traffic", "Rules", "Tree", "Reactor", "Bytes"], libraries: [argumentParser]),
+        door(
+            "Bench",
+            on: [
+                "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk", "Reactor",
+                "Bytes",
+            ],
+            c: ["CCounting"], libraries: [argumentParser]),
         door(
             "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Bytes"],
             libraries: [argumentParser, histogram]),
