@@ -55,7 +55,7 @@ final class DatabaseHost {
     /// an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
-    private let surroundings: Surroundings
+    let surroundings: Surroundings
     let configuration: Configuration
     /// Bytes of requests that are not answered yet.
     private let congestion: Congestion
@@ -69,10 +69,10 @@ final class DatabaseHost {
     private let journal: JournalDoor?
 
     /// By name.
-    private(set) var databases: [String: Database] = [:]
+    var databases: [String: Database] = [:]
     /// Rules that `--rules` gives, by namespace; also for those that are made later.
     var fileRules: [String: Ruleset]
-    private var nextNamespace: UInt32
+    var nextNamespace: UInt32
     var sessions: [SessionID: HostedSession] = [:]
     var publicSessions: [Text: SessionID] = [:]
     /// Who watches the operations on a database, by its number. No entry is empty.
@@ -80,7 +80,7 @@ final class DatabaseHost {
     /// When the messages under way came; kept only for who watches.
     private(set) var burstBegan = MonotonicTime(nanoseconds: 0)
     var clock: WallClock
-    private var pushIDs = PushIDGenerator()
+    var pushIDs = PushIDGenerator()
 
     /// The last entry handed to the journal, and the last known to be durable.
     private var ticket: UInt64 = 0
@@ -90,7 +90,7 @@ final class DatabaseHost {
     private var loggedByteCount = 0
     /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
     /// from them any more; the writes come when there is room, or at the next start.
-    private var endings: [(session: SessionID, database: Database)] = []
+    var endings: [(session: SessionID, database: Database)] = []
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
     var encoder: OutputEncoder
@@ -106,7 +106,7 @@ final class DatabaseHost {
 
     /// Outputs of one batch: what goes to the loops at once, and is held for one sync.
     private static let batchByteLimit = 1 << 20
-    private var isDraining = false
+    var isDraining = false
     private var isLastCheckpointPosted = false
     private var onDrained: (@Sendable () -> Void)?
 
@@ -305,108 +305,6 @@ final class DatabaseHost {
         entries.append(record)
         loggedByteCount += entries.byteCount(since: mark)
         ticket += 1
-    }
-
-    // MARK: Sessions
-
-    private func open(_ session: SessionID, _ request: OpenRequest) {
-        guard !isDraining else { return encoder.close(session, .goingAway) }
-        let found: Database?
-        do throws(Refusal) { found = try database(named: request.namespace) } catch {
-            encoder.shutdown(session, reason: Text(RESTError.noRoom.text))
-            return encoder.close(session, .finished)
-        }
-        guard let database = found else {
-            encoder.shutdown(session, reason: Self.unknownNamespaceText)
-            encoder.close(session, .finished)
-            return
-        }
-        if let previous = request.previousSession, let old = publicSessions[previous],
-            sessions[old]?.database === database, old != session {
-            // The client has come back before its old connection was seen to be dead (§12.5).
-            encoder.close(old, .replaced)
-            end(old)
-        }
-        let publicID = makePublicID()
-        sessions[session] = HostedSession(database: database, publicID: publicID)
-        publicSessions[publicID] = session
-        encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
-        tell(ProfileRecord(name: "concurrent-connect"), on: database)
-    }
-
-    /// What the original says (§1.3).
-    private static let unknownNamespaceText = Text(
-        "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
-            + "correctly.")
-
-    /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
-    func end(_ session: SessionID) {
-        guard let hosted = sessions.removeValue(forKey: session) else { return }
-        publicSessions[hosted.publicID] = nil
-        encoder.streams[session] = nil
-        endProfile(of: hosted.database, to: session)
-        if hosted.publicID != "" { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
-        endings.append((session, hosted.database))
-        finishEndings()
-    }
-
-    /// Does the ends of sessions, in their order, as far as the log has room.
-    private func finishEndings() {
-        var waiting: [(session: SessionID, database: Database)] = []
-        for (session, database) in endings {
-            // Whose queue is empty writes nothing; of the others none goes before an older one.
-            if waiting.isEmpty || !database.engine.hasQueue(session) {
-                do throws(Refusal) {
-                    _ = try perform(.endSession, session, .anonymous, in: database)
-                    continue
-                } catch {}
-            }
-            waiting.append((session, database))
-        }
-        endings = waiting
-    }
-
-    /// 128 random bits: nobody guesses another's session (§12.5).
-    private func makePublicID() -> Text {
-        Text((0..<2).map { _ in
-            let digits = String(surroundings.randomBits(), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined())
-    }
-
-    // MARK: Namespaces
-
-    /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
-    /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
-    func database(named name: String?) throws(Refusal) -> Database? {
-        // Without a name a client means the one database there is.
-        guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
-        if let database = databases[name] { return database }
-        guard configuration.isDevelopment else { return nil }
-        try refuseWithoutRoom(for: name.utf8.count)
-        let id = nextNamespace
-        nextNamespace += 1
-        let database = Database(id: id, name: name, access: .open, fileRules: fileRules[name])
-        databases[name] = database
-        write(JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8)))
-        return database
-    }
-
-    var databaseNames: [String] { databases.keys.sorted() }
-
-    /// Changes a setting, and writes it down.
-    func change(_ name: String, to json: [UInt8], in database: Database) throws(Refusal) {
-        let payload = RecoveredState.settingPayload(name, json)
-        try refuseWithoutRoom(for: payload.count)
-        database.settings[name] = json
-        write(JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
-    }
-
-    /// A key for a new child: keys ascend in the order of commits.
-    func nextPushID() -> Key {
-        let random = PushIDGenerator.RandomBits(
-            high: UInt8(truncatingIfNeeded: surroundings.randomBits()), low: surroundings.randomBits())
-        return pushIDs.next(milliseconds: clock.now(), random: random)
     }
 
     // MARK: The durable barrier

@@ -1,0 +1,109 @@
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoREST
+import PandoTree
+
+// Sessions come and go; namespaces are found, and made.
+
+extension DatabaseHost {
+    func open(_ session: SessionID, _ request: OpenRequest) {
+        guard !isDraining else { return encoder.close(session, .goingAway) }
+        let found: Database?
+        do throws(Refusal) { found = try database(named: request.namespace) } catch {
+            encoder.shutdown(session, reason: Text(RESTError.noRoom.text))
+            return encoder.close(session, .finished)
+        }
+        guard let database = found else {
+            encoder.shutdown(session, reason: Self.unknownNamespaceText)
+            encoder.close(session, .finished)
+            return
+        }
+        if let previous = request.previousSession, let old = publicSessions[previous],
+            sessions[old]?.database === database, old != session {
+            // The client has come back before its old connection was seen to be dead (§12.5).
+            encoder.close(old, .replaced)
+            end(old)
+        }
+        let publicID = makePublicID()
+        sessions[session] = HostedSession(database: database, publicID: publicID)
+        publicSessions[publicID] = session
+        encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
+        tell(ProfileRecord(name: "concurrent-connect"), on: database)
+    }
+
+    /// What the original says (§1.3).
+    private static let unknownNamespaceText = Text(
+        "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
+            + "correctly.")
+
+    /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
+    func end(_ session: SessionID) {
+        guard let hosted = sessions.removeValue(forKey: session) else { return }
+        publicSessions[hosted.publicID] = nil
+        encoder.streams[session] = nil
+        endProfile(of: hosted.database, to: session)
+        if hosted.publicID != "" { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
+        endings.append((session, hosted.database))
+        finishEndings()
+    }
+
+    /// Does the ends of sessions, in their order, as far as the log has room.
+    func finishEndings() {
+        var waiting: [(session: SessionID, database: Database)] = []
+        for (session, database) in endings {
+            // Whose queue is empty writes nothing; of the others none goes before an older one.
+            if waiting.isEmpty || !database.engine.hasQueue(session) {
+                do throws(Refusal) {
+                    _ = try perform(.endSession, session, .anonymous, in: database)
+                    continue
+                } catch {}
+            }
+            waiting.append((session, database))
+        }
+        endings = waiting
+    }
+
+    /// 128 random bits: nobody guesses another's session (§12.5).
+    private func makePublicID() -> Text {
+        Text((0..<2).map { _ in
+            let digits = String(surroundings.randomBits(), radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined())
+    }
+
+    // MARK: Namespaces
+
+    /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
+    /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
+    func database(named name: String?) throws(Refusal) -> Database? {
+        // Without a name a client means the one database there is.
+        guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
+        if let database = databases[name] { return database }
+        guard configuration.isDevelopment else { return nil }
+        try refuseWithoutRoom(for: name.utf8.count)
+        let id = nextNamespace
+        nextNamespace += 1
+        let database = Database(id: id, name: name, access: .open, fileRules: fileRules[name])
+        databases[name] = database
+        write(JournalRecord(.namespaceMade, namespace: id, timestamp: clock.now(), payload: Array(name.utf8)))
+        return database
+    }
+
+    var databaseNames: [String] { databases.keys.sorted() }
+
+    /// Changes a setting, and writes it down.
+    func change(_ name: String, to json: [UInt8], in database: Database) throws(Refusal) {
+        let payload = RecoveredState.settingPayload(name, json)
+        try refuseWithoutRoom(for: payload.count)
+        database.settings[name] = json
+        write(JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
+    }
+
+    /// A key for a new child: keys ascend in the order of commits.
+    func nextPushID() -> Key {
+        let random = PushIDGenerator.RandomBits(
+            high: UInt8(truncatingIfNeeded: surroundings.randomBits()), low: surroundings.randomBits())
+        return pushIDs.next(milliseconds: clock.now(), random: random)
+    }
+}
