@@ -55,6 +55,7 @@ class Server:
         self.command += ["--dev"] if dev else []
         self.command += map(str, arguments)
         self.stderr_path = self.folder / "stderr.txt"
+        self.environment = {}  # added to ours at each start
         self.process = None
         self.port = None
 
@@ -66,7 +67,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env=clean_environment(),
+                env=clean_environment() | self.environment,
                 cwd=self.folder,
             )
         lines = queue.Queue()
