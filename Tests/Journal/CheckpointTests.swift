@@ -237,6 +237,37 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
+    /// A power cut may leave any part of a removal, in any order: that is no damage, neither to a start nor to whoever
+    /// looks.
+    @Test func aRemovalMayBeCutShort() throws {
+        func disk() throws -> SimulatedDisk {
+            let disk = SimulatedDisk(
+                files: SegmentTests.files(
+                    SegmentTests.segment(1, through: 2), SegmentTests.segment(3, through: 3),
+                    SegmentTests.segment(4, through: 5), SegmentTests.segment(6, through: 9)))
+            for sequence in [3, 5, 8] as [UInt64] {
+                try writeCheckpoint(checkpointHeader(SequenceNumber(sequence)), of: [], on: disk)
+            }
+            return disk
+        }
+        let whole = try disk()
+        let start = whole.operationCount
+        #expect(try removeSuperseded(on: whole, timeline: 1, keepingCheckpoints: 2).count == 4)
+        for crashPoint in start...whole.operationCount {
+            for seed in 0..<32 as Range<UInt64> {
+                let disk = try disk()
+                disk.crashPoint = crashPoint
+                _ = try? removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
+                disk.losePower(seed: seed)
+                let context: Comment = "before operation \(crashPoint - start), seed \(seed): \(disk.fileNames)"
+                #expect(try inspect(disk) { _, _ in }.problems.isEmpty, context)
+                let (entries, summary) = try recover(disk)
+                #expect(summary.checkpoint == checkpointHeader(SequenceNumber(8)), context)
+                #expect(SegmentTests.payloads(entries) == [9], context)
+            }
+        }
+    }
+
     /// Looking without the lock, while the other process removes what was there a moment ago.
     @Test func lookingTakesNoLock() throws {
         let disk = try Self.disk()
