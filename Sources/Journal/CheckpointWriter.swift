@@ -102,7 +102,8 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 
 /// Removes what no recovery needs once a checkpoint is durable: checkpoints but for the newest `count`, and segments
 /// of which every record is in the oldest of those kept. While there are fewer checkpoints the whole log stays: it is
-/// what to fall back to.
+/// what to fall back to. Checkpoints go for good before their log does: whatever a power cut leaves, each checkpoint
+/// that is there has its log.
 /// - Parameter count: At least 2 in a server: the older one is for when the newer is damaged.
 /// - Returns: The names removed, the oldest first.
 package func removeSuperseded<Storage: Disk>(
@@ -111,16 +112,20 @@ package func removeSuperseded<Storage: Disk>(
     let listing = Listing(try disk.list())
     let checkpoints = listing.checkpoints.filter { $0.timeline == timeline }
     guard count > 0, checkpoints.count >= count else { return [] }
-    let kept = checkpoints.suffix(count)
-    guard let oldest = kept.first else { return [] }
-    var names = checkpoints.dropLast(count).map(\.text)
+    guard let oldest = checkpoints.suffix(count).first else { return [] }
+    let supersededCheckpoints = checkpoints.dropLast(count).map(\.text)
     let segments = listing.segments.filter { $0.timeline == timeline }
-    for (segment, next) in zip(segments, segments.dropFirst())
-    where next.firstSequence <= oldest.sequence.successor {
-        names.append(segment.text)
+    let supersededSegments = zip(segments, segments.dropFirst()).compactMap { segment, next in
+        next.firstSequence <= oldest.sequence.successor ? segment.text : nil
     }
-    guard !names.isEmpty else { return [] }
+    try remove(supersededCheckpoints, on: disk)
+    try remove(supersededSegments, on: disk)
+    return supersededCheckpoints + supersededSegments
+}
+
+/// Removes files for good.
+private func remove<Storage: Disk>(_ names: [String], on disk: Storage) throws(DiskFailure) {
+    guard !names.isEmpty else { return }
     for name in names { try disk.remove(name) }
     try disk.syncDirectory()
-    return names
 }

@@ -74,6 +74,12 @@ package func inspect<Storage: Disk>(
     } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
+    // Those before the one that the oldest checkpoint goes on in are superseded: a removal that was cut short may have
+    // left any of them.
+    let oldestNeeded =
+        listing.checkpoints.first.flatMap { oldest in
+            listing.segments.lastIndex { $0.firstSequence <= oldest.sequence.successor }
+        } ?? 0
     var first: SegmentHeader?
     for (index, name) in listing.segments.enumerated() {
         let next = index + 1 < listing.segments.count ? listing.segments[index + 1] : nil
@@ -84,12 +90,14 @@ package func inspect<Storage: Disk>(
                 if let problem = checkpoint.foreignness(beside: reader.header) { report.problems.append(problem) }
             }
             // Where the oldest one must begin was looked at above; without a checkpoint, at the beginning.
-            let last = listing.checkpoints.isEmpty || first != nil ? report.lastSequence : nil
-            if let last, let flaw = reader.header.flaw(after: first, lastSequence: last) {
+            let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
+            let isFree = !listing.checkpoints.isEmpty && (first == nil || index <= oldestNeeded)
+            let last = isFree ? beginning : report.lastSequence
+            if let flaw = reader.header.flaw(after: first, lastSequence: last) {
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
             if first == nil { first = reader.header }
-            report.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
+            report.lastSequence = beginning
             do throws(DiskFailure) {
                 try inspect(&reader, next: next, into: &report, record: record)
             } catch {
