@@ -178,10 +178,11 @@ class Listener(Visitor):
 
     def __init__(self, port):
         super().__init__(port)
-        self.seen = {}
+        self.seen, self.shown_count = {}, 0
 
     def see(self, place, value):
         for path, number in numbers(value, tuple(place.split("/"))):
+            self.shown_count += 1
             self.seen[path] = max(number, self.seen.get(path, number))
 
     def visit(self, connection):
@@ -210,7 +211,7 @@ class Workload:
     def __init__(self, writers=8, in_flight=12, padding=0):
         self.books = [Books(index, padding) for index in range(writers)]
         self.in_flight = in_flight
-        self.round_number = self.acknowledged_count = 0
+        self.round_number = self.acknowledged_count = self.shown_count = 0
         self.writers, self.watchers = [], []
 
     @property
@@ -233,6 +234,7 @@ class Workload:
         for visitor in (*self.writers, *self.watchers):
             visitor.end()
         self.acknowledged_count += self.acknowledgements.count
+        self.shown_count += sum(watcher.shown_count for watcher in self.watchers)
 
     def check(self, port, until=math.inf, sees_only_durable=True):
         """Holds what is there now against what was promised: whatever was acknowledged by `until`, a time, must be

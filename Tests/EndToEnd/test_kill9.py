@@ -29,4 +29,8 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability):
         workload.end()
         server.start()
         workload.check(server.port)
-    print(f"{durability}: {ROUNDS} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes")
+    assert workload.shown_count > 0, "nobody was shown anything"
+    print(
+        f"{durability}: {ROUNDS} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "
+        f"{workload.shown_count} values shown to others"
+    )

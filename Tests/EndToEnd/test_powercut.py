@@ -21,7 +21,7 @@ from crash import Workload
 from pando_client import DEADLINE
 from preload import build_library
 from server import StartFailure, run
-from trace import Trace
+from strace import Trace
 
 ROUNDS = int(os.environ.get("PANDO_POWER_ROUNDS", "10"))
 SEED = int(os.environ.get("PANDO_POWER_SEED", "1"))
@@ -48,7 +48,7 @@ class Machine:
 
     def __init__(self, servers, layer, tmp_path, seed, durability="always", sizes=SMALL, lie=""):
         self.server = servers(start=False, arguments=("--durability", durability, *sizes))
-        self.layer, self.lie, self.dice = layer, lie, random.Random(seed)
+        self.layer, self.lie, self.seed, self.dice = layer, lie, seed, random.Random(seed)
         self.stash, self.report_path = tmp_path / "stash", tmp_path / "report.json"
         self.workload = Workload(padding=PADDING)
         self.cuts, self.totals = [], Counter()
@@ -114,6 +114,13 @@ class Machine:
         """Power is there again: everything that was promised must be as well. `inspects`: `pando check data` has to
         find it in order before each start.
         """
+        try:
+            self.recover(inspects, promises)
+        except AssertionError as error:
+            error.add_note(f"after cut {len(self.cuts)} of seed {self.seed}, {self.cuts[-1]}, of {self.server.data}")
+            raise
+
+    def recover(self, inspects, promises):
         if inspects:
             self.look()
         while self.dice.random() < 0.3 and not self.start(self.dice.randint(1, 10)):
@@ -145,7 +152,7 @@ class Machine:
         torn = stderr.count("never acknowledged writes were cut off")
         return (
             f"{durability}: {len(self.cuts)} power cuts, {self.workload.acknowledged_count} acknowledged writes, "
-            f"{self.workload.lost_count} of them lost, "
+            f"{self.workload.lost_count} of them lost, {self.workload.shown_count} values shown to others, "
             f"{rotations} new segments, {checkpoints} checkpoints, {torn} torn ends; "
             + ", ".join(f"{count} {what}" for what, count in sorted(self.totals.items()))
         )

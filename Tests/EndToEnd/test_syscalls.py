@@ -13,7 +13,7 @@ import pytest
 
 from pando_client import Connection
 from rest_client import OWNER, Rest
-from trace import Trace
+from strace import Trace
 
 MARK = re.compile(rb"mark-[0-9]+-[0-9]+-")
 TO_SOCKETS = ("sendto", "sendmsg", "sendmmsg", "write", "writev")
@@ -110,6 +110,8 @@ def departures(sent, marks_of):
         stream = b"".join(data for data, _ in pieces)
         for found in MARK.finditer(stream):
             yield "value", found.group(), entered_at(pieces, found.start())
+            if stream.startswith(b"HTTP/1.1 200"):  # not 101: an answer of REST, from its first byte on
+                yield "REST answer", found.group(), entered_at(pieces, stream.rfind(b"HTTP/1.1 ", 0, found.start()))
         if port in marks_of:
             for found in re.finditer(rb'\{"t":"d","d":\{"r":([0-9]+),"b":\{"s":"ok"', stream):
                 r = int(found.group(1))
@@ -136,10 +138,12 @@ def examine(servers, tmp_path, durability, client_count, write_count, in_flight,
     syncs = sum(call.name == "fdatasync" for call in calls)
     segments = len(list(server.data.glob("journal-*.log")))
     print(
-        f"{durability}, {client_count} clients: {counts['answer']} answers and {counts['value']} values left, "
-        f"{len(early)} of them early; {writes} pwritev, {syncs} fdatasync, {segments} segments"
+        f"{durability}, {client_count} clients: {counts['answer']} answers, {counts['REST answer']} of REST, and "
+        f"{counts['value']} values left, {len(early)} of them early; {writes} pwritev, {syncs} fdatasync, "
+        f"{segments} segments"
     )
     assert counts["answer"] == client_count * write_count, "the trace does not show every answer"
+    assert counts["REST answer"] == write_count, "the trace does not show every answer of REST"
     # Every value went to the listener, and back to whoever put it over REST.
     assert counts["value"] >= (client_count + 2) * write_count, "the trace does not show every value"
     return early
@@ -159,4 +163,4 @@ def test_nothing_leaves_before_its_write_is_on_the_disk(
 def test_the_test_above_can_fail(servers, tmp_path):
     """Without syncs, answers and values leave early, and this sees it."""
     early = examine(servers, tmp_path, "none", 4, 50, 4)
-    assert {what for what, *_ in early} == {"answer", "value"}
+    assert {what for what, *_ in early} == {"answer", "REST answer", "value"}
