@@ -128,6 +128,7 @@ class Books:
         self.name, self.padding = f"w{index}", padding
         self.counter, self.pair, self.increments, self.ends = Tally(), Tally(), Tally(), Tally()
         self.lost_count = 0  # acknowledged, but not for good, and gone
+        self.lost_since = math.inf  # when the first of those was acknowledged that the last check missed
 
     def next_write(self, turn):
         tally = (self.counter, self.pair, self.increments)[turn % 3]
@@ -143,6 +144,7 @@ class Books:
 
     def check(self, found, until, where):
         """`found` answers the number at a path. Whole entries, in order, at least to what was promised by `until`."""
+        self.lost_since = math.inf
         left, right = found("left", self.name), found("right", "deep", "er", self.name)
         assert left == right, f"{where}: half a merge: {left} and {right}"
         for value, tally, what in (
@@ -154,7 +156,9 @@ class Books:
             promised = tally.promised(until)
             bounds = f"{promised} promised, {tally.sent} sent"
             assert promised <= value <= tally.sent, f"{where}: {what} is {value}, {bounds}"
-            self.lost_count += max(0, tally.promised() - value)
+            lost = [when for when, number in tally.acknowledged if number > value]
+            self.lost_count += len(lost)
+            self.lost_since = min([self.lost_since, *lost[:1]])
             tally.gained = value - tally.found
             tally.settle(value)
         turns = self.counter.gained, self.pair.gained, self.increments.gained
@@ -217,6 +221,11 @@ class Workload:
     @property
     def lost_count(self):
         return sum(books.lost_count for books in self.books)
+
+    @property
+    def lost_since(self):
+        """When the first write was acknowledged that was gone at the last check; infinity if none was."""
+        return min(books.lost_since for books in self.books)
 
     def begin(self, port):
         """A new round against a server that has just been started."""

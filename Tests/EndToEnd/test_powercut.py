@@ -52,6 +52,7 @@ class Machine:
         self.stash, self.report_path = tmp_path / "stash", tmp_path / "report.json"
         self.workload = Workload(padding=PADDING)
         self.cuts, self.totals = [], Counter()
+        self.oldest_lost = 0  # seconds it had been acknowledged when the power went
 
     def start(self, after, counted="all"):
         """Starts under the layer, to be cut at that operation (0: at a signal), or at that one of those that touch
@@ -114,8 +115,10 @@ class Machine:
         """Power is there again: everything that was promised must be as well. `inspects`: `pando check data` has to
         find it in order before each start.
         """
+        cut_at = self.cuts[-1]["at"]
         try:
             self.recover(inspects, promises)
+            self.oldest_lost = max(self.oldest_lost, cut_at - self.workload.lost_since)
         except AssertionError as error:
             error.add_note(f"after cut {len(self.cuts)} of seed {self.seed}, {self.cuts[-1]}, of {self.server.data}")
             raise
@@ -152,7 +155,8 @@ class Machine:
         torn = stderr.count("never acknowledged writes were cut off")
         return (
             f"{durability}: {len(self.cuts)} power cuts, {self.workload.acknowledged_count} acknowledged writes, "
-            f"{self.workload.lost_count} of them lost, {self.workload.shown_count} values shown to others, "
+            f"{self.workload.lost_count} of them lost (none older than {self.oldest_lost * 1000:.0f} ms), "
+            f"{self.workload.shown_count} values shown to others, "
             f"{rotations} new segments, {checkpoints} checkpoints, {torn} torn ends; "
             + ", ".join(f"{count} {what}" for what, count in sorted(self.totals.items()))
         )
