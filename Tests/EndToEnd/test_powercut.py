@@ -126,12 +126,15 @@ class Machine:
     def recover(self, inspects, promises):
         if inspects:
             self.look()
-        while self.dice.random() < 0.3 and not self.start(self.dice.randint(1, 10)):
+        while self.dice.random() < 0.3:
+            if self.start(self.dice.randint(1, 10)):
+                # Never SIGKILL: it could come while the layer makes the directory what the cut has left of it.
+                self.server.signal(signal.SIGUSR2)
+                self.server.process.wait(DEADLINE)
             self.totals["cuts of a recovery"] += 1
             self.note_cut()
             if inspects:
                 self.look()
-        self.server.kill()
         self.server.environment = {}
         self.server.start()
         self.workload.check(self.server.port, **promises)
