@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 from collections import Counter
@@ -154,7 +155,8 @@ class Machine:
 
     def story(self, durability):
         stderr = self.server.stderr(limit=1 << 30)
-        rotations, checkpoints = stderr.count("a new segment of the log"), stderr.count(" records in ")
+        rotations = stderr.count("a new segment of the log")
+        checkpoints = len(re.findall(r"checkpoint at \d+: \d+ bytes", stderr))
         torn = stderr.count("never acknowledged writes were cut off")
         return (
             f"{durability}: {len(self.cuts)} power cuts, {self.workload.acknowledged_count} acknowledged writes, "
