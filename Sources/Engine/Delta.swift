@@ -48,7 +48,7 @@ extension Path {
 
     /// True when the path names a priority, not a node.
     package var namesPriority: Bool {
-        keys.last == Self.priorityKey
+        ends(with: Self.priorityKey)
     }
 }
 

@@ -90,8 +90,8 @@ extension Engine {
         if write.target.isPriority {
             guard !current.isEmpty else { return refusal(command, Self.missingNode) }
             guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
-        } else {
-            guard change.node != current else { return delta(command, .nothing, .ok) }
+        } else if change.node == current {
+            return delta(command, .nothing, .ok)
         }
         return delta(command, .write(base: path, [change]), .ok)
     }

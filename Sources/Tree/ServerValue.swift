@@ -57,10 +57,11 @@ package struct Draft: Equatable, Sendable {
 
     /// The node to store.
     /// - Parameters:
-    ///   - current: What the draft is going to replace, before the write.
+    ///   - current: What the draft is going to replace, before the write. Asked for only when something is held open.
     ///   - milliseconds: The write's instant.
-    package func resolved(current: Node, milliseconds: Int64) -> Node {
+    package func resolved(current: @autoclosure () -> Node, milliseconds: Int64) -> Node {
         guard !placeholders.isEmpty else { return node }
+        let current = current()
         var result = node
         for placeholder in placeholders {
             let path = placeholder.target.path

@@ -323,7 +323,8 @@ func draft(_ json: String) throws -> Draft {
         ),
     ])
     func resolution(before: String, json: String, after: String, reason: String) throws {
-        let resolved = try draft(json).resolved(current: node(before), milliseconds: 1_700_000_000_123)
+        let before = try node(before)
+        let resolved = try draft(json).resolved(current: before, milliseconds: 1_700_000_000_123)
         #expect(resolved == (try node(after)), "\(reason): \(resolved)")
     }
 
