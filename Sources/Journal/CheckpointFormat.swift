@@ -4,8 +4,8 @@ import PandoBytes
 //  checkpoint-TIMELINE-SEQUENCE.chk  (8 and 16 hex digits). Integers are little-endian throughout.
 //
 //  header     ┌────────────┬─────────┬───────────┬──────────┬──────────┬───────────┬──────────┬────────┐
-//             │ "PNDOCHK1" │ version │ directory │ timeline │ sequence │ timestamp │ reserved │ crc32c │
-//             │     8      │    4    │    16     │    4     │    8     │  8 (ms)   │  4 (0)   │   4    │   = 56 bytes
+//             │ "PNDOCHK1" │ version │ directory │ timeline │ sequence │ timestamp │  flags   │ crc32c │
+//             │     8      │    4    │    16     │    4     │    8     │  8 (ms)   │    4     │   4    │   = 56 bytes
 //             └────────────┴─────────┴───────────┴──────────┴──────────┴───────────┴──────────┴────────┘
 //             └────────────────────── crc32c covers everything before itself ─────────────┘   in every version
 //
@@ -22,6 +22,13 @@ import PandoBytes
 //             └────────┴──────┴──────────┴───────────┴──────────┘
 //
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
+//
+//  flags      1: the log begins here. No record has this checkpoint's sequence: what an import or a restore made is in
+//             no log, only in here. The first segment behind it begins with the next sequence; the start that finds
+//             none makes it. So the rename that gives such a checkpoint its name is the one moment in which all of it
+//             happens. A restore begins a new timeline so: its checkpoint, alone, outweighs every file of older ones,
+//             which the next start removes. Without it nothing may be built on what came before: when it is damaged
+//             the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its records:
 //  for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but for a longer
@@ -56,8 +63,14 @@ package struct CheckpointHeader: Equatable, Sendable {
     package let sequence: SequenceNumber
     /// The time of that record, or later; milliseconds since 1970.
     package let timestamp: Int64
+    /// The log begins behind it: no record has its sequence.
+    package let beginsLog: Bool
 
-    package init(directory: DirectoryID, timeline: UInt32, sequence: SequenceNumber, timestamp: Int64) {
+    package init(
+        directory: DirectoryID, timeline: UInt32, sequence: SequenceNumber, timestamp: Int64,
+        beginsLog: Bool = false
+    ) {
+        self.beginsLog = beginsLog
         self.directory = directory
         self.timeline = timeline
         self.sequence = sequence
@@ -65,6 +78,8 @@ package struct CheckpointHeader: Equatable, Sendable {
     }
 
     package var name: CheckpointName { CheckpointName(timeline: timeline, sequence: sequence) }
+
+    private static let beginsLogFlag: UInt32 = 1
 
     /// The 56 bytes.
     package var bytes: [UInt8] {
@@ -76,7 +91,7 @@ package struct CheckpointHeader: Equatable, Sendable {
         bytes.append(littleEndian: timeline)
         bytes.append(littleEndian: sequence.rawValue)
         bytes.append(littleEndian: timestamp)
-        bytes.append(littleEndian: UInt32(0))
+        bytes.append(littleEndian: beginsLog ? Self.beginsLogFlag : 0)
         bytes.append(littleEndian: crc32c(bytes.rawSpan, continuing: 0))
         return bytes
     }
@@ -94,7 +109,8 @@ package struct CheckpointHeader: Equatable, Sendable {
         else { return .failure(.headerChecksumMismatch) }
         // Checksum first: a flipped bit is damage, from which there is a way back; a newer version is not.
         let version = bytes.littleEndian(at: 8, as: UInt32.self)
-        guard version == CheckpointFormat.version, bytes.littleEndian(at: 48, as: UInt32.self) == 0 else {
+        let flags = bytes.littleEndian(at: 48, as: UInt32.self)
+        guard version == CheckpointFormat.version, flags & ~beginsLogFlag == 0 else {
             return .failure(.unsupportedVersion(version))
         }
         let header = CheckpointHeader(
@@ -102,7 +118,7 @@ package struct CheckpointHeader: Equatable, Sendable {
                 bytes.littleEndian(at: 12, as: UInt64.self), bytes.littleEndian(at: 20, as: UInt64.self)),
             timeline: bytes.littleEndian(at: 28, as: UInt32.self),
             sequence: SequenceNumber(bytes.littleEndian(at: 32, as: UInt64.self)),
-            timestamp: bytes.littleEndian(at: 40, as: Int64.self))
+            timestamp: bytes.littleEndian(at: 40, as: Int64.self), beginsLog: flags & beginsLogFlag != 0)
         guard header.sequence.rawValue < JournalFormat.firstSequenceLimit else {
             return .failure(.impossibleFirstSequence(header.sequence))
         }

@@ -22,20 +22,26 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
     /// Opens the file and reads its header.
     /// - Throws: ``JournalError/corrupt(_:)`` for a header that is none, or does not fit the name.
     static func open(_ name: CheckpointName, on disk: Storage) throws(JournalError) -> CheckpointReader {
-        let path = disk.directory + "/" + name.text
-        let file = try onDisk { () throws(DiskFailure) in try disk.open(name.text, .read) }
+        let reader = try open(fileNamed: name.text, on: disk)
+        guard reader.header.name == name else {
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: .nameContradictsHeader))
+        }
+        return reader
+    }
+
+    /// The same of a file whatever its name: a backup.
+    static func open(fileNamed name: String, on disk: Storage) throws(JournalError) -> CheckpointReader {
+        let path = disk.directory + "/" + name
+        let file = try onDisk { () throws(DiskFailure) in try disk.open(name, .read) }
         let byteCount = try onDisk { () throws(DiskFailure) in try disk.byteCount(of: file) }
         var window = FileWindow(of: file, path: path, byteCount: byteCount, on: disk)
         let range = 0..<min(byteCount, CheckpointFormat.headerByteCount)
         do throws(DiskFailure) { try window.load(range) } catch { throw .disk(error) }
         switch CheckpointHeader.read(window.bytes(range)) {
         case .failure(let flaw):
-            throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: flaw))
+            throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: flaw))
         case .success(let header):
-            guard header.name == name else {
-                throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: .nameContradictsHeader))
-            }
-            return CheckpointReader(fileName: name.text, header: header, window: window)
+            return CheckpointReader(fileName: name, header: header, window: window)
         }
     }
 

@@ -7,30 +7,29 @@ import PandoBytes
 ///     let file = try writer.finish()        // now it is durable, and has its name
 ///
 /// The log up to the covered sequence must be durable before ``finish()``: a checkpoint ahead of its log is refused at
-/// the next start. An error leaves at most the unfinished file, which ``abandon()`` and the next start remove. A disk
+/// the next start, unless the log begins behind it. An error leaves at most the unfinished file, which ``abandon()`` and the next start remove. A disk
 /// of its own, or nobody else on the one given: a disk is used by one thread at a time.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private let disk: Storage
     private let file: Storage.File
     private let name: CheckpointName
-    private let seed: UInt32
-    /// The block being filled, its header in front.
-    private var block: [UInt8] = []
+    private var encoder: CheckpointEncoder
     private var byteOffset: Int
-    private var recordCount: UInt64 = 0
-    /// Records in the blocks that were written.
-    private var writtenRecordCount: UInt64 = 0
     private var unsyncedByteCount = 0
 
     /// Bytes between two syncs. Without them the last one would be long, and until it is done the log's own, on the
     /// same disk, would stand behind all that had gathered.
-    private static var syncByteCount: Int { 4 << 20 }
+    private let syncByteCount: Int
 
     /// Makes the unfinished file.
-    package init(_ header: CheckpointHeader, on disk: Storage) throws(DiskFailure) {
+    /// - Parameter syncByteCount: Bytes between two syncs; more where no log waits for the disk.
+    package init(
+        _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = 4 << 20
+    ) throws(DiskFailure) {
+        self.syncByteCount = syncByteCount
         self.disk = disk
         name = header.name
-        seed = header.seed
+        encoder = CheckpointEncoder(header)
         let bytes = header.bytes
         let file = try disk.open(name.unfinishedText, .create)
         try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
@@ -38,33 +37,32 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
         }
         self.file = file
         byteOffset = bytes.count
-        beginBlock()
     }
 
     /// Bytes written so far, the block being filled included.
-    package var byteCount: Int { byteOffset + block.count }
+    package var byteCount: Int { byteOffset + encoder.pendingByteCount }
 
     /// - Parameter payload: At most ``JournalFormat/payloadByteLimit``.
     /// - Complexity: One copy of `payload`; now and then a write of about a mebibyte, and a sync.
     package mutating func append(
         _ kind: RecordKind, namespace: UInt32, payload: RawSpan
     ) throws(DiskFailure) {
-        precondition(payload.byteCount <= JournalFormat.payloadByteLimit, "no record of the log is as large")
-        block.append(littleEndian: UInt32(payload.byteCount))
-        block.append(littleEndian: kind.rawValue)
-        block.append(littleEndian: UInt16(0))
-        block.append(littleEndian: namespace)
-        block.append(payload)
-        recordCount += 1
-        if block.count >= CheckpointFormat.blockByteCount { try writeBlock() }
+        encoder.append(kind, namespace: namespace, payload: payload)
+        if encoder.isFull { try write(encoder.takeBlock()) }
     }
 
     /// Writes the end mark, makes the file durable, and gives it its name.
     /// - Returns: What was written. The name is durable, too.
     package consuming func finish() throws(DiskFailure) -> (byteCount: Int, recordCount: Int) {
-        if block.count > CheckpointFormat.blockHeaderByteCount { try writeBlock() }
-        try writeBlock()
-        try disk.sync(file)
+        let recordCount = encoder.recordCount
+        do throws(DiskFailure) {
+            try write(encoder.finish())
+            try disk.sync(file)
+        } catch {
+            // A full disk gets its room back; what cannot be removed, the next start removes.
+            try? disk.remove(name.unfinishedText)
+            throw error
+        }
         try disk.rename(name.unfinishedText, to: name.text)
         try disk.syncDirectory()
         return (byteOffset, Int(clamping: recordCount))
@@ -75,25 +73,14 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
         try disk.remove(name.unfinishedText)
     }
 
-    private mutating func beginBlock() {
-        block.removeAll(keepingCapacity: block.capacity <= 4 * CheckpointFormat.blockByteCount)
-        block.append(littleEndian: UInt64(0))
-        block.append(littleEndian: recordCount)
-        writtenRecordCount = recordCount
-    }
-
-    private mutating func writeBlock() throws(DiskFailure) {
-        block.replace(littleEndian: UInt32(block.count - CheckpointFormat.blockHeaderByteCount), at: 4)
-        block.replace(
-            littleEndian: crc32c(block.rawSpan.extracting(4..<block.count), continuing: seed), at: 0)
+    private mutating func write(_ bytes: [UInt8]) throws(DiskFailure) {
         let (disk, file, byteOffset) = (disk, file, byteOffset)
-        try GatheredBytes.with(block.rawSpan) { gathered throws(DiskFailure) in
+        try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
             try disk.write(gathered, to: file, at: byteOffset)
         }
-        self.byteOffset += block.count
-        unsyncedByteCount += block.count
-        beginBlock()
-        if unsyncedByteCount >= Self.syncByteCount {
+        self.byteOffset += bytes.count
+        unsyncedByteCount += bytes.count
+        if unsyncedByteCount >= syncByteCount {
             try disk.sync(file)
             unsyncedByteCount = 0
         }

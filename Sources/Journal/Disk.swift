@@ -87,7 +87,7 @@ package struct GatheredBytes {
 
 extension GatheredBytes {
     /// Lends bytes that lie together as one piece.
-    static func with<Failure: Error>(
+    package static func with<Failure: Error>(
         _ bytes: RawSpan, _ body: (GatheredBytes) throws(Failure) -> Void
     ) throws(Failure) {
         // The bytes stay until `body` returns.

@@ -52,7 +52,7 @@ package func inspect<Storage: Disk>(
     _ disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
 ) throws(DiskFailure) -> InspectionReport {
     var report = InspectionReport()
-    let listing = Listing(try disk.list())
+    let listing = try Listing(try disk.list()).ofCurrentTimeline(on: disk)
     for name in listing.unreadable {
         report.problems.append(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
@@ -71,7 +71,9 @@ package func inspect<Storage: Disk>(
             JournalProblem(
                 file: name.text, byteOffset: 32,
                 flaw: .sequenceGap(expected: oldest.sequence.successor, found: name.firstSequence)))
-    } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty {
+    } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty,
+        report.checkpoints.last?.header.beginsLog != true
+    {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
     // Those before the one that the oldest checkpoint goes on in are superseded: a removal that was cut short may have
@@ -93,7 +95,9 @@ package func inspect<Storage: Disk>(
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             let isFree = !listing.checkpoints.isEmpty && (first == nil || index <= oldestNeeded)
             let last = isFree ? beginning : report.lastSequence
-            if let flaw = reader.header.flaw(after: first, lastSequence: last) {
+            if let flaw = reader.header.flaw(after: first, lastSequence: last),
+                !report.checkpoints.contains(where: { $0.begins(reader.header, behind: last) })
+            {
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
             if first == nil { first = reader.header }
@@ -108,7 +112,7 @@ package func inspect<Storage: Disk>(
         }
         if report.problems.count >= InspectionReport.problemLimit { break }
     }
-    if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence,
+    if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence, !newest.header.beginsLog,
         let name = listing.segments.last
     {
         let flaw = JournalFlaw.endsBeforeCheckpoint(
@@ -122,7 +126,7 @@ private func note(_ error: JournalError, in report: inout InspectionReport) thro
     switch error {
     case .corrupt(let problem): report.problems.append(problem)
     case .disk(let failure): throw failure
-    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .noRoom:
+    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .noRoom, .beforeLog, .notEmpty, .noTimelineLeft:
         preconditionFailure("reading cannot say \(error)")
     }
 }
@@ -147,6 +151,12 @@ private func inspect<Storage: Disk>(
 }
 
 extension InspectedCheckpoint {
+    /// True when a segment may begin behind this checkpoint although the log before it ends earlier.
+    fileprivate func begins(_ segment: SegmentHeader, behind last: SequenceNumber) -> Bool {
+        header.beginsLog && header.sequence > last && segment.firstSequence == header.sequence.successor
+            && segment.directory == header.directory && segment.timeline == header.timeline
+    }
+
     /// What is wrong with the checkpoint beside the log of `segment`.
     fileprivate func foreignness(beside segment: SegmentHeader) -> JournalProblem? {
         if header.directory != segment.directory {

@@ -35,6 +35,12 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     case corrupt(JournalProblem)
     /// The disk is full: so many bytes cannot be written now. Nothing was.
     case noRoom(byteCount: Int)
+    /// Somebody else's files are there, or data that must not be replaced.
+    case notEmpty(directory: String, file: String)
+    /// Every timeline that there can be was used.
+    case noTimelineLeft(directory: String)
+    /// What is kept begins later than the moment that was asked for.
+    case beforeLog(earliest: SequenceNumber)
     /// Nothing was appended.
     case entryTooLarge(byteCount: Int, byteLimit: Int)
 
@@ -50,6 +56,9 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
                 + "prints what can be read; restore a backup, or move the file away to go on without it"
         case .noRoom(let byteCount): "the disk is full: there is no room for \(byteCount) bytes of log"
+        case .notEmpty(let directory, let file): "\(directory): holds something already: \(file)"
+        case .noTimelineLeft(let directory): "\(directory): no timeline is left"
+        case .beforeLog(let earliest): "what is kept does not reach back so far: it begins with sequence \(earliest)"
         case .entryTooLarge(let byteCount, let byteLimit):
             "an entry of \(byteCount) bytes: the journal takes \(byteLimit)"
         }

@@ -32,4 +32,31 @@ struct Listing {
         segments.sort()
         checkpoints.sort()
     }
+
+    /// Names of segments and checkpoints of timelines that a restore has ended; the next start removes them.
+    private(set) var superseded: [String] = []
+
+    /// Leaves out what belongs to former timelines, once a checkpoint that begins a new one is there.
+    ///
+    /// Until the start that removes the former, such a checkpoint is alone in its timeline. Any other mixture is none of
+    /// our making, and is left for recovery to refuse.
+    func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> Listing {
+        guard let newest = checkpoints.last, segments.last.map({ $0.timeline < newest.timeline }) ?? true,
+            segments.contains(where: { $0.timeline != newest.timeline })
+                || checkpoints.contains(where: { $0.timeline != newest.timeline }),
+            checkpoints.filter({ $0.timeline == newest.timeline }).count == 1
+        else { return self }
+        do throws(JournalError) {
+            guard try CheckpointReader.open(newest, on: disk).header.beginsLog else { return self }
+        } catch {
+            if case .disk(let failure) = error { throw failure }
+            // Damaged: recovery says so.
+            return self
+        }
+        var current = self
+        current.superseded = segments.map(\.text) + checkpoints.dropLast().map(\.text)
+        current.segments = []
+        current.checkpoints = [newest]
+        return current
+    }
 }

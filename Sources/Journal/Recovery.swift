@@ -11,6 +11,9 @@ package struct RecoverySummary: Equatable, Sendable {
     /// Newer checkpoints that were passed over, the newest first. ``Journal/open(on:newDirectoryID:timeline:options:into:)``
     /// has put them aside.
     package var damagedCheckpoints: [JournalProblem] = []
+    /// Whose log it is; nil of a directory that holds none, unless one was made.
+    package var directory: DirectoryID?
+    package var timeline: UInt32 = 0
     /// Segments that were read: those before the checkpoint are not.
     package var segmentCount = 0
     /// Whole entries in them, those before the checkpoint included.
@@ -20,6 +23,8 @@ package struct RecoverySummary: Equatable, Sendable {
     package var replayedByteCount = 0
     /// The last record in the log, now on disk.
     package var lastSequence = SequenceNumber.zero
+    /// What follows is behind the moment up to which was read.
+    package var hasReachedMoment = false
     /// What was cut off the end: writes that never were acknowledged.
     package var tornByteCount = 0
 }
@@ -66,6 +71,8 @@ extension Journal {
                 directory: newDirectoryID, timeline: timeline, firstSequence: SequenceNumber(1))
             var summary = RecoverySummary()
             summary.isNew = true
+            summary.directory = header.directory
+            summary.timeline = header.timeline
             summary.segmentCount = 1
             do throws(DiskFailure) {
                 let file = try SegmentMaker.make(header, on: disk, room: 0)
@@ -77,7 +84,9 @@ extension Journal {
             }
         }
         var recovery = DirectoryReader(disk: disk, listing: listing)
-        var reader = try recovery.read(lastMode: .readWrite, into: &host)
+        guard var reader = try recovery.read(lastMode: .readWrite, into: &host) else {
+            return try begin(behind: recovery.summary, superseding: listing.superseded, disk, lock, options)
+        }
         let (header, end) = (reader.header, reader.offset)
         do throws(DiskFailure) {
             // Whoever wrote the tail, or named the file, may have died before the sync, or because of it.
@@ -94,7 +103,38 @@ extension Journal {
             recovery: recovery.summary)
     }
 
-    private static func takeLock(on disk: Storage) throws(JournalError) -> Storage.File {
+    /// Makes the first segment behind a checkpoint that begins the log: an import's, or a restore's.
+    private static func begin(
+        behind summary: RecoverySummary, superseding names: [String], _ disk: Storage, _ lock: Storage.File,
+        _ options: JournalOptions
+    ) throws(JournalError) -> Journal {
+        guard let checkpoint = summary.checkpoint else { preconditionFailure("only a checkpoint needs no segment") }
+        let header = SegmentHeader(
+            directory: checkpoint.directory, timeline: checkpoint.timeline,
+            firstSequence: checkpoint.sequence.successor)
+        var summary = summary
+        summary.segmentCount = 1
+        do throws(DiskFailure) {
+            // Whoever named the checkpoint may have died before its name was durable. Former timelines are gone for
+            // good before the new one has a segment, by which the two could no longer be told from a mixture.
+            try disk.syncDirectory()
+            if !names.isEmpty {
+                for name in names { try disk.remove(name) }
+                try disk.syncDirectory()
+            }
+            let file = try SegmentMaker.make(header, on: disk, room: 0)
+            return Journal(
+                disk: disk, file: file, lock: lock, header: header,
+                byteOffset: JournalFormat.segmentHeaderByteCount, options: options, recovery: summary)
+        } catch {
+            throw .disk(error)
+        }
+    }
+
+    /// Takes the directory without looking at what it holds.
+    /// - Returns: The lock, as long as it is kept.
+    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/disk(_:)``.
+    package static func takeLock(on disk: Storage) throws(JournalError) -> Storage.File {
         switch try onDisk({ () throws(DiskFailure) in try disk.lock(lockName) }) {
         case .acquired(let file): return file
         case .held(let processID):
@@ -109,10 +149,16 @@ extension Journal {
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, into host: inout some Recovering
 ) throws(JournalError) -> RecoverySummary {
+    try readUnlocked(disk, until: nil, into: &host)
+}
+
+func readUnlocked<Storage: Disk>(
+    _ disk: Storage, until moment: PointInTime?, into host: inout some Recovering
+) throws(JournalError) -> RecoverySummary {
     var attemptsLeft = 10
     while true {
         let listing = try readableListing(of: disk)
-        var recovery = DirectoryReader(disk: disk, listing: listing)
+        var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment)
         if listing.segments.isEmpty, listing.checkpoints.isEmpty {
             recovery.summary.isNew = true
             return recovery.summary
@@ -130,31 +176,49 @@ package func readDirectory<Storage: Disk>(
     }
 }
 
-private func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> Listing {
+func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> Listing {
     let listing = Listing(try onDisk { () throws(DiskFailure) in try disk.list() })
     if let name = listing.unreadable.first {
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
-    return listing
+    return try onDisk { () throws(DiskFailure) in try listing.ofCurrentTimeline(on: disk) }
 }
 
 /// One pass over a directory that holds something: the newest good checkpoint, then the log behind it.
 struct DirectoryReader<Storage: Disk> {
     let disk: Storage
     let listing: Listing
+    /// Nothing behind it counts; nil for everything.
+    let moment: PointInTime?
+    /// What an import has made behind ``moment``: the log that goes on from there does not count either.
+    private var end: SequenceNumber?
     var summary = RecoverySummary()
 
-    init(disk: Storage, listing: Listing) {
+    init(disk: Storage, listing: Listing, moment: PointInTime? = nil) {
         self.disk = disk
         self.listing = listing
+        self.moment = moment
     }
 
-    /// - Returns: The reader of the last segment, where its last whole entry ends.
+    /// - Returns: The reader of the last segment, where its last whole entry ends; nil when the log has yet to begin
+    ///   behind its checkpoint.
     mutating func read(
         lastMode: OpenMode, into host: inout some Recovering
-    ) throws(JournalError) -> SegmentReader<Storage> {
+    ) throws(JournalError) -> SegmentReader<Storage>? {
         try restoreCheckpoint(into: &host)
-        return try replaySegments(lastMode: lastMode, into: &host)
+        let reader = try replaySegments(lastMode: lastMode, into: &host)
+        try refuseIfBehindDamage()
+        return reader
+    }
+
+    /// A damaged checkpoint that the log does not reach was made by an import: what it held is nowhere else.
+    private func refuseIfBehindDamage() throws(JournalError) {
+        guard !summary.hasReachedMoment else { return }
+        for problem in summary.damagedCheckpoints {
+            guard let name = CheckpointName(problem.file), name.sequence > summary.lastSequence else { continue }
+            if case .sequence(let last)? = moment, name.sequence > last { continue }
+            throw .corrupt(problem)
+        }
     }
 
     // MARK: The checkpoint
@@ -163,9 +227,15 @@ struct DirectoryReader<Storage: Disk> {
         for name in listing.checkpoints.reversed() {
             do throws(JournalError) {
                 var reader = try CheckpointReader.open(name, on: disk)
+                if let moment, !moment.includes(reader.header) {
+                    if reader.header.beginsLog { end = reader.header.sequence }
+                    continue
+                }
                 try refuseIfForeign(reader.header, name)
                 while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
                 summary.checkpoint = reader.header
+                summary.directory = reader.header.directory
+                summary.timeline = reader.header.timeline
                 summary.checkpointByteCount = reader.byteCount
                 summary.checkpointRecordCount = Int(clamping: reader.recordCount)
                 return
@@ -181,6 +251,7 @@ struct DirectoryReader<Storage: Disk> {
     /// A whole checkpoint of somewhere else is no damage: nothing here may be built on it.
     private func refuseIfForeign(_ header: CheckpointHeader, _ name: CheckpointName) throws(JournalError) {
         guard let last = listing.segments.last else {
+            if header.beginsLog { return }
             throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: .noSegments))
         }
         let segment = try SegmentReader.open(last, mode: .read, on: disk).header
@@ -198,13 +269,22 @@ struct DirectoryReader<Storage: Disk> {
 
     private mutating func replaySegments(
         lastMode: OpenMode, into host: inout some Recovering
-    ) throws(JournalError) -> SegmentReader<Storage> {
+    ) throws(JournalError) -> SegmentReader<Storage>? {
         let checkpoint = summary.checkpoint?.sequence ?? .zero
         // What is wholly in the checkpoint is not read: it may be half removed.
         let start = listing.segments.lastIndex { $0.firstSequence <= checkpoint.successor } ?? 0
-        let segments = listing.segments[start...]
+        var segments = listing.segments[start...]
+        if let end { segments = segments.prefix { $0.firstSequence < end } }
         var first: SegmentHeader?
         summary.lastSequence = checkpoint
+        if summary.checkpoint?.beginsLog == true {
+            // No record has its sequence: what began before it is another log, or another life of this one.
+            segments = segments.drop { $0.firstSequence <= checkpoint }
+            if segments.isEmpty { return nil }
+        }
+        if moment != nil, summary.checkpoint == nil, let name = segments.first, name.firstSequence.rawValue > 1 {
+            throw .beforeLog(earliest: listing.checkpoints.first?.sequence ?? name.firstSequence)
+        }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
             var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
             if let flaw = reader.header.flaw(after: first, lastSequence: summary.lastSequence) {
@@ -212,11 +292,13 @@ struct DirectoryReader<Storage: Disk> {
             }
             if first == nil {
                 first = reader.header
+                summary.directory = reader.header.directory
+                summary.timeline = reader.header.timeline
                 summary.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             }
             summary.segmentCount += 1
             try replay(&reader, next: next, after: checkpoint, into: &host)
-            guard next == nil else { continue }
+            guard next == nil || summary.hasReachedMoment else { continue }
             guard summary.lastSequence >= checkpoint else {
                 let flaw = JournalFlaw.endsBeforeCheckpoint(
                     last: summary.lastSequence, checkpoint: checkpoint)
@@ -224,6 +306,9 @@ struct DirectoryReader<Storage: Disk> {
             }
             summary.tornByteCount = reader.byteCount - reader.offset
             return reader
+        }
+        if moment != nil, summary.checkpoint == nil, let earliest = listing.checkpoints.first {
+            throw .beforeLog(earliest: earliest.sequence)
         }
         let name = listing.checkpoints.last?.text ?? ""
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .noSegments))
@@ -239,6 +324,12 @@ struct DirectoryReader<Storage: Disk> {
             do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
             switch step {
             case .entry(let range, let recordCount, let lastSequence):
+                if let moment, lastSequence > checkpoint,
+                    !moment.includes(entryEndingWith: lastSequence, at: reader.timestamp(at: range.lowerBound))
+                {
+                    summary.hasReachedMoment = true
+                    return
+                }
                 let before = summary.lastSequence
                 summary.entryCount += 1
                 summary.recordCount += recordCount
@@ -331,6 +422,11 @@ extension SegmentReader {
         case .found(let header, _): return .damaged(reason, sequence: sequence, witness: header.sequence)
         case .tooTangled: return .undecidable(reason, sequence: sequence)
         }
+    }
+
+    /// The time of the loaded record at `offset`.
+    func timestamp(at offset: Int) -> Int64 {
+        RecordHeader(window.bytes(offset..<offset + JournalFormat.recordHeaderByteCount), at: 0).timestamp
     }
 
     /// Gives up the reader's memory and keeps the file.

@@ -126,8 +126,8 @@ extension StartError {
     init(_ error: JournalError) {
         self =
             switch error {
-            case .lockedByAnotherProcess: .locked(error.description)
-            case .corrupt, .entryTooLarge: .badData(error.description)
+            case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
+            case .corrupt, .entryTooLarge, .beforeLog, .noTimelineLeft: .badData(error.description)
             case .disk, .poisoned, .noRoom: .disk(error.description)
             }
     }

@@ -278,7 +278,7 @@ extension Entry {
         #expect(
             disk.operations[start...] == [
                 "open", "pwritev",  // the header
-                "pwritev", "pwritev", "fdatasync", "rename", "fsync",  // a block and the end mark
+                "pwritev", "fdatasync", "rename", "fsync",  // a block, with the end mark
                 "readdir", "unlink", "fsync",
             ])
     }

@@ -1,0 +1,244 @@
+import PandoBytes
+import PandoJournal
+import PandoSimulatedDisk
+import Testing
+
+/// Checkpoints that begin the log: what imports and restores make.
+@Suite struct BeginningTests {
+    static let old = [Entry("one"), Entry("two"), Entry("three")]
+    static let new = [Entry("other"), Entry(String(repeating: "x", count: 3000))]
+
+    static func header(_ sequence: UInt64, timeline: UInt32 = 1, timestamp: Int64 = 1000) -> CheckpointHeader
+    {
+        CheckpointHeader(
+            directory: testID, timeline: timeline, sequence: SequenceNumber(sequence), timestamp: timestamp,
+            beginsLog: true)
+    }
+
+    /// Three entries of log, then a checkpoint that says something else.
+    static func disk() throws -> SimulatedDisk {
+        let disk = try makeDisk(old.map { [$0] })
+        try writeCheckpoint(header(4), of: new, on: disk)
+        return disk
+    }
+
+    /// Without any log, as a restore leaves it; then with what is written behind it.
+    @Test(arguments: [0, 1, 7] as [UInt64])
+    func standsAlone(sequence: UInt64) throws {
+        let disk = SimulatedDisk()
+        try writeCheckpoint(Self.header(sequence, timeline: 2), of: Self.new, on: disk)
+        var history = History()
+        #expect(try readDirectory(disk, into: &history).lastSequence.rawValue == sequence)
+        #expect(history.entries == Self.new, "before anybody has opened it")
+        for round in 0..<3 {
+            disk.losePower(seed: sequence)
+            var entries: [Entry] = []
+            var journal = try openJournal(on: disk, entries: &entries)
+            #expect(entries == Self.new + Array(repeating: Entry("behind"), count: round))
+            #expect(journal.timeline == 2 && journal.lastAppended.rawValue == sequence + UInt64(round))
+            try journal.append(entry: Entry("behind").journalRecords)
+            try journal.write()
+            try journal.sync()
+        }
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+    }
+
+    /// What the log says before it does not count, and is not read again; what is written behind it does.
+    @Test func replacesTheLogBeforeIt() throws {
+        let disk = try Self.disk()
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        for round in 0..<3 {
+            disk.losePower(seed: 3)
+            var entries: [Entry] = []
+            var journal = try openJournal(on: disk, entries: &entries)
+            #expect(entries == Self.new + Array(repeating: Entry("behind"), count: round))
+            try journal.append(entry: Entry("behind").journalRecords)
+            try journal.write()
+            try journal.sync()
+            #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        }
+        // Usual checkpoints follow, and take the old log with them.
+        for sequence in [5, 6] as [UInt64] {
+            let entries = Self.new + Array(repeating: Entry("behind"), count: Int(sequence - 4))
+            try writeCheckpoint(checkpointHeader(SequenceNumber(sequence)), of: entries, on: disk)
+            _ = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
+            #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        }
+        #expect(!disk.fileNames.contains(firstSegment))
+        #expect(try recover(disk).entries == Self.new + Array(repeating: Entry("behind"), count: 3))
+    }
+
+    /// What it held is nowhere else: with any byte damaged, or cut anywhere, nobody goes on with what was
+    /// before.
+    @Test(arguments: [false, true])
+    func damageIsRefused(hasSegmentBehind: Bool) throws {
+        let disk = try Self.disk()
+        if hasSegmentBehind { _ = try recover(disk) }
+        let whole = disk.contents
+        let name = Self.header(4).name.text
+        let bytes = try #require(whole[name])
+        for offset in stride(from: 0, to: bytes.count, by: bytes.count > 400 ? 7 : 1) {
+            for isCut in [false, true] {
+                var files = whole
+                if isCut { files[name] = Array(bytes[..<offset]) } else { files[name]?[offset] ^= 0x10 }
+                #expect(throws: JournalError.self, "byte \(offset), cut \(isCut)") {
+                    try recover(SimulatedDisk(files: files))
+                }
+            }
+        }
+        var files = whole
+        files[name] = nil
+        if hasSegmentBehind {
+            #expect(throws: JournalError.self, "gone") { try recover(SimulatedDisk(files: files)) }
+        }
+    }
+
+    /// Whatever happens while it is written, and at the start that follows: all of it, or all that was
+    /// before.
+    @Test func powerCutsAtEveryStep() throws {
+        let before = try makeDisk(Self.old.map { [$0] })
+        let files = before.contents
+        func run(_ disk: SimulatedDisk) throws {
+            try writeCheckpoint(Self.header(4), of: Self.new, on: disk)
+            disk.killProcess()
+            _ = try recover(disk)
+        }
+        let rehearsal = SimulatedDisk(files: files)
+        try run(rehearsal)
+        var seen: Set<Bool> = []
+        for crashPoint in 0...rehearsal.operationCount {
+            for seed in 0..<8 as Range<UInt64> {
+                let disk = SimulatedDisk(files: files)
+                disk.crashPoint = crashPoint
+                try? run(disk)
+                disk.losePower(seed: seed)
+                disk.crashPoint = nil
+                let entries = try recover(disk).entries
+                #expect(
+                    entries == Self.old || entries == Self.new, "crash before \(crashPoint), seed \(seed)")
+                seen.insert(entries == Self.new)
+            }
+        }
+        #expect(seen.count == 2)
+    }
+
+    /// A restore over what is there: the new timeline outweighs the old one in the moment in which its file
+    /// has its name, and the next start removes the old.
+    @Test func aNewTimelineOutweighsTheOld() throws {
+        let files = try makeDisk(Self.old.map { [$0] }).contents
+        func run(_ disk: SimulatedDisk) throws {
+            try writeCheckpoint(Self.header(2, timeline: 2), of: Self.new, on: disk)
+            var history = History()
+            #expect(try readDirectory(disk, into: &history).timeline == 2)
+            #expect(history.entries == Self.new)
+            disk.killProcess()
+            _ = try recover(disk)
+        }
+        let rehearsal = SimulatedDisk(files: files)
+        try run(rehearsal)
+        #expect(rehearsal.fileNames.filter { $0.hasPrefix("journal-00000001") }.isEmpty)
+        for crashPoint in 0...rehearsal.operationCount {
+            for seed in 0..<8 as Range<UInt64> {
+                let disk = SimulatedDisk(files: files)
+                disk.crashPoint = crashPoint
+                try? run(disk)
+                disk.losePower(seed: seed)
+                disk.crashPoint = nil
+                let (entries, summary) = try recover(disk)
+                #expect(
+                    entries == (summary.timeline == 2 ? Self.new : Self.old),
+                    "crash before \(crashPoint), seed \(seed)")
+            }
+        }
+    }
+
+    // MARK: Moments
+
+    struct Moments {
+        var moment: PointInTime
+        var entries: [Entry]?
+        var because: Comment
+    }
+
+    static func timed(_ text: String, at timestamp: Int64) -> Entry {
+        Entry([.init(kind: .delta, namespace: 1, timestamp: timestamp, payload: Array(text.utf8))])
+    }
+
+    /// 1 2 [3 4] at 10, 20, 30; a checkpoint at 2; 5 at 40; an import at 6, time 50; 7 at 60.
+    static func life() throws -> (disk: SimulatedDisk, entries: [Entry]) {
+        let two = Entry([
+            .init(kind: .delta, namespace: 1, timestamp: 30, payload: [3]),
+            .init(kind: .delta, namespace: 1, timestamp: 30, payload: [4]),
+        ])
+        let entries = [timed("1", at: 10), timed("2", at: 20), two, timed("5", at: 40)]
+        let disk = try makeDisk(entries.map { [$0] })
+        try writeCheckpoint(
+            CheckpointHeader(directory: testID, timeline: 1, sequence: SequenceNumber(2), timestamp: 20),
+            of: Array(entries[..<2]), on: disk)
+        try writeCheckpoint(header(6, timestamp: 50), of: new, on: disk)
+        var none: [Entry] = []
+        disk.killProcess()
+        var journal = try openJournal(on: disk, entries: &none)
+        try journal.append(entry: timed("7", at: 60).journalRecords)
+        try journal.write()
+        try journal.sync()
+        return (disk, entries)
+    }
+
+    @Test func moments() throws {
+        let (disk, entries) = try Self.life()
+        let after = Self.new + [Self.timed("7", at: 60)]
+        let cases: [Moments] = [
+            Moments(
+                moment: .sequence(SequenceNumber(1)), entries: Array(entries[..<1]),
+                because: "before every checkpoint"),
+            Moments(
+                moment: .sequence(SequenceNumber(2)), entries: Array(entries[..<2]),
+                because: "a checkpoint's own"),
+            Moments(
+                moment: .sequence(SequenceNumber(3)), entries: Array(entries[..<2]),
+                because: "inside an entry"),
+            Moments(
+                moment: .sequence(SequenceNumber(4)), entries: Array(entries[..<3]), because: "an entry's end"
+            ),
+            Moments(
+                moment: .sequence(SequenceNumber(5)), entries: entries, because: "the last before the import"),
+            Moments(moment: .sequence(SequenceNumber(6)), entries: Self.new, because: "the import"),
+            Moments(moment: .sequence(SequenceNumber(7)), entries: after, because: "the end"),
+            Moments(moment: .time(9), entries: [], because: "before anything"),
+            Moments(moment: .time(10), entries: Array(entries[..<1]), because: "the millisecond counts"),
+            Moments(moment: .time(29), entries: Array(entries[..<2]), because: "between two"),
+            Moments(moment: .time(30), entries: Array(entries[..<3]), because: "an entry of two"),
+            Moments(moment: .time(49), entries: entries, because: "before the import"),
+            Moments(moment: .time(50), entries: Self.new, because: "with the import"),
+            Moments(moment: .time(1 << 50), entries: after, because: "some day"),
+        ]
+        for example in cases {
+            var history = History()
+            _ = try readDirectory(disk, until: example.moment, into: &history)
+            #expect(history.entries == example.entries, example.because)
+        }
+    }
+
+    @Test func whatIsGoneCannotBeReached() throws {
+        let (disk, _) = try Self.life()
+        var files = disk.contents
+        files[firstSegment] = nil
+        for moment in [PointInTime.sequence(SequenceNumber(1)), .time(15)] {
+            var history = History()
+            #expect(throws: JournalError.beforeLog(earliest: SequenceNumber(2)), "\(moment)") {
+                try readDirectory(SimulatedDisk(files: files), until: moment, into: &history)
+            }
+        }
+    }
+
+    /// A copy is the directory: also of one that is being written to.
+    @Test func copies() throws {
+        let (disk, _) = try Self.life()
+        let copy = SimulatedDisk()
+        _ = try copyLog(of: disk, to: copy) { _ in }
+        copy.losePower(seed: 9)
+        let ours = disk.contents.filter { $0.key.hasSuffix(".log") || $0.key.hasSuffix(".chk") }
+        #expect(copy.contents == ours)
+    }
+}
