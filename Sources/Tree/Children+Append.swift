@@ -31,6 +31,25 @@ extension Children {
     }
 }
 
+extension Children {
+    /// The same of the entries from `first` on, which are cut off the end of the array: moved, so that nothing is
+    /// retained.
+    package mutating func append(taking entries: inout ContiguousArray<Entry>, from first: Int) -> Bool {
+        guard first < entries.count else { return true }
+        if isEmpty {
+            self = Children(taking: &entries, from: first)
+            return true
+        }
+        var taken: ContiguousArray<Entry> = []
+        taken.reserveCapacity(entries.count - first)
+        while entries.count > first { taken.append(entries.removeLast()) }
+        taken.reverse()
+        if append(taking: &taken) { return true }
+        entries += taken
+        return false
+    }
+}
+
 extension Children.Page {
     /// Nil when there is none.
     fileprivate var lastKey: Key? {

@@ -13,6 +13,44 @@ extension JSONReader {
         return try text(range, isASCII: isASCII)
     }
 
+    /// A string of up to 15 bytes without escapes, which begins at the cursor, as a value that is cheap to compare.
+    struct ShortString: Equatable {
+        var low: UInt64
+        var high: UInt64
+        var byteCount: Int
+
+        /// For a table of 2^bits places.
+        func hash(bits: UInt64) -> Int {
+            // Multiplicative hashing (Knuth, volume 3, §6.4), with odd numbers near 2^64 / φ and 2^64 / φ².
+            let mixed = (low ^ UInt64(truncatingIfNeeded: byteCount)) &* 0x9E37_79B9_7F4A_7C15 ^ high &* 0x61C8_8646_80B5_83EB
+            return Int(truncatingIfNeeded: mixed >> (64 - bits))
+        }
+    }
+
+    /// Looks at the string at the cursor, which stays where it is; nil for one that is longer, escaped or not whole.
+    func peekShortString() -> ShortString? {
+        var ahead = cursor
+        guard ahead.current == UInt8(ascii: "\"") else { return nil }
+        ahead.advance()
+        guard let low = ahead.word else { return nil }
+        if let count = Self.countBeforeQuote(low) {
+            return ShortString(low: low & (1 << UInt64(8 * count) &- 1), high: 0, byteCount: count)
+        }
+        ahead.advance(8)
+        guard Self.bytesThatNeedCare(low) == 0, let high = ahead.word, let count = Self.countBeforeQuote(high) else {
+            return nil
+        }
+        return ShortString(low: low, high: high & (1 << UInt64(8 * count) &- 1), byteCount: 8 + count)
+    }
+
+    /// Bytes before the first one that needs care, if that is a quote.
+    private static func countBeforeQuote(_ word: UInt64) -> Int? {
+        let care = bytesThatNeedCare(word)
+        guard care != 0 else { return nil }
+        let bits = UInt64(care.trailingZeroBitCount & ~7)
+        return UInt8(truncatingIfNeeded: word >> bits) == UInt8(ascii: "\"") ? Int(bits / 8) : nil
+    }
+
     /// Moves to the next quote or backslash. True when all on the way was ASCII.
     private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
         var high: UInt64 = 0
