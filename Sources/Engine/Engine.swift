@@ -93,7 +93,7 @@ package struct Engine: ~Copyable, Sendable {
     }
 
     /// Takes a tree as it was written down. Listeners are not told: there are none yet.
-    mutating func restore(_ change: Change) {
+    package mutating func restore(_ change: Change) {
         root.apply(change)
     }
 

@@ -18,81 +18,101 @@ import PandoTree
 //
 //  path, key: length and text. Lengths and counts are varints.
 
-/// Bytes of a record that is no single leaf: what the writer keeps in memory over the tree itself.
+/// Bytes of a record that is no single leaf: what writing them keeps in memory over the tree itself.
 package let treeRecordByteLimit = 1 << 20
 
-/// Cuts a tree into records. Nothing is said of an empty one.
-package struct TreeRecordWriter<Failure: Error> {
+/// The records of a tree, made one at a time from a snapshot; nothing is said of an empty one. In memory is one record.
+///
+/// It finds its way back by the keys on the way, so it may rest between two records for as long as it likes: an answer
+/// over a socket rests until its client has read.
+package struct TreeRecords: Sendable {
+    /// An object that is being written.
+    private struct Frame {
+        let path: Path
+        let children: Children
+        let priority: Priority?
+        /// The last child that is written down.
+        var last: Key?
+
+        init(_ node: Node, at path: Path) {
+            self.path = path
+            children = node.children
+            priority = node.priority
+        }
+    }
+
     private let byteLimit: Int
-    private let body: (LogRecord) throws(Failure) -> Void
-    private var payload: [UInt8] = []
-    /// Where the first child of the record begins.
-    private var firstChild = 0
+    /// A root without children.
+    private var leaf: Node?
+    /// Outermost first.
+    private var frames: [Frame] = []
 
-    /// - Parameter body: Gets each record, in order.
-    package init(byteLimit: Int = treeRecordByteLimit, _ body: @escaping (LogRecord) throws(Failure) -> Void) {
+    /// - Parameter byteLimit: Bytes of a record that is no single leaf, about.
+    package init(of root: Node, byteLimit: Int = treeRecordByteLimit) {
         self.byteLimit = byteLimit
-        self.body = body
+        if case .object = root.withoutPriority { frames = [Frame(root, at: .root)] } else if !root.isEmpty { leaf = root }
     }
 
-    /// - Complexity: O(tree). What turns out not to fit is printed again in parts, at most once a level.
-    package mutating func write(_ root: Node) throws(Failure) {
-        if !root.isEmpty { try write(root, at: .root) }
-    }
-
-    private mutating func write(_ node: Node, at path: Path) throws(Failure) {
-        guard case .object(let children) = node.withoutPriority else {
-            begin(path, .node)
-            payload.append(node)
-            return try flush()
+    /// - Returns: Nil behind the last.
+    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in parts, at most once a level.
+    package mutating func next() -> LogRecord? {
+        if let leaf = leaf.take() {
+            var payload = Self.head(.root, .node)
+            payload.append(leaf)
+            return LogRecord(kind: .tree, payload: payload)
         }
-        begin(path, .children)
-        try children.forEach { key, child throws(Failure) in
-            if !append(key, child) {
-                // Not with the others; then alone, or, if it has parts, in parts.
-                if payload.count > firstChild {
-                    try flush()
-                    begin(path, .children)
-                }
-                if !append(key, child) {
-                    if case .object = child.withoutPriority {
-                        try write(child, at: path.appending(key))
-                    } else {
-                        payload.append(counted: key.string)
-                        payload.append(child)
-                        try flush()
-                    }
-                    begin(path, .children)
-                }
+        while let top = frames.indices.last {
+            var payload = Self.head(frames[top].path, .children)
+            let firstChild = payload.count
+            let tooLarge = fill(&payload, from: top)
+            if payload.count > firstChild { return LogRecord(kind: .tree, payload: payload) }
+            guard let (key, child) = tooLarge else {
+                let frame = frames.removeLast()
+                guard let priority = frame.priority else { continue }
+                var payload = Self.head(frame.path, .priority)
+                payload.append(priority.node)
+                return LogRecord(kind: .tree, payload: payload)
             }
-            return true
+            // Not even alone: then, if it has parts, in parts.
+            frames[top].last = key
+            if case .object = child.withoutPriority {
+                frames.append(Frame(child, at: frames[top].path.appending(key)))
+                continue
+            }
+            payload.append(counted: key.string)
+            payload.append(child)
+            return LogRecord(kind: .tree, payload: payload)
         }
-        if payload.count > firstChild { try flush() }
-        if let priority = node.priority {
-            begin(path, .priority)
-            payload.append(priority.node)
-            try flush()
-        }
+        return nil
     }
 
-    private mutating func begin(_ path: Path, _ part: PartKind) {
-        payload.removeAll(keepingCapacity: true)
+    /// Appends as many of the frame's children as fit.
+    /// - Returns: The child that did not; nil when all are written.
+    private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
+        let first = frames[top].last
+        var last = first
+        var tooLarge: (Key, Node)?
+        frames[top].children.forEach(from: first) { key, child in
+            if key == first { return true }
+            let start = payload.count
+            payload.append(counted: key.string)
+            if payload.append(child, upTo: byteLimit) {
+                last = key
+                return true
+            }
+            payload.removeSubrange(start...)
+            tooLarge = (key, child)
+            return false
+        }
+        frames[top].last = last
+        return tooLarge
+    }
+
+    private static func head(_ path: Path, _ part: PartKind) -> [UInt8] {
+        var payload: [UInt8] = []
         payload.append(countedPath: path.keys[...])
         payload.append(part.rawValue)
-        firstChild = payload.count
-    }
-
-    private mutating func flush() throws(Failure) {
-        try body(LogRecord(kind: .tree, payload: payload))
-    }
-
-    /// - Returns: false when the record would be too large; then it is as it was.
-    private mutating func append(_ key: Key, _ child: Node) -> Bool {
-        let start = payload.count
-        payload.append(counted: key.string)
-        if payload.append(child, upTo: byteLimit) { return true }
-        payload.removeSubrange(start...)
-        return false
+        return payload
     }
 }
 

@@ -35,28 +35,81 @@ struct Snapshot: Sendable {
     func forEachRecord<Failure: Error>(
         _ body: (RecordKind, _ namespace: UInt32, _ payload: [UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
-        for namespace in namespaces {
-            let id = namespace.id
-            if id != RecoveredState.standardNamespace {
-                try body(.namespaceMade, id, Array(namespace.name.utf8))
+        var records = SnapshotRecords(of: self)
+        while let record = records.next() { try body(record.kind, record.namespace, record.payload) }
+    }
+}
+
+/// The records of a snapshot, made one at a time, by whoever writes them down or sends them when he can.
+struct SnapshotRecords: Sendable {
+    struct Record {
+        var kind: RecordKind
+        var namespace: UInt32
+        var payload: [UInt8]
+    }
+
+    private let snapshot: Snapshot
+    private let treeByteLimit: Int
+    /// The namespace whose turn is next.
+    private var index = 0
+    /// Small ones, in order; those before `readyIndex` are given.
+    private var ready: [Record] = []
+    private var readyIndex = 0
+    /// Of the namespace before ``index``, behind what is ready.
+    private var tree: TreeRecords?
+    private var isOver = false
+
+    /// - Parameter treeByteLimit: Bytes of one record, but for those that cannot be parted.
+    init(of snapshot: Snapshot, treeByteLimit: Int = treeRecordByteLimit) {
+        self.snapshot = snapshot
+        self.treeByteLimit = treeByteLimit
+    }
+
+    /// - Returns: Nil behind the last.
+    mutating func next() -> Record? {
+        while true {
+            if readyIndex < ready.count {
+                defer { readyIndex += 1 }
+                return ready[readyIndex]
             }
-            if let rules = namespace.rules { try body(.rules, id, rules) }
-            for setting in namespace.settings {
-                try body(.settings, id, RecoveredState.settingPayload(setting.name, setting.json))
-            }
-            try withoutActuallyEscaping(body) { body throws(Failure) in
-                var writer = TreeRecordWriter<Failure> { record throws(Failure) in
-                    try body(.tree, id, record.payload)
+            ready = []
+            readyIndex = 0
+            if tree != nil {
+                let id = snapshot.namespaces[index - 1].id
+                if let record = tree?.next() { return Record(kind: .tree, namespace: id, payload: record.payload) }
+                tree = nil
+                ready = snapshot.namespaces[index - 1].queue.records.map {
+                    Record(kind: $0.kind.journalKind, namespace: id, payload: $0.payload)
                 }
-                try writer.write(namespace.root)
+            } else if index < snapshot.namespaces.count {
+                begin(snapshot.namespaces[index])
+                index += 1
+            } else if !isOver {
+                isOver = true
+                // A number that is used up stays so, though its namespace is gone.
+                let last = snapshot.nextNamespace &- 1
+                if last > RecoveredState.standardNamespace, snapshot.namespaces.last?.id != last {
+                    ready = [Record(kind: .namespaceDeleted, namespace: last, payload: [])]
+                }
+            } else {
+                return nil
             }
-            for record in namespace.queue.records { try body(record.kind.journalKind, id, record.payload) }
         }
-        // A number that is used up stays so, though its namespace is gone.
-        let last = nextNamespace &- 1
-        if last > RecoveredState.standardNamespace, namespaces.last?.id != last {
-            try body(.namespaceDeleted, last, [])
+    }
+
+    private mutating func begin(_ namespace: Snapshot.Namespace) {
+        let id = namespace.id
+        if id != RecoveredState.standardNamespace {
+            ready.append(Record(kind: .namespaceMade, namespace: id, payload: Array(namespace.name.utf8)))
         }
+        if let rules = namespace.rules { ready.append(Record(kind: .rules, namespace: id, payload: rules)) }
+        for setting in namespace.settings {
+            ready.append(
+                Record(
+                    kind: .settings, namespace: id,
+                    payload: RecoveredState.settingPayload(setting.name, setting.json)))
+        }
+        tree = TreeRecords(of: namespace.root, byteLimit: treeByteLimit)
     }
 }
 

@@ -9,10 +9,8 @@ import Testing
 @Suite struct TreeRecordTests {
     static func records(of node: Node, byteLimit: Int = treeRecordByteLimit) -> [[UInt8]] {
         var payloads: [[UInt8]] = []
-        withoutActuallyEscaping({ (record: LogRecord) in payloads.append(record.payload) }) { body in
-            var writer = TreeRecordWriter<Never>(byteLimit: byteLimit) { body($0) }
-            writer.write(node)
-        }
+        var records = TreeRecords(of: node, byteLimit: byteLimit)
+        while let record = records.next() { payloads.append(record.payload) }
         return payloads
     }
 
