@@ -111,7 +111,9 @@ let package = Package(
         // Front doors
         door(
             "CommandLine",
-            on: ["Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Identity", "Bytes"],
+            on: [
+                "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression", "Identity", "Bytes",
+            ],
             libraries: [argumentParser, logging]),
         door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
         door(

@@ -10,7 +10,7 @@ import PandoServer
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Looks for problems without changing anything.",
-        subcommands: [CheckRules.self, CheckConfiguration.self, CheckData.self]
+        subcommands: [CheckRules.self, CheckConfiguration.self, CheckData.self, CheckBackup.self]
     )
 }
 
@@ -80,6 +80,40 @@ struct CheckData: ParsableCommand {
             problems,
             orSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments"
                 + " and in \(report.checkpoints.count) checkpoints")
+    }
+}
+
+/// `pando check backup FILE|DIR`
+struct CheckBackup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Checks every byte and every record of a backup: what a restore would do.")
+
+    @Argument(help: "A file, or a directory with its log.")
+    var backup: String
+
+    func run() throws {
+        var isDirectory: ObjCBool = false
+        guard unsafe FileManager.default.fileExists(atPath: backup, isDirectory: &isDirectory) else {
+            return try conclude(["\(backup): no such file or directory"], orSay: "")
+        }
+        var state = RecoveredState(access: .locked)
+        do throws(StartError) {
+            let url = URL(fileURLWithPath: backup)
+            let summary =
+                try isDirectory.boolValue
+                ? DataDirectory.read(backup, until: nil, into: &state)
+                : DataDirectory.readBackup(
+                    url.lastPathComponent, in: url.deletingLastPathComponent().path, into: &state)
+            let names = state.namespaceNames.joined(separator: ", ")
+            try? conclude(
+                [],
+                orSay: "\(backup): whole: everything up to sequence \(summary.sequence), "
+                    + "\(Moment.text(summary.timestamp)), of \(names)")
+        } catch {
+            guard case .badData(let problem) = error else { throw Exit.saying(error) }
+            try conclude([problem], orSay: "")
+        }
+        forget(state)
     }
 }
 

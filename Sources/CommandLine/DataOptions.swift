@@ -11,6 +11,15 @@ struct DataOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The server's data directory.", valueName: "dir"))
     var data: String
 
+    init() {}
+
+    init(_ directory: String) {
+        data = directory
+    }
+
+    /// The directory is there, whatever it holds.
+    var exists: Bool { FileManager.default.fileExists(atPath: data) }
+
     /// Takes the directory under its lock, so that no server runs on it.
     func open(_ state: inout RecoveredState) throws -> Journal<SystemDisk> {
         do throws(StartError) {
@@ -23,7 +32,7 @@ struct DataOptions: ParsableArguments {
 
     /// Reads the directory as it is, whether a server runs on it or not.
     func read() throws -> RecoveredState {
-        guard FileManager.default.fileExists(atPath: data) else {
+        guard exists else {
             printError("--data: \(data): no such directory")
             throw Exit.badConfiguration
         }

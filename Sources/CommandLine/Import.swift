@@ -6,25 +6,47 @@ import PandoJournal
 import PandoServer
 import PandoTree
 
-/// `pando import`: one JSON file becomes the data of a location, while no server runs on the directory.
+/// `pando import`: one JSON file of any size becomes the data of a location.
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Puts a JSON file into a data directory.",
+        commandName: "import",
+        abstract: "Puts a JSON file into a data directory, or into a running server.",
         discussion: """
-            The file takes the place of what is at the path; a namespace that does not exist is made. It is written as one entry of the journal: after a \
-            crash all of it is there, or none. The server must not be running; a running one takes data through \
-            its clients.
+            Any size: the file is read as a stream, and in memory is the tree. What begins as gzip does is inflated.
+
+            With --data, no server may run on the directory. A namespace that does not exist is made. All of the \
+            file is there at the end, or, if it holds what cannot be stored, if the disk is full, or after a crash, \
+            nothing of it.
+
+            With --url, the file is read to its end first. What is more than 4 MiB then goes in chunks, each all or \
+            nothing: readers see some before others, and an import that is interrupted leaves what was written.
+
+            Where there is data already, say what becomes of it: --replace puts the file in its place, --merge puts \
+            each child of the file in the place of the child of its name, and leaves the others (as update() does).
             """
     )
 
-    @OptionGroup var dataOptions: DataOptions
+    @OptionGroup var place: SourceOptions
     @OptionGroup var namespaceOptions: NamespaceOptions
 
     @Option(help: "Where the data goes.")
     var path = "/"
 
+    @Flag(help: "Replace what is at the path.")
+    var replace = false
+
+    @Flag(help: "Keep what is at the path beside the file's children.")
+    var merge = false
+
+    @Flag(help: "Say nothing on standard error but what is wrong.")
+    var quiet = false
+
     @Argument(help: "A JSON file, or - for standard input.")
     var file: String
+
+    func validate() throws {
+        guard !(replace && merge) else { throw ValidationError("--replace and --merge: one of them") }
+    }
 
     func run() throws {
         let target: Path
@@ -33,102 +55,158 @@ struct Import: ParsableCommand {
         } catch {
             throw ValidationError("--path: \(error.message)")
         }
-        var progress = Progress("importing \(file)")
-        let node = try parse(try readInput(&progress), below: target)
-        var state = RecoveredState(access: .locked)
-        var journal = try dataOptions.open(&state)
-        progress.step("writing")
-        let time = Offline.milliseconds
-        var records: [JournalRecord] = []
-        let id = try findOrMakeNamespace(in: state, at: time, &records)
-        for changes in Self.split(node, at: target) {
-            records.append(
-                JournalRecord(.delta, namespace: id, timestamp: time, payload: LogRecord.delta(changes).payload))
+        guard RecoveredState.isName(namespaceOptions.namespace) else {
+            throw ValidationError(
+                "--namespace: \"\(namespaceOptions.namespace)\" is no name: letters, digits, - and _; at most 63")
         }
-        // One entry, so that a crash leaves all of it or nothing. More than an entry holds needs a checkpoint.
-        let byteCount = records.reduce(0) { $0 + $1.payload.count }
-        guard byteCount <= Self.entryByteLimit else {
-            printError("\(file): \(byteCount) bytes; at most \(Self.entryByteLimit) can be imported at once")
-            throw Exit.badData
+        switch try place.place {
+        case .directory(let path): try run(DataOptions(path), target)
+        case .server(let client): try run(client, target)
         }
-        try Offline.append(records, to: &journal)
-        progress.finish("imported \(file) to \(target) of \(namespaceOptions.namespace)")
     }
 
-    /// A namespace that is not there yet is made by the same entry that fills it.
-    private func findOrMakeNamespace(
-        in state: RecoveredState, at time: Int64, _ records: inout [JournalRecord]
-    ) throws -> UInt32 {
-        let name = namespaceOptions.namespace
-        if let found = state.database(named: name.lowercased()) { return found.id }
-        guard let record = state.creationRecord(ofNamespace: name, at: time) else {
-            throw ValidationError("--namespace: \"\(name)\" is no name: letters, digits, - and _; at most 63")
-        }
-        records.append(record)
-        return record.namespace
-    }
-
-    private func readInput(_ progress: inout Progress) throws -> [UInt8] {
-        guard let handle = file == "-" ? .standardInput : FileHandle(forReadingAtPath: file) else {
-            printError("\(file): can't be read")
-            throw Exit.badData
-        }
-        let size = (try? FileManager.default.attributesOfItem(atPath: file))?[.size] as? Int
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(size ?? 0)
-        do {
-            while let piece = try handle.read(upToCount: 1 << 20), !piece.isEmpty {
-                bytes += piece
-                progress.update("reading", done: bytes.count, of: size)
-            }
+    private func run(_ dataOptions: DataOptions, _ target: Path) throws {
+        var progress = Progress("importing \(file)", isQuiet: quiet)
+        // A directory that is not there yet is made only for data that is good.
+        var directory = dataOptions.exists ? try openDirectory(dataOptions, target) : nil
+        let node = try parse(below: target, &progress)
+        if directory == nil { directory = try openDirectory(dataOptions, target) }
+        guard var directory = consume directory else { return }
+        if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
+        directory.put(node, at: target, merging: merge)
+        let header: CheckpointHeader
+        do throws(StartError) {
+            header = try DataDirectory.commit(
+                directory.state, to: dataOptions.data, behind: directory.journal, at: Offline.milliseconds
+            ) { progress.update("writing", done: $0, of: nil) }
         } catch {
-            printError("\(file): can't be read: \(error.localizedDescription)")
-            throw Exit.badData
+            progress.abandon()
+            printError(error.description)
+            throw ExitCode(error.exitCode)
         }
-        return bytes
+        progress.finish(
+            "imported \(file) to \(target) of \(namespaceOptions.namespace), which is sequence \(header.sequence)"
+        )
+        forget(directory.state)
     }
 
-    private func parse(_ bytes: [UInt8], below target: Path) throws -> Node {
+    private func run(_ client: ServerClient, _ target: Path) throws {
+        var progress = Progress("importing \(file)", isQuiet: quiet)
+        let node = try parse(below: target, &progress)
+        var writtenByteCount: Int?
         do {
-            return try Node(json: bytes.rawSpan, at: target.count)
-        } catch let error as MalformedJSON {
-            printError("\(file), byte \(error.byteOffset): not JSON, or nested too deeply")
-        } catch let error as InvalidData {
-            printError("\(file): \(error.message)")
+            var shown = progress
+            let online = OnlineImport(
+                client: client, namespace: namespaceOptions.namespace, path: target, merges: merge,
+                replaces: replace
+            ) {
+                let byteCount = (writtenByteCount ?? 0) + $0
+                writtenByteCount = byteCount
+                shown.update("writing", done: byteCount, of: nil)
+            }
+            guard try replace || merge || !online.findsData() else { throw refusal(of: target) }
+            if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
+            let isParted = OnlineImport.isParted(node)
+            if isParted, !quiet {
+                printError(
+                    "\(file) is written in chunks: this is not one atomic write, and readers may see a part of it"
+                )
+            }
+            let count = try online.run(node)
+            progress.finish(
+                "imported \(file) to \(target) of \(namespaceOptions.namespace), "
+                    + (count <= 1 ? "in one atomic write" : "in \(count) writes, of which each was atomic"))
+        } catch let error as ServerClient.Failure {
+            progress.abandon()
+            printError(error.text)
+            if let writtenByteCount {
+                printError(
+                    "\(writtenByteCount) bytes of \(file) are there"
+                        + "\(replace ? ", and what was there before is gone" : ""); import it again with --replace")
+            }
+            throw error.exitCode
+        }
+        forget(node)
+    }
+
+    private func refusal(of target: Path) -> ExitCode {
+        printError(
+            "\(target) of \(namespaceOptions.namespace) holds data: --replace it, or --merge the file with it"
+        )
+        return Exit.badData
+    }
+
+    private var notMergeable: ExitCode {
+        printError("\(file): no object, so there is nothing to merge")
+        return Exit.badData
+    }
+
+    /// A directory under its lock, and the namespace of it that is changed.
+    private struct OpenDirectory: ~Copyable {
+        var state: RecoveredState
+        let journal: Journal<SystemDisk>
+        let namespace: UInt32
+
+        /// Puts what was read into its place.
+        mutating func put(_ node: Node, at target: Path, merging: Bool) {
+            guard merging else { return state.set(node, at: target, of: namespace) }
+            node.children.forEach { key, child in
+                state.set(child, at: target.appending(key), of: namespace)
+                return true
+            }
+            if let priority = node.priority {
+                state.set(priority.node, at: target.appending(Path.priorityKey), of: namespace)
+            }
+        }
+    }
+
+    /// Takes the directory, and looks whether anything may come of the import before the file is read.
+    private func openDirectory(_ dataOptions: DataOptions, _ target: Path) throws -> OpenDirectory {
+        var state = RecoveredState(access: .locked)
+        let journal = try dataOptions.open(&state)
+        guard let namespace = state.makeNamespace(namespaceOptions.namespace) else { throw Exit.ourFault }
+        let isEmpty = try namespaceOptions.find(in: state).root[target].isEmpty
+        guard isEmpty || replace || merge else { throw refusal(of: target) }
+        // What is replaced need not be in memory beside what replaces it; on the disk it stays until all is
+        // there.
+        if replace { state.set(.empty, at: target, of: namespace) }
+        return OpenDirectory(state: state, journal: journal, namespace: namespace)
+    }
+
+    /// Reads the file as it comes.
+    private func parse(below target: Path, _ progress: inout Progress) throws -> Node {
+        do {
+            var input = try InputFile.open(file)
+            var node = StreamedNode(at: target.count)
+            var isLast = false
+            while !isLast {
+                isLast = try !input.fill()
+                input.drop(try node.take(input.bytes, isLast: isLast))
+                guard input.bytes.byteCount <= 2 * StreamedNode.tokenByteLimit else {
+                    throw InputFile.Failure(text: "\(file): \(InvalidData.stringTooLong.message)")
+                }
+                progress.update("reading", done: input.readByteCount, of: input.byteCount)
+            }
+            return node.finish()
+        } catch let error as InputFile.Failure {
+            progress.abandon()
+            printError(error.text)
+        } catch let error as StreamedNode.Problem {
+            progress.abandon()
+            printError(
+                "\(file), byte \(error.byteOffset), below \(target.appending(error.path.keys)): \(error.text)"
+            )
         }
         throw Exit.badData
     }
+}
 
-    /// Bytes of one import in the journal: an entry, less what its records' headers take.
-    private static let entryByteLimit = JournalFormat.entryByteLimit - (1 << 20)
-    /// Bytes of JSON in one record: far below what a record may hold, and enough to make headers nothing.
-    private static let recordByteCount = 8 << 20
-
-    /// The changes that make a tree, in pieces: first nothing at all, then parts of so many bytes; a string may be more.
-    static func split(_ node: Node, at path: Path) -> [[Change]] {
-        var pieces: [[Change]] = [[Change(path: path, node: .empty)]]
-        var byteCount = 0
-        func add(_ node: Node, _ path: Path) {
-            let weight = node.weight(upTo: recordByteCount + 1)
-            if weight > recordByteCount, case .object(let children) = node.withoutPriority {
-                children.forEach { key, child in
-                    add(child, path.appending(key))
-                    return true
-                }
-                if let priority = node.priority {
-                    pieces[pieces.count - 1].append(
-                        Change(path: path.appending(Path.priorityKey), node: priority.node))
-                }
-                return
-            }
-            if byteCount + weight > recordByteCount {
-                pieces.append([])
-                byteCount = 0
-            }
-            pieces[pieces.count - 1].append(Change(path: path, node: node))
-            byteCount += weight
+extension StreamedNode.Problem {
+    var text: String {
+        switch reason {
+        case .malformed: "not JSON"
+        case .nestedTooDeeply: "nested too deeply"
+        case .invalid(let data): data.message
         }
-        if !node.isEmpty { add(node, path) }
-        return pieces
     }
 }

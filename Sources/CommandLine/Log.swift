@@ -31,7 +31,7 @@ struct Log: ParsableCommand {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 guard checkpoints || !record.isOfCheckpoint else { return }
                 var line: [UInt8] = []
-                line.append(utf8: "\(record.sequence)\t\(Self.time(record.timestamp))\t\(record.namespace)\t")
+                line.append(utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
                 line.append(utf8: "\(record.kind)\t")
                 line.append(utf8: describe(record, payload))
                 line.append(UInt8(ascii: "\n"))
@@ -47,15 +47,10 @@ struct Log: ParsableCommand {
             let header = checkpoint.header
             let size = "\(checkpoint.file): \(checkpoint.recordCount) records, \(checkpoint.byteCount) bytes"
             try writeOutput(
-                Array("\(header.sequence)\t\(Self.time(header.timestamp))\t-\tcheckpoint\t\(size)\n".utf8))
+                Array("\(header.sequence)\t\(Moment.text(header.timestamp))\t-\tcheckpoint\t\(size)\n".utf8))
         }
         for problem in report.problems { printError(problem.description) }
         if report.problems.contains(where: \.isDamage) { throw Exit.badData }
-    }
-
-    private static func time(_ milliseconds: Int64) -> String {
-        Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(
-            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
     }
 
     private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> String {

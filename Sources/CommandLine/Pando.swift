@@ -1,4 +1,5 @@
 import ArgumentParser
+import PandoServer
 
 /// The `pando` binary: every command of it, and nothing else.
 @main
@@ -12,7 +13,7 @@ struct Pando: ParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            Serve.self, Import.self, Export.self, Check.self, Test.self, Log.self, NamespaceCommand.self, Token.self,
+            Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self, NamespaceCommand.self, Token.self,
         ]
     )
 }
@@ -24,4 +25,12 @@ enum Exit {
     static let ourFault = ExitCode(70)
     static let diskFailure = ExitCode(74)
     static let badConfiguration = ExitCode(78)
+}
+
+extension Exit {
+    /// Says what is wrong, and gives the code to end with.
+    static func saying(_ error: StartError) -> ExitCode {
+        printError(error.description)
+        return ExitCode(error.exitCode)
+    }
 }

@@ -58,6 +58,12 @@ package final class AnswerCompressor: Equatable, Sendable {
     package static func == (left: AnswerCompressor, right: AnswerCompressor) -> Bool { left === right }
 }
 
+/// What makes a body of any size, piece by piece, while it is sent.
+package protocol AnswerSource: Sendable {
+    /// The next bytes, some tens of KiB, never none; nil at the end.
+    mutating func next() -> [UInt8]?
+}
+
 /// One answer, head and body, as bytes to be sent (rest-api §3). A small one is one piece; a large value is
 /// printed
 /// from its snapshot while it is sent, in chunks.
@@ -70,6 +76,7 @@ package struct RESTAnswer {
         case printer(ValuePrinter)
         case chunks(ValuePrinter)
         case gzip(ValuePrinter, Deflater, isChunked: Bool)
+        case source(any AnswerSource, isChunked: Bool)
     }
 
     package let status: HTTPStatus
@@ -119,6 +126,14 @@ package struct RESTAnswer {
                 if isChunked { output.appendLastChunk() }
             } else {
                 rest = .gzip(printer, deflater, isChunked: isChunked)
+            }
+        case .source(var source, let isChunked):
+            rest = .nothing
+            if let piece = source.next() {
+                if isChunked { output.append(chunk: piece.rawSpan) } else { output += piece }
+                rest = .source(source, isChunked: isChunked)
+            } else if isChunked {
+                output.appendLastChunk()
             }
         }
         return output
@@ -285,6 +300,16 @@ extension RESTAnswer {
         _ bytes: [UInt8], contentType: StaticString = jsonType, _ context: AnswerContext
     ) -> RESTAnswer {
         whole(bytes, .ok, startOfHead(.ok, contentType), context)
+    }
+
+    /// Bytes of another type and of any size, to be kept as a file.
+    package static func download(_ source: any AnswerSource, name: String, _ context: AnswerContext) -> RESTAnswer {
+        var head = startOfHead(.ok, "application/octet-stream")
+        head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
+        var context = context
+        let isChunked = context.version == .http11
+        if isChunked { head.append(field: "Transfer-Encoding", "chunked") } else { context.keepsAlive = false }
+        return RESTAnswer(.ok, head, .source(source, isChunked: isChunked), contentLength: nil, context)
     }
 
     /// The answer to OPTIONS: whatever a page asks for, it may ask (§3.2). Credentials never come by

@@ -8,7 +8,7 @@ package enum RESTLocation: Equatable, Sendable {
     case data(Target)
     /// `/.settings/<name>.json`; the name has no suffix, and a slash where the path had one.
     case settings(String)
-    /// `/.inspect/<name>.json`. The coverage page is the one location without a suffix: `isPage`.
+    /// `/.inspect/<name>.json`. Only the coverage page and the backup have no suffix: `isPage`.
     case inspect(String, isPage: Bool)
 
     /// Reads the target's path as it came: neither cut nor decoded.
@@ -27,13 +27,16 @@ package enum RESTLocation: Equatable, Sendable {
         case ".settings" where hasSuffix:
             self = .settings(try Self.name(segments.dropFirst()))
         case ".inspect":
-            guard hasSuffix || segments.dropFirst().map(Self.decoded) == ["coverage"] else { throw .notREST }
+            guard hasSuffix || Self.pages.contains(segments.dropFirst().map(Self.decoded)) else { throw .notREST }
             self = .inspect(try Self.name(segments.dropFirst()), isPage: !hasSuffix)
         default:
             guard hasSuffix else { throw .notREST }
             self = .data(try Self.target(segments))
         }
     }
+
+    /// What is below `/.inspect` and no JSON.
+    private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
     /// Each `%` is followed by two hex digits. (Query strings are read leniently; a path names a place to write to.)
     private static func isWellEscaped(_ segment: ArraySlice<UInt8>) -> Bool {

@@ -46,6 +46,9 @@ extension DatabaseHost {
             case .listDenials(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 encoder.answer(.verbatim(denials.json(of: database)), to: session)
+            case .backup(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                encoder.answer(.backup(backup), to: session)
             }
         } catch {
             encoder.answer(.refused(error), to: session)

@@ -90,6 +90,15 @@ extension DatabaseHost {
         return database
     }
 
+    /// Everything as it is between two commands. Who is sent it hears of it once all of it is durable.
+    var backup: BackupBytes {
+        let time = clock.now()
+        let header = CheckpointHeader(
+            directory: origin.directory, timeline: origin.timeline,
+            sequence: SequenceNumber(origin.sequence.rawValue + loggedRecordCount), timestamp: time)
+        return BackupBytes(header, of: Snapshot(databases.values, nextNamespace: nextNamespace, time: time))
+    }
+
     var databaseNames: [String] { databases.keys.sorted() }
 
     /// Changes a setting, and writes it down.

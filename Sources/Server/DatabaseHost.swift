@@ -86,6 +86,9 @@ final class DatabaseHost {
     private var ticket: UInt64 = 0
     private var durableTicket: UInt64 = 0
     private var entries = EntryBatch()
+    /// Where the log stood when this host began, and how many records it has been handed since.
+    let origin: JournalOrigin
+    private(set) var loggedRecordCount: UInt64 = 0
     /// Bytes of log that the journal was or will be handed, in all.
     private var loggedByteCount = 0
     /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
@@ -120,6 +123,7 @@ final class DatabaseHost {
         self.outputCongestion = outputCongestion
         self.loops = loops
         self.journal = journal
+        origin = journal?.origin ?? JournalOrigin(memoryOf: surroundings)
         nextNamespace = recovered.nextNamespace
         fileRules = recovered.fileRules
         clock = WallClock(notBefore: recovered.lastTime, in: surroundings)
@@ -283,6 +287,7 @@ final class DatabaseHost {
         }
         entries.endEntry()
         loggedByteCount += byteCount
+        loggedRecordCount += UInt64(recordCount)
         ticket += 1
     }
 
@@ -305,6 +310,7 @@ final class DatabaseHost {
         entries.append(record)
         loggedByteCount += entries.byteCount(since: mark)
         ticket += 1
+        loggedRecordCount += 1
     }
 
     // MARK: The durable barrier

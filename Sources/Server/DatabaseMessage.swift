@@ -66,7 +66,7 @@ extension RESTCall {
         switch action {
         case .refuse, .admit: true
         case .data(let request, _, _): request.query == nil && request.ifMatch == nil && !request.wantsStream
-        case .rules, .setting, .listDatabases, .listDenials: false
+        case .rules, .setting, .listDatabases, .listDenials, .backup: false
         }
     }
 }

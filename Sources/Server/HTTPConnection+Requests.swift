@@ -130,6 +130,7 @@ extension HTTPConnection {
             post(.setting(name, request, value: bytes, credential), pending, byteCount: bytes.count)
         case .inspect("databases", isPage: false): post(.listDatabases(credential), pending, byteCount: 0)
         case .inspect("denials", isPage: false): post(.listDenials(credential), pending, byteCount: 0)
+        case .inspect("backup", isPage: true): post(.backup(credential), pending, byteCount: 0)
         case .inspect: throw .invalidPath
         }
     }

@@ -21,13 +21,17 @@ final class JournalDoor: Sendable {
     let space: LogSpace
     /// Enough log for a checkpoint before the server stops.
     let hasMuchLog = Flag()
+    /// Where the log stood before the first order.
+    let origin: JournalOrigin
     private let waitForRoom: @Sendable () -> Void
 
     /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called on
     ///   the database thread, with an order posted.
     init(
-        _ orders: Mailbox<JournalOrder>, space: LogSpace, waitForRoom: @escaping @Sendable () -> Void
+        _ orders: Mailbox<JournalOrder>, space: LogSpace, origin: JournalOrigin,
+        waitForRoom: @escaping @Sendable () -> Void
     ) {
+        self.origin = origin
         self.orders = orders
         self.space = space
         self.waitForRoom = waitForRoom

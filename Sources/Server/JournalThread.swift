@@ -24,7 +24,7 @@ final class JournalThread: Sendable {
         let bell = try Bell()
         let orders = Mailbox<JournalOrder>(ringing: bell)
         let space = try LogSpace()
-        let door = JournalDoor(orders, space: space) { space.waitForAnswer() }
+        let door = JournalDoor(orders, space: space, origin: JournalOrigin(journal)) { space.waitForAnswer() }
         self.door = door
         let checkpoints = try CheckpointThread(
             on: checkpointDisk, keeping: configuration.keptCheckpointCount, logger: logger

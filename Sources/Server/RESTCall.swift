@@ -16,6 +16,8 @@ struct RESTCall: Sendable {
         case setting(String, RESTRequest, value: [UInt8], Credential)
         case listDatabases(Credential)
         case listDenials(Credential)
+        /// `/.inspect/backup`.
+        case backup(Credential)
     }
 
     /// Nil stands for the default one.
@@ -39,6 +41,8 @@ enum RESTOutcome: Sendable {
     /// Events follow (§8).
     case stream
     case verbatim([UInt8])
+    /// Everything as it is now, all of it durable when this is heard.
+    case backup(BackupBytes)
     /// The body may come.
     case admitted
 }
@@ -48,7 +52,7 @@ extension RESTOutcome {
     var node: Node? {
         switch self {
         case .read(let node), .written(let node), .pushed(_, let node), .stale(let node): node
-        case .updated, .refused, .failed, .stream, .verbatim, .admitted: nil
+        case .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
         }
     }
 
@@ -85,6 +89,7 @@ extension RESTOutcome {
         case .refused(let error): return .error(error, context)
         case .failed(let text): return .error(.badRequest, text: text, context)
         case .verbatim(let bytes): return .verbatim(bytes, context)
+        case .backup(let bytes): return .download(bytes, name: bytes.fileName, context)
         case .stream, .admitted: return .error(.internalError, context)
         }
     }

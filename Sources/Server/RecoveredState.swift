@@ -39,7 +39,7 @@ package struct RecoveredState: Recovering, Sendable {
         make(NamespaceName.standard, Self.standardNamespace)
     }
 
-    private mutating func make(_ name: String, _ id: UInt32) {
+    mutating func make(_ name: String, _ id: UInt32) {
         databases[id] = Database(id: id, name: name, access: access, fileRules: fileRules[name])
     }
 

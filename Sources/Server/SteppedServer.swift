@@ -80,7 +80,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         self.turn = turn
         let orders = Mailbox<JournalOrder>(ringing: bell)
         let space = try LogSpace()
-        door = JournalDoor(orders, space: space) {
+        door = JournalDoor(orders, space: space, origin: JournalOrigin(journal)) {
             turn.take()
             // A dead process answers nobody; this one must come back to be looked at.
             if turn.failure != nil { space.set(granted: .max, isFull: true) }
@@ -292,7 +292,7 @@ extension SteppedServer.RESTResult {
         case .failed(let text): self = .refused(text)
         case .read(let node), .written(let node), .pushed(_, let node): self = .done(node.json)
         case .verbatim(let bytes): self = .done(bytes)
-        case .updated, .stream, .admitted: self = .done(nil)
+        case .updated, .stream, .admitted, .backup: self = .done(nil)
         }
     }
 }

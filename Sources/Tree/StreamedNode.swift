@@ -319,7 +319,9 @@ package struct StreamedNode {
         let isInOrder = frames[top].isAscending && !frames[top].hasEmptyNodes
         if !isInOrder, children.isEmpty { dropSuperseded(from: first) }
         if !(isInOrder || children.isEmpty) || !children.append(taking: &entries, from: first) {
-            for entry in entries[first...] { children.update(entry.key) { $0 = entry.node } }
+            for var entry in entries[first...] {
+                children.update(entry.key, with: &entry.node) { child, new in swap(&child, &new) }
+            }
             entries.removeSubrange(first...)
         }
         frames[top].children = children

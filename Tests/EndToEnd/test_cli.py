@@ -240,7 +240,7 @@ def test_an_import_of_bad_data_exits_65_and_changes_nothing(tmp_path, text):
     good.write_text('{"kept":1}')
     assert run("import", "--data", data, good).returncode == 0
     file.write_text(text)
-    done = run("import", "--data", data, file)
+    done = run("import", "--data", data, "--replace", file)
     assert done.returncode == BAD_DATA and done.stderr.strip(), (done.returncode, done.stderr)
     assert json.loads(run("export", "--data", data).stdout) == {"kept": 1}
 

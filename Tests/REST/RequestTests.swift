@@ -27,6 +27,7 @@ import Testing
     ("/.inspect/databases.json?ns=", .inspect("databases", isPage: false)),
     ("/.inspect/coverage.json", .inspect("coverage", isPage: false)),
     ("/.inspect/coverage?ns=x", .inspect("coverage", isPage: true)),
+    ("/.inspect/backup", .inspect("backup", isPage: true)),
 ] as [(String, RESTLocation)])
 func pathsNameLocations(target: String, location: RESTLocation) throws {
     #expect(try request("GET", target).location == location)
