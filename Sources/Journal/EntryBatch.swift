@@ -80,9 +80,11 @@ package struct EntryBatch: Sendable {
         payloads.removeLast(payloads.count - mark.payloadByteCount)
         records.removeLast(records.count - mark.recordCount)
         byteCount = mark.byteCount
+        // What was refused may have been large, and the next may come late.
+        if records.isEmpty, payloads.capacity > Self.reservedByteLimit { payloads = [] }
     }
 
-    /// An empty one, with room for as much again: bursts resemble each other.
+    /// Gives all there is and is empty then, with room for as much again: bursts resemble each other.
     package mutating func takeAll() -> EntryBatch {
         var next = EntryBatch()
         next.payloads.reserveCapacity(Swift.min(payloads.count, Self.reservedByteLimit))
@@ -112,16 +114,20 @@ extension Journal {
             var start = entryStart
             for index in first..<end {
                 let record = entries.records[index]
+                var flags: RecordFlags = record.isLast ? .commit : []
+                if index == first { flags.insert(.begin) }
                 accept(
-                    record.kind, index == first ? (record.isLast ? [.begin, .commit] : .begin) : record.isLast ? .commit : [],
-                    record.namespace, record.timestamp, all.extracting(start..<record.payloadEnd))
+                    record.kind, flags, record.namespace, record.timestamp,
+                    all.extracting(start..<record.payloadEnd))
                 start = record.payloadEnd
             }
             (first, entryStart) = (end, start)
         }
     }
 
-    private func refuseUnlessFits(_ records: ContiguousArray<EntryBatch.Record>.SubSequence, from start: Int) throws(JournalError) {
+    private func refuseUnlessFits(
+        _ records: ContiguousArray<EntryBatch.Record>.SubSequence, from start: Int
+    ) throws(JournalError) {
         var (byteCount, start) = (0, start)
         for record in records {
             try refuseIfTooLarge(record.payloadEnd - start)

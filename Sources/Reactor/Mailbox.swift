@@ -20,15 +20,9 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Any thread. Rings only when the box was empty, so a burst of posts wakes the owner once.
     /// - Returns: false if the box is closed; the message is dropped.
+    /// - Parameter rings: false from the owner's own thread, which looks into the box next.
     @discardableResult
-    package func post(_ message: Message) -> Bool {
-        post(message, rings: true)
-    }
-
-    /// The same.
-    /// - Parameter rings: false when the caller sees to it that somebody looks.
-    @discardableResult
-    package func post(_ message: Message, rings: Bool) -> Bool {
+    package func post(_ message: Message, rings: Bool = true) -> Bool {
         let (accepted, wasEmpty) = box.withLock { box in
             guard !box.isClosed else { return (false, false) }
             let wasEmpty = box.messages.isEmpty
@@ -55,19 +49,30 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the two arrays trade
     /// places, and no message is copied.
-    /// - Parameter rings: false when the caller sees to it that somebody looks.
     @discardableResult
-    package func post(movingFrom messages: inout [Message], rings: Bool = true) -> Bool {
+    package func post(movingFrom messages: inout [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
-        let (accepted, wasEmpty) = box.withLock { box in
+        let (accepted, wasEmpty) = append(movingFrom: &messages)
+        if wasEmpty { bell.ring() }
+        return accepted
+    }
+
+    /// Any thread. As ``post(movingFrom:)``, and nobody is rung for: where this gives true, the caller sees to it that
+    /// somebody looks. Where it gives false, somebody else already does.
+    /// - Returns: Whether the box was empty.
+    package func postWithoutRing(movingFrom messages: inout [Message]) -> Bool {
+        append(movingFrom: &messages).wasEmpty
+    }
+
+    private func append(movingFrom messages: inout [Message]) -> (accepted: Bool, wasEmpty: Bool) {
+        let result = box.withLock { box in
             guard !box.isClosed else { return (false, false) }
             let wasEmpty = box.messages.isEmpty
             if wasEmpty { swap(&box.messages, &messages) } else { box.messages.append(contentsOf: messages) }
             return (true, wasEmpty)
         }
         messages.removeAll(keepingCapacity: true)
-        if wasEmpty, rings { bell.ring() }
-        return accepted
+        return result
     }
 
     /// Any thread: whether there is nothing at the moment.

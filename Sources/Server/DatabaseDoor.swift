@@ -3,11 +3,12 @@ import Synchronization
 
 /// The way to the database host: a mailbox, and whoever does what is in it. One thread is inside at a time.
 ///
-///     loop ──▶ mailbox ──▶ database thread      bursts, and what may take long
-///       └────▶ inside, and out again            a few small requests, when nobody is inside
+///     loop ──▶ mailbox ──▶ database thread      bursts, and what may take long or wait
+///       └────▶ inside, and out again            a few light requests, when nobody is inside and nothing waits
+///     journal thread ──▶ inside, and out again  lets out what has become durable
 ///
 /// Two threads that hand one request to and fro cost more than the request: waking a sleeper is a system call and a few
-/// microseconds, and what one core has written the other must fetch. So a loop that holds a few small requests does them
+/// microseconds, and what one core has written the other must fetch. So a loop that holds a few light requests does them
 /// itself; under load, when a tick brings hundreds, the database thread works while the loop reads on.
 ///
 /// Nothing is forgotten: whoever leaves looks into the mailbox again, after leaving, and wakes the database thread if
@@ -25,6 +26,8 @@ final class DatabaseDoor: @unchecked Sendable {
 
     /// A burst leaves behind no more spare room than this.
     private static let keptCount = 4096
+    /// How often the last look is tried again while somebody is inside.
+    private static let retryInterval: Duration = .milliseconds(1)
 
     init() throws(SocketError) {
         bell = try Bell()
@@ -46,35 +49,46 @@ final class DatabaseDoor: @unchecked Sendable {
         mailbox.post(movingFrom: &messages)
     }
 
-    /// A loop: does these messages, and whatever waits before them, if nobody is inside; leaves none.
+    /// A loop: does these messages if nothing waits before them, nobody is inside, and none of them may take long; else
+    /// the database thread does. Leaves none.
     /// - Parameter loop: Its number. Outputs for it are in its mailbox without a ring: it looks there next.
     func take(_ messages: inout [DatabaseMessage], onLoop loop: Int) {
-        mailbox.post(movingFrom: &messages, rings: false)
-        guard enter() else { return }
-        work(onLoop: loop)
+        // Where something waits, somebody was rung for, or is about to come in, or looks again when he leaves.
+        guard mailbox.postWithoutRing(movingFrom: &messages), enter() else { return }
+        let isDone = work(onLoop: loop)
         leave()
-        if !mailbox.isEmpty { bell.ring() }
+        if !isDone || !mailbox.isEmpty { bell.ring() }
     }
 
     /// The journal thread: everything up to this ticket is durable. Lets it out at once if nobody is inside; the database
     /// thread has nothing to do with it then.
     func release(upTo ticket: UInt64) {
         guard enter() else { return post(.durable(ticket)) }
-        host?.release(upTo: ticket)
+        let isDone = host?.release(upTo: ticket) ?? true
+        // Whoever left it has rung, and the database thread may have come to a closed door since.
+        let leavesSomething = host?.leavesSomething ?? false
         leave()
-        if !mailbox.isEmpty { bell.ring() }
+        if !isDone { return post(.durable(ticket)) }
+        if leavesSomething || !mailbox.isEmpty { bell.ring() }
     }
 
-    /// The database thread: does what is in the mailbox until ``stop()``.
+    /// The database thread: does what there is to do until ``stop()``.
     func serve() {
         while true {
             bell.wait()
             // Before the mailbox: what was posted before the stop is done.
             let isStopped = isStopped.load(ordering: .acquiring)
-            while !mailbox.isEmpty, enter() {
-                work(onLoop: nil)
-                leave()
-            }
+            // Once also where the mailbox is empty: a loop may have left something to this thread.
+            repeat {
+                if enter() {
+                    _ = work(onLoop: nil)
+                    leave()
+                } else if isStopped {
+                    bell.wait(timeout: Self.retryInterval)
+                } else {
+                    break  // Whoever is inside looks again when he leaves.
+                }
+            } while !mailbox.isEmpty
             if isStopped { return }
         }
     }
@@ -85,11 +99,17 @@ final class DatabaseDoor: @unchecked Sendable {
         bell.ring()
     }
 
-    private func work(onLoop loop: Int?) {
+    /// - Returns: false when something is left to the database thread.
+    private func work(onLoop loop: Int?) -> Bool {
         mailbox.drain(into: &batch)
-        if batch.isEmpty { return }
-        host?.receive(&batch, onLoop: loop)
-        batch.removeAll(keepingCapacity: batch.capacity <= Self.keptCount)
+        defer { batch.removeAll(keepingCapacity: batch.capacity <= Self.keptCount) }
+        guard let host else { return true }
+        if loop != nil, !host.isLight(batch) {
+            host.keep(&batch)
+            return false
+        }
+        host.receive(&batch, onLoop: loop)
+        return true
     }
 
     private func enter() -> Bool {

@@ -18,8 +18,8 @@ import PandoWire
 /// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one hand-over to
 /// the journal, one to each loop.
 ///
-/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, or a loop that
-/// has little to ask.
+/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, a loop that has
+/// little to ask, or the journal thread, for ``release(upTo:)`` alone.
 final class DatabaseHost {
     /// Outputs of one batch, and what they wait for.
     private struct Held {
@@ -63,7 +63,7 @@ final class DatabaseHost {
     private let outputCongestion: Congestion
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
-    /// The loop on whose thread a burst is taken; nil on the database thread.
+    /// The loop on whose thread a burst is taken; nil on the database thread and the journal thread.
     private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
     private let journal: JournalDoor?
@@ -96,6 +96,8 @@ final class DatabaseHost {
     var endings: [(session: SessionID, database: Database)] = []
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
+    /// Ends of sessions that waited for room may be done.
+    private var isRoomAgain = false
     var encoder: OutputEncoder
     var denials: DenialLog
     private var answeredByteCount = 0
@@ -109,6 +111,8 @@ final class DatabaseHost {
 
     /// Outputs of one batch: what goes to the loops at once, and is held for one sync.
     private static let batchByteLimit = 1 << 20
+    /// Bytes of entries: what goes to the journal at once.
+    private static let entryBatchByteLimit = 8 << 20
     var isDraining = false
     private var isLastCheckpointPosted = false
     private var onDrained: (@Sendable () -> Void)?
@@ -146,13 +150,21 @@ final class DatabaseHost {
     /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
     /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
+        keep(&batch, onLoop: loop)
+        if isRoomAgain { finishEndings() }
+        isRoomAgain = false
+        takeBacklog()
+    }
+
+    /// Hears the news in a burst, and keeps the rest of it until ``receive(_:onLoop:)`` is called again.
+    func keep(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
         currentLoop = loop
         for message in batch {
             switch message {
             case .durable(let ticket): durableTicket = max(durableTicket, ticket)
             case .proceed: isWaiting = false
             case .checkpointDue: isCheckpointDue = true
-            case .roomAgain: finishEndings()
+            case .roomAgain: isRoomAgain = true
             default: break
             }
         }
@@ -160,8 +172,61 @@ final class DatabaseHost {
         if backlog.isEmpty { swap(&backlog, &batch) } else { backlog.append(contentsOf: batch) }
         if !profilers.isEmpty { burstBegan = .now }
         release()
-        takeBacklog()
     }
+
+    /// The database thread has something to do also where nothing new comes.
+    var leavesSomething: Bool { isRoomAgain || !backlog.isEmpty && !isWaiting }
+
+    /// Whether a loop may do this: nothing waits before it, no message of it may take long, little is replaced, and room
+    /// in the log need not be waited for.
+    func isLight(_ batch: [DatabaseMessage]) -> Bool {
+        guard backlog.isEmpty, endings.isEmpty else { return false }
+        var byteCount = 0
+        for message in batch {
+            guard message.isLight, isLightToReplace(message, &byteCount) else { return false }
+        }
+        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + Self.spareRoomByteCount) ?? true
+    }
+
+    /// - Parameter logByteCount: What it may take in the log is added, generously.
+    private func isLightToReplace(_ message: DatabaseMessage, _ logByteCount: inout Int) -> Bool {
+        func isLight(_ targets: some Collection<Target>, _ database: Database?, _ byteCount: Int) -> Bool {
+            logByteCount += Self.logBytesPerByte * byteCount + targets.count * Self.logBytesPerWrite
+            guard targets.count <= Self.lightTargetCount, let database else { return targets.count == 0 }
+            return targets.allSatisfy {
+                !database.engine.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)
+            }
+        }
+        switch message {
+        case .request(let session, let request, _, let byteCount):
+            let database = sessions[session]?.database
+            switch request.action {
+            case .put(let target, _, _, _): return isLight(CollectionOfOne(target), database, byteCount)
+            case .merge(_, let entries): return isLight(entries.lazy.map(\.target), database, byteCount)
+            default:
+                logByteCount += Self.logBytesPerByte * byteCount + Self.logBytesPerWrite
+                return true
+            }
+        case .rest(_, let call, let byteCount):
+            guard case .data(let request, let body?, _) = call.action, case .data(let target) = request.location else {
+                return true
+            }
+            let database = databases[call.namespace ?? NamespaceName.standard]
+            if case .update(let updates) = body {
+                return isLight(updates.lazy.map(\.target), database, byteCount)
+            }
+            return request.method == .post || isLight(CollectionOfOne(target), database, byteCount)
+        default: return true
+        }
+    }
+
+    /// Data up to this size is replaced, weighed and freed by a loop: some tens of microseconds.
+    private static let lightlyReplacedByteCount = 64 << 10
+    /// Places that one write of a loop may have.
+    private static let lightTargetCount = 32
+    /// Bytes of log for a byte of a request, and for a write beside: generous, room is only asked about.
+    private static let logBytesPerByte = 4
+    private static let logBytesPerWrite = 1024
 
     private func takeBacklog() {
         while takenCount < backlog.count, !isWaiting {
@@ -170,7 +235,7 @@ final class DatabaseHost {
             swap(&message, &backlog[takenCount])
             takenCount += 1
             take(message)
-            if encoder.byteCount > Self.batchByteLimit { seal() }
+            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
         }
         if takenCount == backlog.count {
             backlog.removeAll(keepingCapacity: backlog.capacity <= Self.keptBacklogCount)
@@ -337,13 +402,10 @@ final class DatabaseHost {
             answeredByteCount = 0
         }
         release()
-        callWhenDrained()
-    }
-
-    private func callWhenDrained() {
-        guard let onDrained, durableTicket == ticket, held.isEmpty else { return }
-        self.onDrained = nil
-        onDrained()
+        if let onDrained, durableTicket == ticket, held.isEmpty {
+            self.onDrained = nil
+            onDrained()
+        }
     }
 
     /// All sessions have ended, and the next start would have much log to read.
@@ -353,12 +415,14 @@ final class DatabaseHost {
         return true
     }
 
-    /// Everything up to this ticket is as durable as was asked for: lets out what waits for it.
-    func release(upTo ticket: UInt64) {
+    /// The journal thread: everything up to this ticket is as durable as was asked for. Lets out what waits for it.
+    /// - Returns: false, and nothing is done, while the server stops: then the database thread has more to do about it.
+    func release(upTo ticket: UInt64) -> Bool {
+        guard !isDraining else { return false }
         currentLoop = nil
         durableTicket = max(durableTicket, ticket)
         release()
-        callWhenDrained()
+        return true
     }
 
     /// Lets out what has become durable, in order.

@@ -37,14 +37,15 @@ extension DatabaseMessage {
     /// Requests up to this size may be light: one frame of a client, about.
     private static let lightByteCount = 16 << 10
 
-    /// False for what may take long, whatever it says: hashes and windows of any amount of data, all listens of a session,
-    /// or of all. A loop does only light ones itself.
+    /// False for what may take long, as far as the message tells: hashes and windows of any amount of data, the end of a
+    /// session with all its listens and writes. What is replaced tells the rest (``DatabaseHost/isLight(_:)``).
     var isLight: Bool {
         switch self {
         case .request(_, let request, _, let byteCount): byteCount <= Self.lightByteCount && request.action.isLight
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
-        case .open, .answer, .closed: true
-        case .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .drain: false
+        case .open(_, let request): request.previousSession == nil
+        case .answer: true
+        case .closed, .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .drain: false
         }
     }
 }

@@ -212,8 +212,10 @@ final class IOLoop: @unchecked Sendable {
         var batches: [OutputBatch] = []
         swap(&batches, &delivered)
         for batch in batches { deliver(batch) }
-        batches.removeAll(keepingCapacity: true)
+        batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
         swap(&batches, &delivered)
+        // What the outputs have led to must not wait until something else wakes the loop.
+        if !outgoing.isEmpty { loop.bell.ring() }
     }
 
     /// Has a large message encoded on the helper thread; it comes back through ``encoded``.

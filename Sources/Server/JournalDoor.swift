@@ -4,7 +4,7 @@ import Synchronization
 
 /// What the journal's writer is told.
 enum JournalOrder: Sendable {
-    /// - Parameter upTo: The database thread's own number of the last; grows by one an entry.
+    /// - Parameter upTo: The database host's own number of the last; grows by one an entry.
     case entries(EntryBatch, upTo: UInt64)
     /// Everything that was true after the entries before it.
     case checkpoint(Snapshot)
@@ -14,7 +14,7 @@ enum JournalOrder: Sendable {
     case stop
 }
 
-/// The database thread's side of the journal: whoever writes behind it, a thread (``JournalThread``) or a simulation
+/// The side of the journal that whoever is inside the ``DatabaseDoor`` uses: whoever writes behind it, a thread (``JournalThread``) or a simulation
 /// (``SteppedServer``).
 final class JournalDoor: Sendable {
     let orders: Mailbox<JournalOrder>
@@ -25,8 +25,8 @@ final class JournalDoor: Sendable {
     let origin: JournalOrigin
     private let waitForRoom: @Sendable () -> Void
 
-    /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called on
-    ///   the database thread, with an order posted.
+    /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called by
+    ///   whoever is inside the ``DatabaseDoor``, with an order posted.
     init(
         _ orders: Mailbox<JournalOrder>, space: LogSpace, origin: JournalOrigin,
         waitForRoom: @escaping @Sendable () -> Void
@@ -42,12 +42,12 @@ final class JournalDoor: Sendable {
         orders.post(.entries(entries, upTo: ticket))
     }
 
-    /// The database thread, behind the entries that the snapshot holds.
+    /// Behind the entries that the snapshot holds.
     func post(_ snapshot: Snapshot) {
         orders.post(.checkpoint(snapshot))
     }
 
-    /// The database thread: whether the disk is sure to take `byteCount` bytes of log, counted from the start. Waits only
+    /// Whether the disk is sure to take `byteCount` bytes of log, counted from the start. Waits only
     /// when more is on its way to the disk than room was taken for in advance; then waiting is what must be done anyway.
     func hasRoom(for byteCount: Int) -> Bool {
         while space.grantedByteCount < byteCount {
@@ -57,6 +57,9 @@ final class JournalDoor: Sendable {
         }
         return true
     }
+
+    /// The same without waiting: whether the room is known to be there.
+    func hasRoomAhead(for byteCount: Int) -> Bool { space.grantedByteCount >= byteCount }
 
     /// Whether a checkpoint is worth while before the server stops.
     var wantsLastCheckpoint: Bool { hasMuchLog.isSet.load(ordering: .relaxed) }

@@ -28,7 +28,7 @@ final class LogSpace: Sendable {
         answered.ring()
     }
 
-    /// The database thread: waits for ``set(granted:isFull:)`` since the last wait.
+    /// Whoever is inside the ``DatabaseDoor``, one at a time: waits for ``set(granted:isFull:)`` since the last wait.
     func waitForAnswer() {
         answered.wait()
     }

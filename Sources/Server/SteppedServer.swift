@@ -88,7 +88,11 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         let checkpointOrders = checkpointOrders
         let writer = JournalWriter(
             journal, configuration: configuration, door: door, surroundings: surroundings, logger: logger,
-            tell: { [mailbox] in mailbox.post($0) }, writeCheckpoint: { checkpointOrders.post($0) })
+            tell: { [mailbox, weak turn] message in
+                // As the door does: let out at once, unless somebody is inside.
+                if case .durable(let ticket) = message, turn?.release(upTo: ticket) == true { return }
+                mailbox.post(message)
+            }, writeCheckpoint: { checkpointOrders.post($0) })
         self.writer = writer
         turn.body = { () throws(JournalError) in
             var batch: [JournalOrder] = []
@@ -103,6 +107,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
             outputCongestion: outputCongestion, loops: [outputs], surroundings: surroundings, logger: logger)
+        turn.host = host
         try writer.begin()
     }
 
@@ -183,7 +188,10 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         guard failure == nil else { return }
         var batch: [DatabaseMessage] = []
         mailbox.drain(into: &batch)
-        if !batch.isEmpty { host.receive(&batch) }
+        guard !batch.isEmpty else { return }
+        turn.isHostBusy = true
+        host.receive(&batch)
+        turn.isHostBusy = false
     }
 
     /// The journal thread takes all there is, or looks whether a deadline has come.
@@ -311,6 +319,15 @@ extension Node {
 private final class JournalTurn: @unchecked Sendable {
     var body: (() throws(JournalError) -> Bool)?
     private(set) var failure: (any Error)?
+    weak var host: DatabaseHost?
+    /// The database thread waits for this turn.
+    var isHostBusy = false
+
+    /// - Returns: false when the database thread must hear of it.
+    func release(upTo ticket: UInt64) -> Bool {
+        guard !isHostBusy, let host else { return false }
+        return host.release(upTo: ticket)
+    }
 
     func take() {
         guard failure == nil, let body else { return }

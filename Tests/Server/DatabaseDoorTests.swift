@@ -11,42 +11,67 @@ import Testing
     /// once, those of one loop in their order, and none is left behind.
     @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
         let door = try DatabaseDoor()
-        let outputs = try (0..<loopCount).map { _ in Mailbox<OutputBatch>(ringing: try Bell()) }
+        let bells = try (0..<loopCount).map { _ in try Bell() }
+        let outputs = bells.map { Mailbox<OutputBatch>(ringing: $0) }
         door.open(
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,
                 congestion: Congestion(byteLimit: 1 << 30), outputCongestion: Congestion(byteLimit: 1 << 30),
                 loops: outputs, logger: Logger(label: "test")))
         let database = try NamedThread.start("database") { door.serve() }
-        let count: Int64 = 20_000
         let heard = (0..<loopCount).map { _ in Log() }
-        let threads = try (0..<loopCount).map { loop in
-            try NamedThread.start("loop") { [outputs, heard] in
-                var random = SystemRandomNumberGenerator()
-                var number: Int64 = 0
-                while number < count {
-                    var messages: [DatabaseMessage] = []
-                    for _ in 0..<Int.random(in: 1...5, using: &random) where number < count {
-                        let session = SessionID(loop: UInt8(loop), slot: 0, generation: 1)
-                        messages.append(.answer(session, .ok(number), byteCount: 0))
-                        number += 1
-                    }
-                    if Int.random(in: 0..<5, using: &random) == 0 {
-                        door.post(movingFrom: &messages)
-                    } else {
-                        door.take(&messages, onLoop: loop)
-                        heard[loop].hear(outputs[loop])
-                    }
-                    #expect(messages.isEmpty)
+        // Many ends: after each, nothing more comes that could wake somebody who was forgotten.
+        for round in 0..<Self.roundCount {
+            let numbers = round * Self.countInRound..<(round + 1) * Self.countInRound
+            var threads = try (0..<loopCount).map { loop in
+                try NamedThread.start("loop") { [outputs, heard] in
+                    Self.send(numbers, onLoop: loop, through: door) { heard[loop].hear(outputs[loop]) }
                 }
             }
+            if round.isMultiple(of: 2) {
+                threads.append(
+                    try NamedThread.start("journal") { for ticket in 0..<20 { door.release(upTo: UInt64(ticket)) } })
+            }
+            for thread in threads { thread.join() }
+            for loop in 0..<loopCount {
+                heard[loop].hear(outputs[loop])
+                while heard[loop].numbers.count < numbers.upperBound {
+                    guard bells[loop].wait(timeout: .seconds(20)) else { break }
+                    heard[loop].hear(outputs[loop])
+                }
+                try #require(heard[loop].numbers == Array(0..<Int64(numbers.upperBound)), "loop \(loop), round \(round)")
+            }
         }
-        for thread in threads { thread.join() }
         door.stop()
         database.join()
-        for loop in 0..<loopCount {
-            heard[loop].hear(outputs[loop])
-            #expect(heard[loop].numbers == Array(0..<count), "loop \(loop)")
+    }
+
+    private static let roundCount = 200
+    private static let countInRound = 40
+
+    /// What a loop does: a few messages a tick.
+    private static func send(
+        _ numbers: Range<Int>, onLoop loop: Int, through door: DatabaseDoor, _ lookAtOutputs: () -> Void
+    ) {
+        var random = SystemRandomNumberGenerator()
+        var number = numbers.lowerBound
+        while number < numbers.upperBound {
+            var messages: [DatabaseMessage] = []
+            for _ in 0..<Int.random(in: 1...5, using: &random) where number < numbers.upperBound {
+                let session = SessionID(loop: UInt8(loop), slot: 0, generation: 1)
+                messages.append(.answer(session, .ok(Int64(number)), byteCount: 0))
+                number += 1
+            }
+            // One that no loop does itself; the session is nobody's.
+            if Int.random(in: 0..<7, using: &random) == 0 {
+                messages.append(.closed(SessionID(loop: UInt8(loop), slot: 1, generation: 1)))
+            }
+            if Int.random(in: 0..<5, using: &random) == 0 {
+                door.post(movingFrom: &messages)
+            } else {
+                door.take(&messages, onLoop: loop)
+                lookAtOutputs()
+            }
         }
     }
 

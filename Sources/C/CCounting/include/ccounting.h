@@ -3,7 +3,7 @@
 
 /* How often the Swift runtime was called to make an object, and to count references; for benchmarks.
  *
- * The runtime lets tools put functions of their own in place of its own three (HeapObject.h of the Swift sources,
+ * The runtime lets tools put functions of their own in place of its own (HeapObject.h of the Swift sources,
  * "instruments only"). While nothing is counted its own are called directly. One thread. */
 
 typedef struct {
