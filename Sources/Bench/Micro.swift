@@ -12,7 +12,7 @@ struct Micro: ParsableCommand {
             """)
 
     enum Subject: String, ExpressibleByArgument, CaseIterable {
-        case json, tree, hash, engine, fanOut = "fan-out", rules, frames, wire, http, journal
+        case json, tree, hash, engine, growth, fanOut = "fan-out", rules, frames, wire, http, journal
     }
 
     @Argument(help: "What to measure: \(Subject.allCases.map(\.rawValue).joined(separator: ", ")); all, without.")
@@ -43,6 +43,7 @@ extension Micro.Subject {
         case .tree: treeTimings(effort)
         case .hash: try hashTimings(effort)
         case .engine: try engineTimings(effort)
+        case .growth: growthTimings(effort)
         case .fanOut: fanOutTimings(effort)
         case .rules: try RulesCase(effort).timings()
         case .frames: frameTimings(effort)

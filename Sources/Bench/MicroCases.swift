@@ -120,6 +120,35 @@ private func command(_ operation: Operation, session: UInt64 = 1) -> Command {
     Command(session: SessionID(session), credential: .anonymous, time: 1_760_000_000_000, operation: operation)
 }
 
+/// The same set in trees of very different sizes: 1000 children each, as many as it takes.
+func growthTimings(_ effort: MicroEffort) -> [Timing] {
+    // A short run is a test.
+    let sizes = effort.rounds < 1000 ? [1000] : [1000, 10_000, 100_000, 1_000_000, 10_000_000]
+    return sizes.map { size in
+        var engine = Engine(access: .open)
+        for start in stride(from: 0, to: size, by: 1000) {
+            let children = (0..<1000).map { Children.Entry(key: Key(index: $0), node: .integer(Int64($0))) }
+            let write = Write(
+                Target(Path(["groups", Key(index: start / 1000)])), Draft(.object(Children(ascending: children))))
+            _ = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+        }
+        var random = SeededGenerator(seed: 1)
+        let places = (0..<4096).map { _ in
+            let leaf = Int.random(in: 0..<size, using: &random)
+            return Path(["groups", Key(index: leaf / 1000), Key(index: leaf % 1000)])
+        }
+        var (turn, number) = (0, Int64(0))
+        return Timing("engine, set one of \(size) leaves", effort) {
+            turn = (turn + 1) & 4095
+            number += 1
+            let write = Write(Target(places[turn]), Draft(.integer(-number)))
+            let (_, effects) = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+            if case .ok? = effects.reply { return true }
+            return false
+        }
+    }
+}
+
 func fanOutTimings(_ effort: MicroEffort) -> [Timing] {
     func timing(_ name: String, listenerCount: Int, at path: (Int) -> Path) -> Timing {
         var engine = Engine(root: groups(), access: .open)
