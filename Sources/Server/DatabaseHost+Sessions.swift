@@ -19,16 +19,16 @@ extension DatabaseHost {
             encoder.close(session, .finished)
             return
         }
-        if let previous = request.previousSession, let old = publicSessions[previous],
+        if let previous = request.previousSession.flatMap({ PublicSessionID($0) }), let old = publicSessions[previous],
             sessions[old]?.database === database, old != session {
             // The client has come back before its old connection was seen to be dead (§12.5).
             encoder.close(old, .replaced)
             end(old)
         }
-        let publicID = makePublicID()
+        let publicID = PublicSessionID(surroundings)
         sessions[session] = HostedSession(database: database, publicID: publicID)
         publicSessions[publicID] = session
-        encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID)
+        encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID.text)
         tell(ProfileRecord(name: "concurrent-connect"), on: database)
     }
 
@@ -40,10 +40,10 @@ extension DatabaseHost {
     /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
     func end(_ session: SessionID) {
         guard let hosted = sessions.removeValue(forKey: session) else { return }
-        publicSessions[hosted.publicID] = nil
+        if let publicID = hosted.publicID { publicSessions[publicID] = nil }
         encoder.streams[session] = nil
         endProfile(of: hosted.database, to: session)
-        if hosted.publicID != "" { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
+        if hosted.publicID != nil { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
         endings.append((session, hosted.database))
         finishEndings()
     }
@@ -62,14 +62,6 @@ extension DatabaseHost {
             waiting.append((session, database))
         }
         endings = waiting
-    }
-
-    /// 128 random bits: nobody guesses another's session (§12.5).
-    private func makePublicID() -> Text {
-        Text((0..<2).map { _ in
-            let digits = String(surroundings.randomBits(), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined())
     }
 
     // MARK: Namespaces

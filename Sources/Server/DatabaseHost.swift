@@ -32,7 +32,8 @@ final class DatabaseHost {
     /// A class, so that looking one up copies a reference.
     final class HostedSession {
         let database: Database
-        let publicID: Text
+        /// Nil of an event stream.
+        let publicID: PublicSessionID?
         /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
         var queuedByteCount = 0
         /// As whom it last asked: what it hears is looked at again when the rules change.
@@ -42,7 +43,7 @@ final class DatabaseHost {
         /// The queries of its filtered listens as it spelled them, by tag: it knows them again by that (§5.4).
         var queryTexts: [Int64: Text] = [:]
 
-        init(database: Database, publicID: Text, credential: Credential = .anonymous) {
+        init(database: Database, publicID: PublicSessionID?, credential: Credential = .anonymous) {
             self.database = database
             self.publicID = publicID
             self.credential = credential
@@ -74,7 +75,7 @@ final class DatabaseHost {
     var fileRules: [String: Ruleset]
     var nextNamespace: UInt32
     var sessions: [SessionID: HostedSession] = [:]
-    var publicSessions: [Text: SessionID] = [:]
+    var publicSessions: [PublicSessionID: SessionID] = [:]
     /// Who watches the operations on a database, by its number. No entry is empty.
     var profilers: [UInt32: [SessionID]] = [:]
     /// When the messages under way came; kept only for who watches.

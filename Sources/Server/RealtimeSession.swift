@@ -21,10 +21,10 @@ final class RealtimeSession: ClientSession {
     private var closing = CloseHandshake(role: .server)
     private var credential = PandoRules.Credential.anonymous
     /// What is being verified, and the number to answer with.
-    private var verifying: (asked: PandoWire.Credential, number: Int64)?
+    private var verifying: Rare<(asked: PandoWire.Credential, number: Int64)>?
     private var refusalCount = 0
     /// Whose ``credential`` is; nil for nobody's.
-    private var identity: Identity?
+    private var identity: Rare<Identity>?
     private var expiry: WallTimer?
     /// What came behind a token that is being verified, from ``heldOffset`` on; nothing of it is looked at yet.
     private var held: [UInt8] = []
@@ -170,14 +170,14 @@ final class RealtimeSession: ClientSession {
     }
 
     private func authenticate(_ credential: PandoWire.Credential, _ number: Int64) {
-        verifying = (credential, number)
+        verifying = Rare((credential, number))
         owner.verify(credential.token, for: self)
     }
 
     /// - Parameter identity: Whose the credential is; nil for nobody's.
     private func become(_ credential: PandoRules.Credential, _ identity: Identity?) {
         self.credential = credential
-        self.identity = identity
+        self.identity = identity.map { Rare($0) }
         expiry?.cancel(on: owner.loop)
         expiry = identity?.validUntil.map { end in
             owner.atWallTime(end) { [weak self] in self?.revoke(Self.expiredText) }
@@ -198,7 +198,7 @@ final class RealtimeSession: ClientSession {
     }
 
     override func recheck(_ standing: Standing) {
-        guard let identity, !standing.holds(identity) else { return }
+        guard let identity = identity?.value, !standing.holds(identity) else { return }
         revoke(Self.revokedText)
     }
 
@@ -206,7 +206,7 @@ final class RealtimeSession: ClientSession {
     private static let revokedText: Text = "Auth token is no longer accepted."
 
     override func finish(_ verdict: Verdict) {
-        guard let (asked, number) = verifying.take() else { return }
+        guard let (asked, number) = verifying.take()?.value else { return }
         refusalCount += 1
         switch verdict {
         case .accepted(let identity):
@@ -328,4 +328,11 @@ final class RealtimeSession: ClientSession {
         owner.keepUnfinished(0, for: self)
         super.channelDidClose(channel, reason: reason)
     }
+}
+
+/// A large value that most sessions do not have: a word where there is none.
+private final class Rare<Value> {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
 }

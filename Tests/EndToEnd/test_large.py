@@ -1,5 +1,6 @@
 """Large messages and greedy clients: nothing is lost, nothing overtakes, nobody else waits, nothing grows for ever."""
 
+import contextlib
 import json
 import pathlib
 
@@ -156,8 +157,9 @@ def test_a_client_that_asks_and_does_not_read_costs_little(servers):
     before = resident_bytes(server.process.pid)
     greedy = RawSocket(server.port, "demo")
     request = json.dumps({"t": "d", "d": {"r": 1, "a": "g", "b": {"p": "/text", "q": {}}}}).encode()
-    for _ in range(400):
-        greedy.send_frame(request)
+    with contextlib.suppress(ConnectionError):  # the server may have had enough before the last
+        for _ in range(400):
+            greedy.send_frame(request)
     # The server has taken them all when it answers what comes behind them on another connection.
     for number in range(50):
         writer.must("p", {"p": "/n", "d": number})

@@ -1,7 +1,9 @@
-import PandoEngine
+import PandoBytes
 import PandoRules
 import PandoTree
 import Testing
+
+@testable import PandoEngine
 
 /// onDisconnect (wire-protocol §12).
 @Suite struct Disconnect {
@@ -130,5 +132,50 @@ import Testing
                 for third in steps { check([first, second, third]) }
             }
         }
+    }
+
+    // MARK: Several people in one queue
+
+    private static func person(_ number: Int) -> Credential { Credential(authVariable: Text(#"{"uid":"u\#(number)"}"#)) }
+
+    /// Below something queued a write becomes part of it, and it runs as all who put something there; a checkpoint keeps
+    /// every one of them.
+    @Test func aCheckpointKeepsAllCredentials() throws {
+        var scene = Scene()
+        for number in 0..<3 {
+            scene.credential = Self.person(number)
+            let path = number == 0 ? "a" : "a/k\(number)"
+            #expect(scene.run(1, .onDisconnect([Write(path, #"{"n":\#(number)}"#)])) == ["ok"])
+        }
+        let records = scene.engine.queueRecords
+        #expect(records.count == 1)
+        var other = Engine(access: .open)
+        for record in records { try other.replay(record.kind, record.payload.rawSpan) }
+        #expect(other.queueRecords.map(\.payload) == records.map(\.payload))
+        #expect(other.sessions[SessionID(1)]?.queue.pending.map(\.credentials) == [(0..<3).map(Self.person)])
+        // And only where all of them may write it is written.
+        for (uid, left) in [("auth.uid != 'u2'", "null"), ("auth != null", #"{"a":{"k1":{"n":1},"k2":{"n":2},"n":0}}"#)] {
+            var third = Engine(access: .loaded(try Ruleset(loading: Array(#"{"rules":{".write":"\#(uid)"}}"#.utf8))))
+            for record in records { try third.replay(record.kind, record.payload.rawSpan) }
+            _ = third.run(
+                Command(session: SessionID(1), credential: .anonymous, time: 5, operation: .endSession))
+            #expect(Value(third.root) == Value(Node(left)), "\(uid)")
+        }
+    }
+
+    /// No more than so many people put something into one queued write; whoever is among them already may go on.
+    @Test func aBoundedNumberOfPeople() {
+        var scene = Scene()
+        scene.credential = Self.person(0)
+        #expect(scene.run(1, .onDisconnect([Write("a", "1")])) == ["ok"])
+        for number in 1..<DisconnectQueue.credentialLimit {
+            scene.credential = Self.person(number)
+            #expect(scene.run(1, .onDisconnect([Write("a/\(number)", "1")])) == ["ok"])
+        }
+        scene.credential = Self.person(DisconnectQueue.credentialLimit)
+        #expect(scene.run(1, .onDisconnect([Write("a/more", "1")])) != ["ok"])
+        #expect(scene.run(1, .onDisconnect([Write("b", "1")])) == ["ok"], "elsewhere it may")
+        scene.credential = Self.person(1)
+        #expect(scene.run(1, .onDisconnect([Write("a/more", "1")])) == ["ok"])
     }
 }

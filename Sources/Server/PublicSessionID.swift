@@ -1,0 +1,37 @@
+import PandoBytes
+
+/// A session as its client knows it: 128 random bits, which nobody guesses of another's (wire-protocol §12.5).
+struct PublicSessionID: Hashable, Sendable {
+    private let high: UInt64
+    private let low: UInt64
+
+    init(_ surroundings: Surroundings) {
+        high = surroundings.randomBits()
+        low = surroundings.randomBits()
+    }
+
+    /// What a client claims that it was; nil for what is no id of ours.
+    init?(_ text: Text) {
+        guard text.utf8Count == 2 * Self.digitCount else { return nil }
+        let (first, second) = (text.string.prefix(Self.digitCount), text.string.dropFirst(Self.digitCount))
+        guard text.string.utf8.allSatisfy(Self.isDigit), let high = UInt64(first, radix: 16),
+            let low = UInt64(second, radix: 16)
+        else { return nil }
+        (self.high, self.low) = (high, low)
+    }
+
+    /// 32 digits.
+    var text: Text { Text(Self.digits(high) + Self.digits(low)) }
+
+    private static let digitCount = 16
+
+    private static func digits(_ bits: UInt64) -> String {
+        let digits = String(bits, radix: 16)
+        return String(repeating: "0", count: digitCount - digits.count) + digits
+    }
+
+    /// As ``text`` has them; `UInt64(_:radix:)` takes signs and capitals, too.
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}
