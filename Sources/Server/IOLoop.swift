@@ -302,11 +302,24 @@ final class IOLoop: @unchecked Sendable {
     /// Looks a few times per timeout at who has gone silent.
     private func scheduleSweep() {
         let interval = min(configuration.idleTimeout / 5, configuration.requestTimeout / 2, Self.longestSweepInterval)
-        loop.schedule(after: interval) { [self] in
-            for session in sessions { session?.checkIdle(at: loop.now) }
-            scheduleSweep()
-        }
+        loop.schedule(after: interval) { [self] in sweep(from: 0) }
     }
+
+    /// A part of the sessions in one tick, the next in a later one: who came together falls silent together, and to
+    /// ping thousands at once would keep everybody else waiting.
+    private func sweep(from start: Int) {
+        let end = min(sessions.count, start + max(Self.sweptCount, sessions.count / Self.sweepTickCount))
+        for session in sessions[start..<end] { session?.checkIdle(at: loop.now) }
+        guard end < sessions.count else { return scheduleSweep() }
+        loop.schedule(after: Self.sweepPause) { [self] in sweep(from: end) }
+    }
+
+    /// Sessions that are looked at in one tick: less than a millisecond, if all of them must be sent a ping (11 µs each).
+    private static let sweptCount = 64
+    /// Ticks that a sweep takes at most, so that it ends in about three seconds however many there are.
+    private static let sweepTickCount = 400
+    /// Between two of them: a tick of the loop's timers.
+    private static let sweepPause: Duration = .milliseconds(8)
 }
 
 extension SessionID {

@@ -25,6 +25,7 @@ BINARY = pathlib.Path(
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason=f"no harness at {BINARY}: --product pando-load")
 
 SMOKE = ["--duration", "0.5", "--warm-up", "0.1", "--threads", "2", "--patience", "20"]
+LONGER_SMOKE = ["--duration", "10", "--warm-up", "0.1", "--patience", "20"]
 COUNTS = ["missing", "duplicates", "wrong", "refused", "unanswered", "lostConnections"]
 
 
@@ -64,13 +65,17 @@ SCENARIOS = [
 def test_every_scenario_is_clean(world, scenario, arguments, series):
     keep = world.connect()
     keep.must("p", {"p": "/kept", "d": "untouched"})
-    result, report = load(scenario, world.port, "--namespace", world.ns, *arguments)
-    assert result.returncode == 0, result.stdout + result.stderr
-    run = report["runs"][0]
-    assert run["errors"] == dict.fromkeys(COUNTS, 0)
-    assert run["totalOperations"] > 0
-    for name in series:
-        assert run["latencies"][name]["count"] > 0, name
+    # On a busy machine nothing may fall into a short measurement: then a longer one is tried.
+    for smoke in (SMOKE, LONGER_SMOKE):
+        result, report = load(scenario, world.port, "--namespace", world.ns, *arguments, smoke=smoke)
+        assert result.returncode == 0, result.stdout + result.stderr
+        run = report["runs"][0]
+        assert run["errors"] == dict.fromkeys(COUNTS, 0)
+        assert run["totalOperations"] > 0
+        if all(run["latencies"][name]["count"] > 0 for name in series):
+            break
+    else:
+        pytest.fail(f"nothing measured: {run['latencies']}")
     # What it wrote is gone, what others wrote is there.
     assert keep.get("/") == {"kept": "untouched"}
 
