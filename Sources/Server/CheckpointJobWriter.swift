@@ -14,6 +14,15 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
     let keptCount: Int
     let logger: Logger
     let abandoned: AbandonFlag
+    /// Leaves the disk to others for so long.
+    var rest: @Sendable (Duration) -> Void = { _ in }
+
+    /// Bytes between two syncs, and two rests: what the log's own syncs, on the same disk, may stand behind.
+    private static var syncByteCount: Int { 1 << 20 }
+    /// A checkpoint takes the disk for a quarter of the time at most, and the log has the rest.
+    private static var restsPerWork: Double { 3 }
+    /// However slow the disk.
+    private static var longestRest: Duration { .milliseconds(200) }
 
     private enum Interruption: Error {
         case disk(DiskFailure)
@@ -47,7 +56,12 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
 
     private func writeFile(_ job: CheckpointJob) throws(Interruption) -> (byteCount: Int, recordCount: Int) {
         var writer: CheckpointWriter<Storage>
-        do throws(DiskFailure) { writer = try CheckpointWriter(job.header, on: disk) } catch { throw .disk(error) }
+        do throws(DiskFailure) {
+            writer = try CheckpointWriter(job.header, on: disk, syncByteCount: Self.syncByteCount)
+        } catch {
+            throw .disk(error)
+        }
+        var (restedAt, began) = (0, MonotonicTime.now)
         do throws(Interruption) {
             try job.snapshot.forEachRecord { kind, namespace, payload throws(Interruption) in
                 if abandoned.isSet.load(ordering: .relaxed) { throw .abandoned }
@@ -55,6 +69,10 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
                     try writer.append(kind, namespace: namespace, payload: payload.rawSpan)
                 } catch {
                     throw .disk(error)
+                }
+                if writer.byteCount - restedAt >= Self.syncByteCount {
+                    rest(min((.now - began) * Self.restsPerWork, Self.longestRest))
+                    (restedAt, began) = (writer.byteCount, .now)
                 }
             }
         } catch {

@@ -23,6 +23,8 @@ final class CheckpointThread: Sendable {
     private let orders: Mailbox<Order>
     private let thread: NamedThread
     private let abandoned = AbandonFlag()
+    /// Nobody else wants the disk any more.
+    private let hurries = AbandonFlag()
 
     /// How nice the thread is to the others (setpriority(2)).
     private static let niceness: Int32 = 10
@@ -36,7 +38,10 @@ final class CheckpointThread: Sendable {
         let bell = try Bell()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
-        let writer = CheckpointJobWriter(disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned)
+        let pause = try Bell()
+        let writer = CheckpointJobWriter(
+            disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned,
+            rest: { [hurries] time in if !hurries.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) } })
         thread = try NamedThread.start("pando-checkpt", stackByteCount: 8 << 20) {
             _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.niceness)
             var batch: [Order] = []
@@ -68,6 +73,7 @@ final class CheckpointThread: Sendable {
 
     /// Finishes what was asked for, and ends the thread.
     func stop() {
+        hurries.isSet.store(true, ordering: .relaxed)
         orders.post(.stop)
         thread.join()
     }
