@@ -190,6 +190,8 @@ struct ServerClient {
                 unsafe Glibc.recv(socket, $0.baseAddress, $0.count, 0)
             }
             if count >= 0 { return count }
+            // `SO_RCVTIMEO` (socket(7)): it is there, and says nothing.
+            if errno == EAGAIN { throw failure("nothing came for \(Self.silenceSeconds) s") }
             if errno != EINTR { throw failure(unsafe String(cString: strerror(errno))) }
         }
     }
