@@ -52,6 +52,14 @@ package struct ByteCursor {
         return UInt64(littleEndian: unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self))
     }
 
+    /// Eight bytes from `ahead` places after the next one, little-endian, or nil when fewer remain there.
+    @inlinable package func word(_ ahead: Int) -> UInt64? {
+        guard ahead >= 0, remaining >= 8, ahead <= remaining &- 8 else { return nil }
+        // In bounds: eight bytes remain there.
+        return UInt64(
+            littleEndian: unsafe UnsafeRawPointer(base + offset + ahead).loadUnaligned(as: UInt64.self))
+    }
+
     /// Gives the bytes of an absolute range to `body`. Traps outside.
     @inlinable
     package func withBytes<Result, Failure: Error>(

@@ -39,16 +39,33 @@ func lowercased(_ byte: UInt8) -> UInt8 {
     byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
 }
 
-/// True when the bytes are `text` but for ASCII case. `text` must be lower case.
-func equalsIgnoringCase(_ bytes: some RandomAccessCollection<UInt8>, _ text: StaticString) -> Bool {
-    guard bytes.count == text.utf8CodeUnitCount else { return false }
-    var index = 0
-    for byte in bytes {
-        // In bounds: both have the same count.
-        guard unsafe lowercased(byte) == text.utf8Start[index] else { return false }
-        index &+= 1
+extension Span<UInt8> {
+    /// The first index of `range` whose byte is as wanted, or the range's end.
+    func firstIndex(in range: Range<Int>, where isWanted: (UInt8) -> Bool) -> Int {
+        var index = range.lowerBound
+        while index < range.upperBound, !isWanted(self[index]) { index += 1 }
+        return index
     }
-    return true
+
+    static func == (bytes: Self, text: StaticString) -> Bool {
+        guard bytes.count == text.utf8CodeUnitCount else { return false }
+        // In bounds: both have the same count.
+        for index in bytes.indices where unsafe bytes[index] != text.utf8Start[index] { return false }
+        return true
+    }
+
+    /// True when the bytes are `text` but for ASCII case. `text` must be lower case.
+    func equals(ignoringCase text: StaticString) -> Bool {
+        guard count == text.utf8CodeUnitCount else { return false }
+        // In bounds: both have the same count.
+        for index in indices where unsafe lowercased(self[index]) != text.utf8Start[index] { return false }
+        return true
+    }
+
+    /// True when the bytes begin with `text` but for ASCII case. `text` must be lower case.
+    func hasPrefix(ignoringCase text: StaticString) -> Bool {
+        count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount).equals(ignoringCase: text)
+    }
 }
 
 /// The slice without spaces and tabs at its ends.
@@ -61,35 +78,33 @@ func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
 
 /// Checks `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 asks for an empty Host
 /// when the target has no authority. User information is not: it has misled people about where a link leads.
-func isValidAuthority(_ bytes: ArraySlice<UInt8>) -> Bool {
-    var rest = bytes
-    if rest.first == UInt8(ascii: "[") {
-        guard let end = rest.firstIndex(of: UInt8(ascii: "]")), end > rest.startIndex + 1 else {
-            return false
+func isValidAuthority(_ bytes: Span<UInt8>) -> Bool {
+    let end = bytes.count
+    var index = 0
+    if end > 0, bytes[0] == UInt8(ascii: "[") {
+        let close = bytes.firstIndex(in: 1..<end) {
+            hexValue($0) == nil && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ".")
         }
-        for byte in rest[(rest.startIndex + 1)..<end] {
-            guard hexValue(byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".") else {
-                return false
-            }
-        }
-        rest = rest[(end + 1)...]
+        guard close > 1, close < end, bytes[close] == UInt8(ascii: "]") else { return false }
+        index = close + 1
     } else {
-        let end = rest.firstIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
-        for byte in rest[..<end] {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "_"),
-                UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"),
-                UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"),
-                UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
-                continue
-            default: return false
-            }
-        }
-        rest = rest[end...]
+        index = bytes.firstIndex(in: 0..<end) { !isHostByte($0) }
     }
-    guard let colon = rest.first else { return true }
-    let port = rest.dropFirst()
-    return colon == UInt8(ascii: ":") && port.count <= 5 && port.allSatisfy(isDigit)
+    guard index < end else { return true }
+    let port = (index + 1)..<end
+    return bytes[index] == UInt8(ascii: ":") && port.count <= 5
+        && bytes.firstIndex(in: port) { !isDigit($0) } == end
+}
+
+/// What a registered name or an IPv4 address is made of (RFC 3986 §3.2.2).
+private func isHostByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"),
+        UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"),
+        UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
+        true
+    default: false
+    }
 }

@@ -20,7 +20,9 @@ struct HeadLines {
         while !cursor.isAtEnd {
             guard bytes.count < totalLimit else { throw overflow }
             guard bytes.count > lineStart, bytes[bytes.count - 1] == 0x0D else {
-                if takePlainBytes(&cursor, atMost: totalLimit - bytes.count) { continue }
+                if let line = takePlainLine(&cursor, atMost: totalLimit - bytes.count) { return line }
+                // What stands where plain bytes end; nothing when the piece or the limit ended them.
+                guard !cursor.isAtEnd, bytes.count < totalLimit else { continue }
                 let byte = cursor.current
                 if byte == 0x0A { throw .bareLineFeed }
                 guard byte == 0x0D || byte == 0x09 else { throw .controlCharacter }
@@ -31,24 +33,30 @@ struct HeadLines {
             guard cursor.current == 0x0A else { throw .bareCarriageReturn }
             bytes.append(0x0A)
             cursor.advance()
-            let line = lineStart..<(bytes.count - 2)
-            lineStart = bytes.count
-            return line
+            return endLine()
         }
         return nil
     }
 
-    /// Takes the bytes up to the next control character.
-    /// - Returns: false when there were none.
-    private mutating func takePlainBytes(_ cursor: inout ByteCursor, atMost limit: Int) -> Bool {
+    /// Takes the bytes up to the next control character, and the line end where that is what follows: nearly every line
+    /// is one copy.
+    /// - Returns: The line, if it has ended.
+    private mutating func takePlainLine(_ cursor: inout ByteCursor, atMost limit: Int) -> Range<Int>? {
         let most = min(limit, cursor.remaining)
-        var count = 0
-        while count < most, cursor.peek(count) >= 0x20, cursor.peek(count) != 0x7F { count += 1 }
-        guard count > 0 else { return false }
+        var count = plainByteCount(cursor, atMost: most)
+        let isWhole = most - count >= 2 && cursor.peek(count) == 0x0D && cursor.peek(count + 1) == 0x0A
+        if isWhole { count += 2 }
         let range = cursor.offset..<(cursor.offset + count)
         unsafe cursor.withBytes(range) { unsafe bytes.append(contentsOf: $0) }
         cursor.advance(count)
-        return true
+        return isWhole ? endLine() : nil
+    }
+
+    /// Behind a line end.
+    private mutating func endLine() -> Range<Int> {
+        let line = lineStart..<(bytes.count - 2)
+        lineStart = bytes.count
+        return line
     }
 
     /// Drops what was read, for an empty line before a request line (RFC 9112 §2.2).
@@ -56,4 +64,23 @@ struct HeadLines {
         bytes.removeAll(keepingCapacity: true)
         lineStart = 0
     }
+}
+
+/// How many bytes from the next one on are no control characters.
+private func plainByteCount(_ cursor: ByteCursor, atMost most: Int) -> Int {
+    var count = 0
+    while most - count >= 8, let word = cursor.word(count), !hasControl(word) { count += 8 }
+    while count < most, cursor.peek(count) >= 0x20, cursor.peek(count) != 0x7F { count += 1 }
+    return count
+}
+
+/// Whether one of eight bytes is below 0x20 or is 0x7F.
+private func hasControl(_ word: UInt64) -> Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    // A byte borrows from its high bit, which it did not have, just when it is less than what is taken from it. A borrow
+    // from a neighbour can make that wrong, but only beside a byte of which it is true.
+    let isBelowSpace = (word &- ones &* 0x20) & ~word
+    let delete = word ^ ones &* 0x7F
+    let isDelete = (delete &- ones) & ~delete
+    return (isBelowSpace | isDelete) & ones &* 0x80 != 0
 }

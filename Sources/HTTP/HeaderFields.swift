@@ -7,6 +7,9 @@ package struct HeaderFields: Sendable {
     /// The whole head as it came.
     package internal(set) var bytes: [UInt8] = []
     private var fields: [Field] = []
+    /// A bit for each length that names here have, by the length's last six bits: most look-ups are of fields that are
+    /// not there, and ask no further.
+    private var nameLengths: UInt64 = 0
 
     /// 32-bit offsets: a head is bounded far below 4 GiB, and this halves the table.
     private struct Field: Sendable {
@@ -27,6 +30,7 @@ package struct HeaderFields: Sendable {
             throw .malformedHeaderName
         }
         let value = trimmed(bytes[(nameEnd + 1)..<line.upperBound])
+        nameLengths |= Self.bit(nameEnd - line.lowerBound)
         // Control characters cannot be here but for CR: ``HeadLines`` lets none pass, and CR only before LF.
         fields.append(
             Field(
@@ -34,8 +38,12 @@ package struct HeaderFields: Sendable {
                 valueStart: UInt32(value.startIndex), valueEnd: UInt32(value.endIndex)))
     }
 
+    private static func bit(_ nameLength: Int) -> UInt64 { 1 << UInt64(truncatingIfNeeded: nameLength & 63) }
+
+    private func mayHave(_ name: StaticString) -> Bool { nameLengths & Self.bit(name.utf8CodeUnitCount) != 0 }
+
     private func has(_ field: Field, name: StaticString) -> Bool {
-        equalsIgnoringCase(bytes[Int(field.nameStart)..<Int(field.nameEnd)], name)
+        bytes.span.extracting(Int(field.nameStart)..<Int(field.nameEnd)).equals(ignoringCase: name)
     }
 
     private func value(_ field: Field) -> ArraySlice<UInt8> {
@@ -44,6 +52,7 @@ package struct HeaderFields: Sendable {
 
     /// The value of the first field line of that name, without the space around it. O(fields); no copy.
     package func bytes(of name: StaticString) -> ArraySlice<UInt8>? {
+        guard mayHave(name) else { return nil }
         for field in fields where has(field, name: name) { return value(field) }
         return nil
     }
@@ -55,20 +64,23 @@ package struct HeaderFields: Sendable {
 
     /// How many field lines have that name. A field that is no list must have one (RFC 9110 §5.3).
     package func count(of name: StaticString) -> Int {
-        fields.reduce(0) { has($1, name: name) ? $0 + 1 : $0 }
+        guard mayHave(name) else { return 0 }
+        return fields.reduce(0) { has($1, name: name) ? $0 + 1 : $0 }
     }
 
     /// All values of that name, in order.
     package func values(of name: StaticString) -> [String] {
-        fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
+        guard mayHave(name) else { return [] }
+        return fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
     }
 
     /// True when a list such as `Connection: keep-alive, Upgrade` has the token, over all field lines of that
     /// name. `token` is lower case; ASCII case is ignored. Parameters (`;…`) are no part of a token.
     package func has(token: StaticString, in name: StaticString) -> Bool {
+        guard mayHave(name) else { return false }
         for field in fields where has(field, name: name) {
             for element in value(field).split(separator: UInt8(ascii: ","))
-            where equalsIgnoringCase(trimmed(element), token) {
+            where trimmed(element).span.equals(ignoringCase: token) {
                 return true
             }
         }
@@ -113,7 +125,7 @@ extension HeaderFields {
             guard codingCount == 1, let coding = bytes(of: "transfer-encoding"), !coding.isEmpty else {
                 throw .malformedTransferEncoding
             }
-            guard equalsIgnoringCase(coding, "chunked") else { throw .unsupportedTransferEncoding }
+            guard coding.span.equals(ignoringCase: "chunked") else { throw .unsupportedTransferEncoding }
             return .chunked
         }
         guard lengthCount > 0 else { return nil }

@@ -6,18 +6,11 @@ package enum HTTPMethod: Sendable {
     /// A method that is well-formed and not ours; ``RequestHead/methodText`` has its name.
     case other
 
-    init(_ token: ArraySlice<UInt8>) {
-        self =
-            switch String(decoding: token, as: UTF8.self) {
-            case "GET": .get
-            case "HEAD": .head
-            case "POST": .post
-            case "PUT": .put
-            case "PATCH": .patch
-            case "DELETE": .delete
-            case "OPTIONS": .options
-            default: .other
-            }
+    init(_ token: Span<UInt8>) {
+        if token == "GET" { self = .get } else if token == "PUT" { self = .put }
+        else if token == "POST" { self = .post } else if token == "PATCH" { self = .patch }
+        else if token == "DELETE" { self = .delete } else if token == "HEAD" { self = .head }
+        else if token == "OPTIONS" { self = .options } else { self = .other }
     }
 }
 
@@ -50,7 +43,12 @@ package struct RequestHead: Sendable {
 
     /// The host and port that the client addressed: of an absolute target, else of Host (RFC 9112 §3.3).
     /// Checked to be `host[:port]`; empty when the client gave none.
-    package var authority: String { authorityRange.map(text) ?? fields["host"] ?? "" }
+    package var authority: String { String(decoding: authorityBytes, as: UTF8.self) }
+
+    /// As ``authority``, as bytes.
+    package var authorityBytes: ArraySlice<UInt8> {
+        if let authorityRange { fields.bytes[authorityRange] } else { fields.bytes(of: "host") ?? [] }
+    }
 
     /// The value of the first field of that (lower-case) name.
     package func header(_ name: StaticString) -> String? { fields[name] }

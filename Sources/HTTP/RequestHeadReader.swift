@@ -47,7 +47,7 @@ package struct RequestHeadReader {
                 lines.forget()
                 continue
             }
-            requestLine = try RequestLine(lines.bytes[line], limits: limits)
+            requestLine = try RequestLine(lines.bytes.span, line, limits: limits)
         }
         while let line = try lines.next(&cursor, totalLimit: limits.headByteLimit, overflow: .headTooLarge) {
             guard !line.isEmpty else { return try finish() }
@@ -62,9 +62,9 @@ package struct RequestHeadReader {
         let hostCount = fields.count(of: "host")
         guard hostCount <= 1 else { throw .repeatedHost }
         guard hostCount == 1 || line.version == .http10 else { throw .missingHost }
-        if let host = fields.bytes(of: "host"), !isValidAuthority(host) { throw .malformedHost }
+        if let host = fields.bytes(of: "host"), !isValidAuthority(host.span) { throw .malformedHost }
         return RequestHead(
-            method: HTTPMethod(fields.bytes[line.method]),
+            method: HTTPMethod(fields.bytes.span.extracting(line.method)),
             version: line.version,
             fields: fields,
             framing: try fields.announcedFraming(line.version) ?? .none,
@@ -85,61 +85,54 @@ private struct RequestLine {
     let query: Range<Int>?
     let version: HTTPVersion
 
-    init(_ line: ArraySlice<UInt8>, limits: HeadLimits) throws(HTTPError) {
-        guard let methodEnd = line.firstIndex(where: { !isTokenByte($0) }), methodEnd > line.startIndex,
-            line[methodEnd] == 0x20
-        else { throw .malformedRequestLine }
-        method = line.startIndex..<methodEnd
+    /// - Parameter line: Where it stands in `bytes`.
+    init(_ bytes: Span<UInt8>, _ line: Range<Int>, limits: HeadLimits) throws(HTTPError) {
+        let end = line.upperBound
+        let methodEnd = bytes.firstIndex(in: line) { !isTokenByte($0) }
+        guard methodEnd > line.lowerBound, methodEnd < end, bytes[methodEnd] == 0x20 else {
+            throw .malformedRequestLine
+        }
+        method = line.lowerBound..<methodEnd
         guard method.count <= HeadLimits.methodByteLimit else { throw .methodTooLong }
 
-        let rest = line[(methodEnd + 1)...]
-        guard let targetEnd = rest.firstIndex(of: 0x20) else { throw .malformedRequestLine }
-        let target = rest[..<targetEnd]
-        guard target.count <= limits.targetByteLimit else { throw .targetTooLong }
-        guard !target.isEmpty, target.allSatisfy(isTargetByte) else { throw .malformedTarget }
-        guard let version = try parseVersion(rest[(targetEnd + 1)...]) else { throw .malformedRequestLine }
+        var start = methodEnd + 1
+        let targetEnd = bytes.firstIndex(in: start..<end) { $0 == 0x20 }
+        guard targetEnd < end else { throw .malformedRequestLine }
+        guard targetEnd - start <= limits.targetByteLimit else { throw .targetTooLong }
+        guard start < targetEnd, bytes.firstIndex(in: start..<targetEnd, where: { !isTargetByte($0) }) == targetEnd
+        else { throw .malformedTarget }
+        guard let version = try parseVersion(bytes.extracting((targetEnd + 1)..<end)) else {
+            throw .malformedRequestLine
+        }
         self.version = version
 
-        var start = target.startIndex
-        if target.first == UInt8(ascii: "/") {
+        if bytes[start] == UInt8(ascii: "/") {
             authority = nil
         } else {
             // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which we are not for.
-            let schemes: [StaticString] = ["http://", "https://"]
-            guard let scheme = schemes.first(where: { target.hasPrefix(ignoringCase: $0) }) else {
-                throw .malformedTarget
-            }
-            start += scheme.utf8CodeUnitCount
-            let end = target[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
-            let range = start..<(end ?? target.endIndex)
-            guard !range.isEmpty, isValidAuthority(target[range]) else { throw .malformedTarget }
-            authority = range
-            start = range.upperBound
+            let target = bytes.extracting(start..<targetEnd)
+            if target.hasPrefix(ignoringCase: "http://") { start += 7 }
+            else if target.hasPrefix(ignoringCase: "https://") { start += 8 }
+            else { throw .malformedTarget }
+            let end = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+            guard start < end, isValidAuthority(bytes.extracting(start..<end)) else { throw .malformedTarget }
+            authority = start..<end
+            start = end
         }
-        if let mark = target[start...].firstIndex(of: UInt8(ascii: "?")) {
-            path = start..<mark
-            query = (mark + 1)..<target.endIndex
-        } else {
-            path = start..<target.endIndex
-            query = nil
-        }
-    }
-}
-
-extension ArraySlice<UInt8> {
-    fileprivate func hasPrefix(ignoringCase text: StaticString) -> Bool {
-        equalsIgnoringCase(prefix(text.utf8CodeUnitCount), text)
+        let mark = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "?") }
+        path = start..<mark
+        query = mark < targetEnd ? (mark + 1)..<targetEnd : nil
     }
 }
 
 /// Reads `HTTP/1.0` or `HTTP/1.1`.
 /// - Returns: nil when this is no version at all.
 /// - Throws: ``HTTPError/unsupportedVersion`` for another well-formed one.
-func parseVersion(_ bytes: ArraySlice<UInt8>) throws(HTTPError) -> HTTPVersion? {
-    guard bytes.count == 8, bytes.prefix(5).elementsEqual("HTTP/".utf8) else { return nil }
-    let digits = Array(bytes.suffix(3))
-    guard isDigit(digits[0]), digits[1] == UInt8(ascii: "."), isDigit(digits[2]) else { return nil }
-    switch (digits[0], digits[2]) {
+func parseVersion(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPVersion? {
+    guard bytes.count == 8, bytes.extracting(0..<5) == "HTTP/" else { return nil }
+    let (major, minor) = (bytes[5], bytes[7])
+    guard isDigit(major), bytes[6] == UInt8(ascii: "."), isDigit(minor) else { return nil }
+    switch (major, minor) {
     case (0x31, 0x30): return .http10
     case (0x31, 0x31): return .http11
     default: throw .unsupportedVersion

@@ -41,7 +41,7 @@ package struct ResponseHeadReader {
     private mutating func read(_ cursor: inout ByteCursor) throws(HTTPError) -> ResponseHead? {
         while let line = try lines.next(&cursor, totalLimit: limits.headByteLimit, overflow: .headTooLarge) {
             if start == nil {
-                start = try parseStatusLine(lines.bytes[line])
+                start = try parseStatusLine(lines.bytes.span.extracting(line))
             } else if !line.isEmpty {
                 try fields.add(line: line, of: lines.bytes, fieldCountLimit: limits.fieldCountLimit)
             } else {
@@ -68,16 +68,18 @@ package struct ResponseHeadReader {
 }
 
 /// `HTTP/1.1 101 Switching Protocols`; the phrase, and the space before it, may be missing.
-private func parseStatusLine(_ line: ArraySlice<UInt8>) throws(HTTPError) -> (HTTPVersion, Int) {
-    guard let version = try parseVersion(line.prefix(8)) else { throw .malformedStatusLine }
-    let rest = line.dropFirst(8)
-    let digits = rest.dropFirst().prefix(3)
-    guard rest.first == 0x20, digits.count == 3, digits.allSatisfy(isDigit) else {
+private func parseStatusLine(_ line: Span<UInt8>) throws(HTTPError) -> (HTTPVersion, Int) {
+    guard line.count >= 8, let version = try parseVersion(line.extracting(0..<8)) else {
         throw .malformedStatusLine
     }
-    let phrase = rest.dropFirst(4)
-    guard phrase.isEmpty || phrase.first == 0x20 else { throw .malformedStatusLine }
-    let statusCode = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    guard line.count >= 12, line[8] == 0x20, line.count == 12 || line[12] == 0x20 else {
+        throw .malformedStatusLine
+    }
+    var statusCode = 0
+    for index in 9..<12 {
+        guard isDigit(line[index]) else { throw .malformedStatusLine }
+        statusCode = statusCode * 10 + Int(line[index] - 0x30)
+    }
     guard (100...599).contains(statusCode) else { throw .malformedStatusLine }
     return (version, statusCode)
 }
