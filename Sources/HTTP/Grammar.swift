@@ -62,6 +62,16 @@ extension Span<UInt8> {
         return true
     }
 
+    /// True when the bytes begin with `text`.
+    package func hasPrefix(_ text: StaticString) -> Bool {
+        count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount) == text
+    }
+
+    /// True when the bytes end with `text`.
+    package func hasSuffix(_ text: StaticString) -> Bool {
+        count >= text.utf8CodeUnitCount && extracting((count - text.utf8CodeUnitCount)...) == text
+    }
+
     /// True when the bytes begin with `text` but for ASCII case. `text` must be lower case.
     func hasPrefix(ignoringCase text: StaticString) -> Bool {
         count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount).equals(ignoringCase: text)

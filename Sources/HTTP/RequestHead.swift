@@ -15,7 +15,9 @@ package enum HTTPMethod: Sendable {
 }
 
 /// A request's head: checked, and unambiguous about what follows it.
-package struct RequestHead: Sendable {
+///
+/// A class, because many look at it: its parts are counted once.
+package final class RequestHead: Sendable {
     package let method: HTTPMethod
     package let version: HTTPVersion
     package let fields: HeaderFields
@@ -28,6 +30,21 @@ package struct RequestHead: Sendable {
     let pathRange: Range<Int>
     let queryRange: Range<Int>?
     let authorityRange: Range<Int>?
+
+    init(
+        method: HTTPMethod, version: HTTPVersion, fields: HeaderFields, framing: BodyFraming, keepsAlive: Bool,
+        methodRange: Range<Int>, pathRange: Range<Int>, queryRange: Range<Int>?, authorityRange: Range<Int>?
+    ) {
+        self.method = method
+        self.version = version
+        self.fields = fields
+        self.framing = framing
+        self.keepsAlive = keepsAlive
+        self.methodRange = methodRange
+        self.pathRange = pathRange
+        self.queryRange = queryRange
+        self.authorityRange = authorityRange
+    }
 
     /// The method as it came.
     package var methodText: String { text(methodRange) }

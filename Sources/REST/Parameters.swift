@@ -88,6 +88,9 @@ package struct AnswerForm: Equatable, Sendable {
     /// The name of the file an answer is to be saved as, without what could end or escape it.
     package var downloadName: String?
 
+    /// Nothing but the value, on one line or pretty.
+    var isPlain: Bool { print != .silent && callback == nil && downloadName == nil }
+
     package init() {}
 
     init(_ head: RequestHead, _ parameters: QueryString, _ method: RESTRequest.Method) throws(RESTError) {

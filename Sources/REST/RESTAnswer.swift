@@ -2,61 +2,6 @@ import PandoBytes
 import PandoCompression
 import PandoHTTP
 import PandoTree
-import Synchronization
-
-/// What an answer must know of the request's head, and still can when the request is refused.
-package struct AnswerContext: Equatable, Sendable {
-    package var version: HTTPVersion
-    /// Whether the connection stays open behind the answer. Turn it off when the request's body was not read
-    /// to its end.
-    package var keepsAlive: Bool
-    /// HEAD: the answer is the head that GET would get (RFC 9110 §9.3.2).
-    package var isHead: Bool
-    /// The client would rather have a long answer compressed. Turn it off to spare memory and time.
-    package var acceptsGzip: Bool
-    /// The time as `Date` has it (RFC 9110 §6.6.1); empty for an answer without.
-    package var date: [UInt8]
-    /// Compresses what is answered as a whole; without it each such answer makes its own.
-    package var compressor: AnswerCompressor?
-
-    package init(_ head: RequestHead, date: [UInt8] = [], compressor: AnswerCompressor? = nil) {
-        self.date = date
-        self.compressor = compressor
-        acceptsGzip = head.prefersGzip
-        version = head.version
-        keepsAlive = head.keepsAlive
-        isHead = head.method == .head
-    }
-
-    fileprivate init(refusing isHead: Bool, date: [UInt8]) {
-        self.date = date
-        acceptsGzip = false
-        version = .http11
-        keepsAlive = false
-        self.isHead = isHead
-    }
-}
-
-/// Compresses whole answers, one after the other. Holds about 256 KiB from the first one on: one for each loop.
-package final class AnswerCompressor: Equatable, Sendable {
-    private let deflater = Mutex<Deflater?>(nil)
-
-    package init() {}
-
-    /// A gzip file with these bytes, or nil when there is no memory for it.
-    /// - Complexity: O(bytes), some 10 ns each.
-    func gzip(_ bytes: [UInt8]) -> [UInt8]? {
-        deflater.withLock { deflater in
-            if deflater == nil { deflater = try? Deflater(.gzip) } else { deflater?.reset() }
-            guard let deflater else { return nil }
-            var packed: [UInt8] = []
-            deflater.deflate(bytes.rawSpan, flush: .finish, into: &packed)
-            return packed
-        }
-    }
-
-    package static func == (left: AnswerCompressor, right: AnswerCompressor) -> Bool { left === right }
-}
 
 /// What makes a body of any size, piece by piece, while it is sent.
 package protocol AnswerSource: Sendable {
@@ -95,6 +40,14 @@ package struct RESTAnswer {
     /// True while it holds what compresses it.
     package var isCompressing: Bool {
         if case .gzip = rest { true } else { false }
+    }
+
+    /// All of it, where nothing is left to be made: then it is finished. Nil where it comes in pieces, or is finished.
+    package mutating func takeWhole() -> [UInt8]? {
+        guard case .nothing = rest, !head.isEmpty else { return nil }
+        var whole: [UInt8] = []
+        swap(&whole, &head)
+        return whole
     }
 
     /// The next bytes to be sent, or nil at the end: the head with the whole body or its beginning; then about
@@ -153,6 +106,9 @@ extension RESTAnswer {
     ) -> RESTAnswer {
         let form = request.form
         let json = request.method.isRead ? JSONForm(reading: form) : JSONForm(writing: form)
+        if form.isPlain, etag == nil, let text = json.text(ofSmall: node) {
+            return whole(text, .ok, startOfHead(.ok, jsonType), context)
+        }
         return answer(.node(node), json, etag: etag, form: form, context)
     }
 
@@ -240,16 +196,16 @@ extension RESTAnswer {
         _ bytes: [UInt8], _ status: HTTPStatus, _ head: [UInt8], _ context: AnswerContext
     ) -> RESTAnswer {
         guard bytes.count > RESTLimits.compressedByteCount else {
-            return RESTAnswer(status, head, .bytes(bytes), contentLength: bytes.count, context)
+            return RESTAnswer(status, head, whole: bytes, context)
         }
         var head = head
         head.append(field: "Vary", "Accept-Encoding")
         let compressor = context.compressor ?? AnswerCompressor()
         guard context.acceptsGzip, let packed = compressor.gzip(bytes), packed.count < bytes.count else {
-            return RESTAnswer(status, head, .bytes(bytes), contentLength: bytes.count, context)
+            return RESTAnswer(status, head, whole: bytes, context)
         }
         head.append(field: "Content-Encoding", "gzip")
-        return RESTAnswer(status, head, .bytes(packed), contentLength: packed.count, context)
+        return RESTAnswer(status, head, whole: packed, context)
     }
 
     /// An answer without a body, whose status says so.
@@ -267,10 +223,10 @@ extension RESTAnswer {
 extension RESTAnswer {
     /// The answer to what is no request, or to one that came too slowly: behind it the connection ends.
     /// - Parameter isHead: The request is known to be HEAD, which gets no body.
-    package static func refusal(_ status: HTTPStatus, isHead: Bool, date: [UInt8] = []) -> RESTAnswer {
+    package static func refusal(_ status: HTTPStatus, isHead: Bool, dateLine: [UInt8] = []) -> RESTAnswer {
         let body = errorBody("\(status.reasonPhrase)")
-        let context = AnswerContext(refusing: isHead, date: date)
-        return RESTAnswer(status, startOfHead(status, jsonType), .bytes(body), contentLength: body.count, context)
+        let context = AnswerContext(refusing: isHead, dateLine: dateLine)
+        return RESTAnswer(status, startOfHead(status, jsonType), whole: body, context)
     }
 
     /// A refusal: `error` and the text, always pretty (§3).
@@ -283,7 +239,7 @@ extension RESTAnswer {
         default: break
         }
         let body = errorBody(error.text)
-        return RESTAnswer(error.status, head, .bytes(body), contentLength: body.count, context)
+        return RESTAnswer(error.status, head, whole: body, context)
     }
 
     /// When memory that is short now may be there again (RFC 9110 §10.2.3): who holds it without a byte is gone by then.
@@ -292,7 +248,7 @@ extension RESTAnswer {
     /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.
     package static func error(_ status: HTTPStatus, text: String, _ context: AnswerContext) -> RESTAnswer {
         let body = errorBody(text)
-        return RESTAnswer(status, startOfHead(status, jsonType), .bytes(body), contentLength: body.count, context)
+        return RESTAnswer(status, startOfHead(status, jsonType), whole: body, context)
     }
 
     /// Bytes as they are: the rules' own text, a page.
@@ -317,7 +273,7 @@ extension RESTAnswer {
     /// is nothing to guard.
     ///
     /// A body means nothing here (RFC 9110 §9.3.7): it is not read, so nothing behind it can be.
-    package static func preflight(_ head: RequestHead, date: [UInt8] = []) -> RESTAnswer {
+    package static func preflight(_ head: RequestHead, dateLine: [UInt8] = []) -> RESTAnswer {
         var output: [UInt8] = []
         output.append(statusLine: .ok)
         output.append(field: "Access-Control-Allow-Origin", "*")
@@ -326,15 +282,15 @@ extension RESTAnswer {
             output.append(field: "Access-Control-Allow-Headers", text: names)
         }
         output.append(field: "Access-Control-Max-Age", "3600")
-        var context = AnswerContext(head, date: date)
+        var context = AnswerContext(head, dateLine: dateLine)
         if head.framing != .none, head.framing != .length(0) { context.keepsAlive = false }
         return RESTAnswer(.ok, output, .nothing, contentLength: 0, context)
     }
 
     /// The head of an event stream (§8): events follow until the connection ends.
-    package static func stream(date: [UInt8] = []) -> RESTAnswer {
+    package static func stream(dateLine: [UInt8] = []) -> RESTAnswer {
         var head = startOfHead(.ok, "text/event-stream; charset=utf-8")
-        head.append(date: date)
+        head += dateLine
         head.append(field: "Connection", "close")
         head.appendEndOfHead()
         return RESTAnswer(status: .ok, closesConnection: true, head: head, rest: .nothing)
@@ -342,16 +298,27 @@ extension RESTAnswer {
 
     package static let jsonType: StaticString = "application/json; charset=utf-8"
 
+    /// - Parameter contentLength: Nil where the head has no such field.
     private init(
-        _ status: HTTPStatus, _ head: [UInt8], _ rest: Rest, contentLength: Int?, _ context: AnswerContext
+        _ status: HTTPStatus, _ head: consuming [UInt8], _ rest: Rest, contentLength: Int?, _ context: AnswerContext
     ) {
+        head.endHead(contentLength: contentLength, context)
         self.status = status
         self.head = head
-        self.head.append(date: context.date)
-        if let contentLength { self.head.append(field: "Content-Length", decimal: UInt64(contentLength)) }
-        self.head.append(field: "Connection", context.keepsAlive ? "keep-alive" : "close")
-        self.head.appendEndOfHead()
         self.rest = context.isHead ? .nothing : rest
+        closesConnection = !context.keepsAlive
+    }
+
+    private init(
+        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], _ context: AnswerContext
+    ) {
+        head.endHead(contentLength: body.count, context)
+        let isOnePiece = body.count <= RESTLimits.pieceByteCount
+        // The head has been given room for a small one.
+        if isOnePiece, !context.isHead { head += body }
+        self.status = status
+        self.head = head
+        rest = isOnePiece || context.isHead ? .nothing : .bytes(body)
         closesConnection = !context.keepsAlive
     }
 
@@ -384,11 +351,14 @@ extension RESTAnswer {
 }
 
 extension [UInt8] {
-    /// Appends the field, unless there is no date.
-    package mutating func append(date: [UInt8]) {
-        guard !date.isEmpty else { return }
-        append("Date: ")
-        self += date
-        append("\r\n")
+    /// The fields that every head ends with.
+    fileprivate mutating func endHead(contentLength: Int?, _ context: AnswerContext) {
+        self += context.dateLine
+        if let contentLength {
+            append("Content-Length: ")
+            append(decimal: UInt64(contentLength))
+            append("\r\n")
+        }
+        append(context.keepsAlive ? "Connection: keep-alive\r\n\r\n" as StaticString : "Connection: close\r\n\r\n")
     }
 }

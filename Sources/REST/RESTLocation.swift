@@ -14,16 +14,18 @@ package enum RESTLocation: Equatable, Sendable {
     /// Reads the target's path as it came: neither cut nor decoded.
     /// - Throws: ``RESTError/notREST``, ``RESTError/invalidPath`` or ``RESTError/pathTooDeep``.
     init(path bytes: ArraySlice<UInt8>) throws(RESTError) {
-        let suffix = ".json".utf8
-        let hasSuffix = bytes.suffix(suffix.count).elementsEqual(suffix)
-        let stem = hasSuffix ? bytes.dropLast(suffix.count) : bytes
-        // One more than a path may have, and what is behind it in one piece: no array as long as the sender
-        // likes.
-        let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
+        let hasSuffix = bytes.span.hasSuffix(".json")
+        let stem = hasSuffix ? bytes.dropLast(5) : bytes
         // Escapes and a dot are rare at the beginning, and looked at closely only where they are.
-        let first = segments.first?.first
-        let mayBeReserved = first == UInt8(ascii: ".") || first == UInt8(ascii: "%")
-        switch mayBeReserved ? segments.first.map(Self.decoded) : nil {
+        let first = stem.first { $0 != UInt8(ascii: "/") }
+        guard first == UInt8(ascii: ".") || first == UInt8(ascii: "%") else {
+            guard hasSuffix else { throw .notREST }
+            self = .data(try Self.target(stem))
+            return
+        }
+        // One more than a path may have, and what is behind it in one piece: no array as long as the sender likes.
+        let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
+        switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:
             self = .settings(try Self.name(segments.dropFirst()))
         case ".inspect":
@@ -31,7 +33,7 @@ package enum RESTLocation: Equatable, Sendable {
             self = .inspect(try Self.name(segments.dropFirst()), isPage: !hasSuffix)
         default:
             guard hasSuffix else { throw .notREST }
-            self = .data(try Self.target(segments))
+            self = .data(try Self.target(stem))
         }
     }
 
@@ -72,11 +74,18 @@ package enum RESTLocation: Equatable, Sendable {
         return names.joined(separator: "/")
     }
 
-    private static func target(_ segments: [ArraySlice<UInt8>]) throws(RESTError) -> Target {
+    private static func target(_ path: ArraySlice<UInt8>) throws(RESTError) -> Target {
+        let slash = UInt8(ascii: "/")
         var keys: [Key] = []
-        keys.reserveCapacity(min(segments.count, Limits.pathDepth))
+        // Most paths have no more.
+        keys.reserveCapacity(8)
         var isPriority = false
-        for segment in segments {
+        var rest = path
+        // Slashes in a row are one, and those at the ends none.
+        while let start = rest.firstIndex(where: { $0 != slash }) {
+            let end = rest[start...].firstIndex(of: slash) ?? rest.endIndex
+            let segment = rest[start..<end]
+            rest = rest[end...]
             // What a priority has below it, or a slash that was encoded, is no path.
             guard !isPriority, let text = decoded(segment).map({ Text($0) }) else { throw .invalidPath }
             if text == ".priority" {

@@ -6,9 +6,8 @@ import PandoTree
 ///
 /// An unknown database is answered before a bad path (§9), so this comes first and cannot fail.
 package struct RESTAddress: Sendable {
-    /// `host[:port]` as the client addressed it; empty when it did not.
-    package let host: String
-    /// `ns=`; nil when there is none or it is empty: then the host, or the default, names the database.
+    /// `ns=`; nil when there is none or it is empty: then the host (``RequestHead/authority``), or the default, names
+    /// the database.
     package let namespace: String?
     /// `OPTIONS`: a browser asks whether it may ask. Answered at once, whatever the path and the database.
     package let isPreflight: Bool
@@ -16,7 +15,6 @@ package struct RESTAddress: Sendable {
 
     package init(_ head: RequestHead) {
         parameters = head.query(plusIsSpace: true)
-        host = head.authority
         namespace = parameters["ns"].flatMap { $0.isEmpty ? nil : $0 }
         isPreflight = head.method == .options
     }
@@ -24,7 +22,7 @@ package struct RESTAddress: Sendable {
 
 /// The parameters may hold a credential.
 extension RESTAddress: CustomStringConvertible, CustomReflectable {
-    package var description: String { "RESTAddress(\(namespace ?? host))" }
+    package var description: String { "RESTAddress(\(namespace ?? ""))" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -76,6 +74,11 @@ package final class RESTRequest: Sendable {
     package let asksForETag: Bool
     package let ifMatch: String?
     package let ifNoneMatch: String?
+    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a query,
+    /// whose answer is not the data that the tag would stand for.
+    package let returnsETag: Bool
+    /// True when ``query`` is not nil: looked at more often than the query, which is large.
+    package let isFiltered: Bool
     /// True when a query parameter was given, also where it is not looked at.
     private let hasQueryParameters: Bool
     private let hasShallow: Bool
@@ -111,6 +114,7 @@ package final class RESTRequest: Sendable {
             filter = hasShallow ? try Filter(shallow: parameters) : try Filter(parameters)
         }
         query = filter?.query
+        isFiltered = filter?.query != nil
         indexName = filter?.indexName
         if isShallow, wantsStream { throw .shallowStream }
 
@@ -124,18 +128,12 @@ package final class RESTRequest: Sendable {
         asksForETag = head.header("x-firebase-etag")?.lowercased() == "true"
         ifMatch = head.header("if-match")
         ifNoneMatch = head.header("if-none-match")
+        returnsETag = !isFiltered && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
     /// As ``init(_:_:)``, where nobody asks for the address first.
     package convenience init(_ head: RequestHead) throws(RESTError) {
         try self.init(head, RESTAddress(head))
-    }
-
-    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a
-    /// query,
-    /// whose answer is not the data that the tag would stand for.
-    package var returnsETag: Bool {
-        query == nil && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
     /// The simple hash (wire-protocol §9.1) that the data must have for a conditional write to happen; nil

@@ -43,6 +43,25 @@ package struct JSONForm: Equatable, Sendable {
     }
 }
 
+extension JSONForm {
+    /// The whole text of a small leaf without a priority, which most answers are; nil for everything else.
+    func text(ofSmall node: Node) -> [UInt8]? {
+        switch node {
+        case .empty, .boolean, .integer, .double: break
+        case .string(let text) where text.utf8Count <= Self.smallByteCount: break
+        case .string, .object, .prioritized: return nil
+        }
+        var text: [UInt8] = []
+        // Quotes, and the longest number.
+        text.reserveCapacity(Self.smallByteCount + 64)
+        text.append(json: node)
+        if isPretty { text.append(UInt8(ascii: "\n")) }
+        return text
+    }
+
+    private static let smallByteCount = 192
+}
+
 /// Prints a snapshot of a value piece by piece: what is in memory of the text is one piece, not the text.
 ///
 /// It walks down to where it stopped by the keys on the way, and so needs no iterator that holds its place: a

@@ -42,7 +42,8 @@ package final class EventLoop: @unchecked Sendable {
     /// Wakes the loop; any thread may ring it.
     package let bell: Bell
     /// When this tick began (its waiting ended). One clock reading a tick.
-    package private(set) var now = MonotonicTime.now
+    package var now: MonotonicTime { tickTime }
+    private var tickTime = MonotonicTime.now
     /// Ticks so far, for metrics and tests.
     package private(set) var tickCount: UInt64 = 0
 
@@ -142,7 +143,7 @@ package final class EventLoop: @unchecked Sendable {
         let count = unsafe pando_poll_wait(
             poll, events.baseAddress, PANDO_EVENT_LIMIT, mayBlock ? timeout : 0)
         precondition(count >= 0, "epoll failed: \(errorText(-count))")
-        now = .now
+        tickTime = .now
         tickCount &+= 1
         // Awake before the events are handled: posts meanwhile cost no system call.
         let wasRung = bell.takeRing()

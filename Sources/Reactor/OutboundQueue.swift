@@ -16,18 +16,29 @@ final class CopiedBytes {
     /// A chunk this big gets a successor instead of growing: growing copies.
     static let growthLimit = 64 << 10
 
+    /// Room that even the smallest one has: an answer of REST, some of the realtime protocol.
+    private static let leastCapacity = 512
+
     private(set) var count = 0
     private var capacity: Int
     private(set) var baseAddress: UnsafeMutableRawPointer
 
     init(_ bytes: UnsafeRawBufferPointer) {
-        capacity = max(256, bytes.count)
+        capacity = max(Self.leastCapacity, bytes.count)
         unsafe baseAddress = .allocate(byteCount: capacity, alignment: 8)
         _ = unsafe append(bytes)
     }
 
     deinit {
         unsafe baseAddress.deallocate()
+    }
+
+    /// True when it may be filled anew: it is no larger than the smallest.
+    var isReusable: Bool { capacity == Self.leastCapacity }
+
+    /// Forgets what it holds.
+    func removeAll() {
+        count = 0
     }
 
     /// - Returns: false, having taken nothing, when the bytes belong in a chunk of their own.
@@ -57,6 +68,7 @@ struct OutboundQueue {
     var isEmpty: Bool { first == ChunkArena.nobody }
 }
 
+/// The chunks of all of a loop's channels. A channel's list is given and taken as a value.
 struct ChunkArena {
     private enum Content {
         case shared(SharedBytes)
@@ -75,34 +87,37 @@ struct ChunkArena {
     /// An array that grew beyond this is given back once it is unused.
     private static var keptNodeCount: Int { 16 << 10 }
 
+    /// Unused copies that are kept to be filled anew: of as many channels in one tick, 128 KiB in all.
+    private static var spareLimit: Int { 256 }
+
     private var nodes: [Node] = []
+    private var spares: [CopiedBytes] = []
     private var firstFree = nobody
     private var usedCount = 0
 
     /// Queues a reference. Empty bytes are not queued.
-    mutating func append(_ bytes: SharedBytes, to queue: inout OutboundQueue) {
-        guard bytes.count > 0 else { return }
-        link(.shared(bytes), to: &queue)
+    mutating func append(_ bytes: SharedBytes, to queue: OutboundQueue) -> OutboundQueue {
+        guard bytes.count > 0 else { return queue }
+        return link(.shared(bytes), to: queue)
     }
 
     /// Queues a copy.
-    mutating func append(_ bytes: UnsafeRawBufferPointer, to queue: inout OutboundQueue) {
-        guard bytes.count > 0 else { return }
+    mutating func append(_ bytes: UnsafeRawBufferPointer, to queue: OutboundQueue) -> OutboundQueue {
+        guard bytes.count > 0 else { return queue }
         if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content,
             unsafe chunk.append(bytes)
         {
-            return
+            return queue
         }
-        link(.copied(unsafe CopiedBytes(bytes)), to: &queue)
+        return link(.copied(unsafe copy(bytes)), to: queue)
     }
 
     /// Queues a copy before everything else: what is left of corked bytes, which were written first.
-    mutating func prepend(_ bytes: UnsafeRawBufferPointer, to queue: inout OutboundQueue) {
-        guard bytes.count > 0 else { return }
-        let index = take(.copied(unsafe CopiedBytes(bytes)))
+    mutating func prepend(_ bytes: UnsafeRawBufferPointer, to queue: OutboundQueue) -> OutboundQueue {
+        guard bytes.count > 0 else { return queue }
+        let index = take(.copied(unsafe copy(bytes)))
         nodes[Int(index)].next = queue.first
-        if queue.isEmpty { queue.last = index }
-        queue.first = index
+        return OutboundQueue(first: index, last: queue.isEmpty ? index : queue.last)
     }
 
     /// Lists the queue's bytes, oldest first. The slices are valid until the queue changes.
@@ -133,7 +148,8 @@ struct ChunkArena {
     }
 
     /// Forgets the oldest `byteCount` bytes. The queue must hold as many.
-    mutating func consume(_ byteCount: Int, from queue: inout OutboundQueue) {
+    mutating func consume(_ byteCount: Int, from queue: OutboundQueue) -> OutboundQueue {
+        var queue = queue
         var rest = byteCount
         while rest > 0 {
             let index = Int(queue.first)
@@ -145,21 +161,28 @@ struct ChunkArena {
             }
             if rest < available {
                 nodes[index].offset += rest
-                return
+                return queue
             }
             rest -= available
-            removeFirst(of: &queue)
+            queue = removeFirst(of: queue)
         }
+        return queue
     }
 
-    mutating func removeAll(of queue: inout OutboundQueue) {
-        while !queue.isEmpty { removeFirst(of: &queue) }
+    /// - Returns: An empty queue.
+    mutating func removeAll(of queue: OutboundQueue) -> OutboundQueue {
+        var queue = queue
+        while !queue.isEmpty { queue = removeFirst(of: queue) }
+        return queue
     }
 
-    private mutating func removeFirst(of queue: inout OutboundQueue) {
+    private mutating func removeFirst(of queue: OutboundQueue) -> OutboundQueue {
         let index = queue.first
-        queue.first = nodes[Int(index)].next
-        if queue.isEmpty { queue.last = Self.nobody }
+        if case .copied(let chunk) = nodes[Int(index)].content, chunk.isReusable, spares.count < Self.spareLimit {
+            chunk.removeAll()
+            spares.append(chunk)
+        }
+        let next = nodes[Int(index)].next
         nodes[Int(index)] = Node(content: .free, offset: 0, next: firstFree)
         firstFree = index
         usedCount -= 1
@@ -167,12 +190,20 @@ struct ChunkArena {
             nodes = []
             firstFree = Self.nobody
         }
+        return OutboundQueue(first: next, last: next == Self.nobody ? next : queue.last)
     }
 
-    private mutating func link(_ content: Content, to queue: inout OutboundQueue) {
+    private mutating func copy(_ bytes: UnsafeRawBufferPointer) -> CopiedBytes {
+        guard let spare = spares.popLast() else { return unsafe CopiedBytes(bytes) }
+        // It is a chunk's least room, and grows as every chunk does.
+        guard unsafe spare.append(bytes) else { return unsafe CopiedBytes(bytes) }
+        return spare
+    }
+
+    private mutating func link(_ content: Content, to queue: OutboundQueue) -> OutboundQueue {
         let index = take(content)
-        if queue.isEmpty { queue.first = index } else { nodes[Int(queue.last)].next = index }
-        queue.last = index
+        if !queue.isEmpty { nodes[Int(queue.last)].next = index }
+        return OutboundQueue(first: queue.isEmpty ? index : queue.first, last: index)
     }
 
     private mutating func take(_ content: Content) -> Int32 {

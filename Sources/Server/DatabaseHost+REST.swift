@@ -90,7 +90,7 @@ extension DatabaseHost {
     ) throws(RESTError) {
         try checkRead(target.path, request.query, credential, database)
         // Not even an administrator queries without an index (§5.1).
-        if let query = request.query, request.indexName != nil,
+        if request.isFiltered, let query = request.query, request.indexName != nil,
             !database.engine.access.hasIndex(query.index, at: target.path) {
             throw request.missingIndex(at: target.path)
         }
@@ -108,7 +108,7 @@ extension DatabaseHost {
 
     private func read(_ request: RESTRequest, _ target: Target, _ database: Database) -> Node {
         let node = database.engine.root.value(at: target.fullPath)
-        guard let query = request.query, !query.loadsAllData else { return node }
+        guard request.isFiltered, let query = request.query, !query.loadsAllData else { return node }
         return Window(query, over: node).node
     }
 

@@ -69,7 +69,14 @@ extension DatabaseHost {
     /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
     /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
     func database(named name: String?) throws(Refusal) -> Database? {
-        // Without a name a client means the one database there is.
+        // Without a name a client means the one database there is. Nearly always the one that was asked for last.
+        if let last = lastNamed, last.name == name ?? NamespaceName.standard { return last }
+        let database = try findDatabase(named: name)
+        lastNamed = database
+        return database
+    }
+
+    private func findDatabase(named name: String?) throws(Refusal) -> Database? {
         guard let name = NamespaceName.canonical(name ?? NamespaceName.standard) else { return nil }
         if let database = databases[name] { return database }
         guard configuration.isDevelopment else { return nil }

@@ -71,6 +71,8 @@ final class DatabaseHost {
 
     /// By name.
     var databases: [String: Database] = [:]
+    /// One of them, which ``database(named:)`` has found last: none goes while the server runs.
+    var lastNamed: Database?
     /// Rules that `--rules` gives, by namespace; also for those that are made later.
     var fileRules: [String: Ruleset]
     var nextNamespace: UInt32

@@ -62,16 +62,6 @@ extension Action {
     }
 }
 
-extension RESTCall {
-    fileprivate var isLight: Bool {
-        switch action {
-        case .refuse, .admit: true
-        case .data(let request, _, _): request.query == nil && request.ifMatch == nil && !request.wantsStream
-        case .rules, .setting, .listDatabases, .listDenials, .backup: false
-        }
-    }
-}
-
 /// What a client said when it connected (wire-protocol §1.1).
 struct OpenRequest: Sendable {
     /// Nil when neither `ns` nor the host names one.

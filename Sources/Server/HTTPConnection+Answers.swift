@@ -9,14 +9,13 @@ import PandoReactor
 extension HTTPConnection {
     func answer(_ outcome: RESTOutcome, etag: String?, _ pending: PendingRequest) {
         cancelTimeout()
-        var context = pending.context
-        if !owner.mayCompress { context.acceptsGzip = false }
-        send(outcome.answer(to: pending.request, pending.updates, etag: etag, context), pending)
+        if pending.context.acceptsGzip, !owner.mayCompress { pending.context.acceptsGzip = false }
+        send(outcome.answer(to: pending.request, pending.updates, etag: etag, pending.context), pending)
     }
 
     /// The request's own time is over (§4). What still comes of it is nobody's any more, and so is the connection.
     func giveUp() {
-        guard case .answering(let pending) = stage, answer == nil else { return }
+        guard case .answering(let pending) = stage, !isAnswering else { return }
         pending.context.keepsAlive = false
         surveyed = nil
         bodyJob?.cancel()
@@ -30,14 +29,19 @@ extension HTTPConnection {
         if let timeout = timeout.take() { owner.loop.cancel(timeout) }
     }
 
-    func send(_ answer: RESTAnswer, _ pending: PendingRequest) {
+    func send(_ answer: consuming RESTAnswer, _ pending: PendingRequest) {
         stage = .answering(pending)
-        self.answer = answer
         beginAnswerPace()
+        // Nearly all answers are one piece, and nothing of them is kept.
+        if let bytes = answer.takeWhole() {
+            channel.write(bytes.rawSpan)
+            if channel.outboundByteCount < Self.unsentByteLimit { return endAnswer(closes: answer.closesConnection) }
+        }
         if answer.isCompressing {
             compresses = true
             owner.compressingCount += 1
         }
+        self.answer = answer
         sendAnswer()
     }
 
@@ -45,7 +49,7 @@ extension HTTPConnection {
     /// their turn.
     func sendAnswer() {
         var pieceCount = 0
-        while answer != nil, channel.outboundByteCount < Self.unsentByteLimit {
+        while isAnswering, channel.outboundByteCount < Self.unsentByteLimit {
             guard pieceCount < Self.turnPieceCount else { return continueLater() }
             pieceCount += 1
             guard let bytes = answer?.next() else { return finishAnswer() }
@@ -68,6 +72,11 @@ extension HTTPConnection {
     private func finishAnswer() {
         let closes = answer?.closesConnection ?? true
         dropAnswer()
+        endAnswer(closes: closes)
+    }
+
+    /// All of the answer is with the channel.
+    private func endAnswer(closes: Bool) {
         guard !closes, !endsAfterAnswer else {
             stage = .ended
             return channel.closeAfterFlush()
@@ -93,7 +102,7 @@ extension HTTPConnection {
         let isHead = if case .body(let pending) = stage { pending.context.isHead } else { reader.isHead }
         stage = .ended
         _ = takeContent()
-        var answer = RESTAnswer.refusal(status, isHead: isHead, date: owner.date)
+        var answer = RESTAnswer.refusal(status, isHead: isHead, dateLine: owner.dateLine)
         while let bytes = answer.next() { channel.write(bytes.rawSpan) }
         channel.closeAfterFlush()
     }
@@ -104,7 +113,7 @@ extension HTTPConnection {
         stage = .streaming
         stream = EventStream(
             JSONForm(streaming: request.form), waitingByteLimit: channel.outboundByteLimit, now: owner.loop.now)
-        var head = RESTAnswer.stream(date: owner.date)
+        var head = RESTAnswer.stream(dateLine: owner.dateLine)
         if let bytes = head.next() { channel.write(bytes.rawSpan) }
         resume(.request)
         expiry = identity?.validUntil.map { end in

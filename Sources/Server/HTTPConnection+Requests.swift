@@ -17,12 +17,11 @@ extension HTTPConnection {
         verify(pending)
     }
 
-    private func admit(_ pending: PendingRequest, _ request: RESTRequest, as verdict: Verdict) {
+    private func admit(_ pending: PendingRequest, _ request: RESTRequest, as verdict: Verdict?) {
         do throws(RESTError) {
-            let identity = try identity(of: request, verdict)
-            pending.identity = identity
-            try checkPlace(of: request, identity.credential)
-            post(.admit(request, identity.credential), pending, byteCount: 0)
+            pending.identity = try identity(of: request, verdict)
+            try checkPlace(pending, request)
+            post(.admit(request, pending.credential), pending, byteCount: 0)
         } catch {
             post(.refuse(error), pending, byteCount: 0)
         }
@@ -42,7 +41,7 @@ extension HTTPConnection {
 
     private func verify(_ pending: PendingRequest) {
         guard let token = pending.request?.credential.token else {
-            return proceed(pending, as: .accepted(Identity(credential: .anonymous)))
+            return proceed(pending, as: nil)
         }
         isVerifying = true
         owner.verify(token, for: self)
@@ -53,12 +52,13 @@ extension HTTPConnection {
         isVerifying = false
         switch stage {
         case .admitting(let pending): proceed(pending, as: verdict)
-        case .answering(let pending) where answer == nil: proceed(pending, as: verdict)
+        case .answering(let pending) where !isAnswering: proceed(pending, as: verdict)
         case .head, .body, .answering, .streaming, .ended: break
         }
     }
 
-    private func proceed(_ pending: PendingRequest, as verdict: Verdict) {
+    /// - Parameter verdict: Nil where there is no token.
+    private func proceed(_ pending: PendingRequest, as verdict: Verdict?) {
         if case .admitting = stage, let request = pending.request { return admit(pending, request, as: verdict) }
         run(pending, as: verdict, isNew: true)
     }
@@ -66,7 +66,7 @@ extension HTTPConnection {
     /// Looks at what the request wants, in the order of rest-api §9, and hands it to the database thread, or first its
     /// body to the helper thread.
     /// - Parameter isNew: The verdict is about the token as it came, not about ``PendingRequest/identity``.
-    private func run(_ pending: PendingRequest, as verdict: Verdict, isNew: Bool) {
+    private func run(_ pending: PendingRequest, as verdict: Verdict?, isNew: Bool) {
         let isGzip = isContentGzip
         let bytes = takeContent()
         guard let request = pending.request else { return }
@@ -77,7 +77,7 @@ extension HTTPConnection {
                 // A large body took longer than the token lives.
                 throw .tokenExpired
             }
-            try checkPlace(of: request, pending.identity?.credential ?? .anonymous)
+            try checkPlace(pending, request)
             if let problem = pending.bodyProblem { throw problem }
             guard request.method.isWrite, request.method != .delete else { return try call(pending, request, bytes) }
             guard isGzip || bytes.count > IOLoop.smallByteCount else {
@@ -135,8 +135,13 @@ extension HTTPConnection {
         }
     }
 
-    private func identity(of request: RESTRequest, _ verdict: Verdict) throws(RESTError) -> Identity {
+    /// - Returns: Nil for who brings no token.
+    private func identity(of request: RESTRequest, _ verdict: Verdict?) throws(RESTError) -> Identity? {
         switch verdict {
+        case nil:
+            // For administrators only.
+            guard request.authVariableOverride == nil else { throw .unauthorized }
+            return nil
         case .accepted(var identity):
             do throws(NotAnAdministrator) {
                 identity.credential = try identity.credential(asking: request.authVariableOverride)
@@ -152,10 +157,10 @@ extension HTTPConnection {
     }
 
     /// Only an administrator is told anything of settings, not even whether they are there (§10).
-    private func checkPlace(of request: RESTRequest, _ credential: Credential) throws(RESTError) {
+    private func checkPlace(_ pending: PendingRequest, _ request: RESTRequest) throws(RESTError) {
         switch request.location {
         case .data: break
-        case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
+        case .settings, .inspect: guard pending.credential.isAdmin else { throw .unauthorized }
         }
     }
 

@@ -38,7 +38,7 @@ final class HTTPConnection: ClientSession {
         var updates: [RESTUpdate] = []
         /// When its head was there.
         let began: MonotonicTime
-        /// Who asks, once that is known.
+        /// Who asks, once that is known; nil also for who brings no token.
         var identity: Identity?
         /// Its body may be large.
         var isAdmitted = false
@@ -55,7 +55,7 @@ final class HTTPConnection: ClientSession {
     }
 
     /// Where the realtime protocol lives (wire-protocol §1.1).
-    private static let realtimePath = "/.ws"
+    private static let realtimePath: StaticString = "/.ws"
     /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate` of Apache
     /// httpd's mod_reqtimeout).
     private static let slowestBodyBytesPerSecond = 500
@@ -77,7 +77,7 @@ final class HTTPConnection: ClientSession {
     private var answerPace: Pace?
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
-    private var hostName: (host: String, namespace: String?)?
+    private var hostName: (host: [UInt8], namespace: String?)?
     private var localNames = LocalNames()
     /// What the client sent behind a request that is under way.
     var ahead: [UInt8] = []
@@ -96,6 +96,9 @@ final class HTTPConnection: ClientSession {
     var compresses = false
     private var headBegan: MonotonicTime?
     var endsAfterAnswer = false
+
+    /// An answer is being sent. (To compare it with nil would copy it.)
+    var isAnswering: Bool { if case .some = answer { true } else { false } }
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         bodyPace = Pace(at: owner.loop.now)
@@ -154,7 +157,7 @@ final class HTTPConnection: ClientSession {
         reader = RequestHeadReader()
         headBegan = nil
         if owner.configuration.isDevelopment { isLocal = localNames.isLocal(head) }
-        if isRealtime(head.path) {
+        if isRealtime(head.pathBytes) {
             upgrade(head, &bytes, offset)
             return false
         }
@@ -163,12 +166,12 @@ final class HTTPConnection: ClientSession {
     }
 
     private func begin(_ head: RequestHead) {
-        let context = AnswerContext(head, date: owner.date, compressor: owner.compressor)
+        let context = AnswerContext(head, dateLine: owner.dateLine, compressor: owner.compressor)
         let address = RESTAddress(head)
         if address.isPreflight {
-            return send(.preflight(head, date: owner.date), PendingRequest(context, began: owner.loop.now))
+            return send(.preflight(head, dateLine: owner.dateLine), PendingRequest(context, began: owner.loop.now))
         }
-        let namespace = address.namespace ?? namespace(fromHost: address.host)
+        let namespace = address.namespace ?? namespace(fromHost: head.authorityBytes)
         let pending = PendingRequest(context, namespace: namespace, began: owner.loop.now)
         do throws(RESTError) {
             pending.request = try RESTRequest(head, address)
@@ -196,10 +199,10 @@ final class HTTPConnection: ClientSession {
     }
 
     /// The database that a host names. A client addresses one host, so its name is looked at once.
-    private func namespace(fromHost host: String) -> String? {
-        if let hostName, hostName.host == host { return hostName.namespace }
-        let namespace = NamespaceName.fromHost(host, labels: 2)
-        hostName = (host, namespace)
+    private func namespace(fromHost host: ArraySlice<UInt8>) -> String? {
+        if let hostName, hostName.host[...] == host { return hostName.namespace }
+        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self), labels: 2)
+        hostName = (Array(host), namespace)
         return namespace
     }
 
@@ -285,7 +288,7 @@ final class HTTPConnection: ClientSession {
             pending.context.keepsAlive = false
             stage = .answering(pending)
         }
-        guard case .answering(let pending) = stage, answer == nil else { return }
+        guard case .answering(let pending) = stage, !isAnswering else { return }
         guard let request = pending.request else {
             return send(outcome.answer(to: nil, [], etag: nil, pending.context), pending)
         }
@@ -323,7 +326,7 @@ final class HTTPConnection: ClientSession {
     }
 
     override func channelDidDrain(_ channel: Channel) {
-        if answer != nil { sendAnswer() }
+        if isAnswering { sendAnswer() }
         sendEvents()
         super.channelDidDrain(channel)
     }
@@ -350,9 +353,9 @@ final class HTTPConnection: ClientSession {
     // MARK: WebSocket
 
     /// `/.ws`, with or without slashes behind it.
-    private func isRealtime(_ path: String) -> Bool {
-        guard path.hasPrefix(Self.realtimePath) else { return false }
-        return path.dropFirst(Self.realtimePath.count).allSatisfy { $0 == "/" }
+    private func isRealtime(_ path: ArraySlice<UInt8>) -> Bool {
+        guard path.span.hasPrefix(Self.realtimePath) else { return false }
+        return path.dropFirst(Self.realtimePath.utf8CodeUnitCount).allSatisfy { $0 == UInt8(ascii: "/") }
     }
 
     /// Answers the handshake and hands the channel, with what the client sent ahead, to a session.
@@ -403,7 +406,7 @@ final class HTTPConnection: ClientSession {
                 bytesPerSecond: Self.slowestBodyBytesPerSecond)
             if isTooSlow { refuse(.requestTimeout) }
         case .answering(let pending):
-            if answer != nil { return checkAnswerPace(at: now) }
+            if isAnswering { return checkAnswerPace(at: now) }
             if pending.request?.method.isRead == true, now - pending.began > RESTLimits.timeout { giveUp() }
         case .streaming:
             guard let stream else { return }

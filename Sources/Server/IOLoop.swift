@@ -161,12 +161,15 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: The time
 
-    /// The time as HTTP's `Date` has it, made anew each second.
-    var date: [UInt8] {
+    /// The line of a head that tells the time (RFC 9110 §6.6.1), made anew each second.
+    var dateLine: [UInt8] {
         if dateText.isEmpty || loop.now - dateTime >= .seconds(1) {
             dateTime = loop.now
-            dateText = []
-            dateText.append(httpDate: clock.now() / 1000)
+            var line: [UInt8] = []
+            line.append("Date: ")
+            line.append(httpDate: clock.now() / 1000)
+            line.append("\r\n")
+            dateText = line
         }
         return dateText
     }

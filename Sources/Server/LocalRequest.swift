@@ -5,15 +5,15 @@ import PandoHTTP
 
 /// The names by which one connection's requests go. A client uses the same ones for all, so they are looked at once.
 struct LocalNames {
-    private var last: (authority: String, origin: String?, isLocal: Bool)?
+    private var last: (authority: [UInt8], origin: [UInt8]?, isLocal: Bool)?
 
     /// Whether the request comes from this machine's own programs and pages, as far as a browser tells: it addresses a
     /// loopback name, and no page from elsewhere has made it. A page without an origin (`null`) may be anybody's.
     mutating func isLocal(_ head: RequestHead) -> Bool {
-        let (authority, origin) = (head.authority, head.header("origin"))
-        if let last, last.authority == authority, last.origin == origin { return last.isLocal }
-        let isLocal = Self.isLocal(authority, origin)
-        last = (authority, origin, isLocal)
+        let (authority, origin) = (head.authorityBytes, head.fields.bytes(of: "origin"))
+        if let last, last.authority[...] == authority, last.origin?[...] == origin { return last.isLocal }
+        let isLocal = Self.isLocal(head.authority, head.header("origin"))
+        last = (Array(authority), origin.map(Array.init), isLocal)
         return isLocal
     }
 

@@ -3,7 +3,9 @@ import PandoTree
 
 /// One REST request on its way to the database thread (rest-api §9: whom it is for is looked at before anything that
 /// may be wrong with it).
-struct RESTCall: Sendable {
+///
+/// A class, because it goes from hand to hand: its parts are counted once.
+final class RESTCall: Sendable {
     enum Action: Sendable {
         /// Something was wrong with the request; the loop has found it.
         case refuse(RESTError)
@@ -21,8 +23,21 @@ struct RESTCall: Sendable {
     }
 
     /// Nil stands for the default one.
-    var namespace: String?
-    var action: Action
+    let namespace: String?
+    let action: Action
+    /// See ``DatabaseMessage/isLight``.
+    let isLight: Bool
+
+    init(namespace: String?, action: Action) {
+        self.namespace = namespace
+        self.action = action
+        isLight =
+            switch action {
+            case .refuse, .admit: true
+            case .data(let request, _, _): !request.isFiltered && request.ifMatch == nil && !request.wantsStream
+            case .rules, .setting, .listDatabases, .listDenials, .backup: false
+            }
+    }
 }
 
 /// What came of it; the loop makes the answer.

@@ -59,12 +59,12 @@ private func answer(
 
 @Test func everyAnswerHasTheDateItIsGiven() throws {
     let head = try head("GET", "/a.json")
-    let date = Array("Sun, 06 Nov 1994 08:49:37 GMT".utf8)
+    let dateLine = Array("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".utf8)
     let request = try RESTRequest(head)
-    let context = AnswerContext(head, date: date)
+    let context = AnswerContext(head, dateLine: dateLine)
     for answer in [
         .value(.empty, to: request, context), .error(.permissionDenied, context), .notModified(etag: "t", context),
-        .stream(date: date), .preflight(head, date: date),
+        .stream(dateLine: dateLine), .preflight(head, dateLine: dateLine),
     ] as [RESTAnswer] {
         #expect(try Received(answer).head.header("date") == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
