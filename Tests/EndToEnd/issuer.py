@@ -4,16 +4,21 @@ Tokens are made with PyJWT and `cryptography`; what no library signs is put toge
 """
 
 import base64
+import contextlib
 import hashlib
 import hmac
+import datetime
 import http.server
+import ipaddress
 import json
+import ssl
 import threading
 import time
 
 import jwt
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from pando_client import DEADLINE
 
@@ -57,10 +62,30 @@ class Key:
         return jwt.encode(claims, self.private, algorithm="RS256", headers={"kid": self.name, **(header or {})})
 
 
-class Issuer:
-    """Discovery and keys over HTTP. `gate` holds every answer back while it is cleared."""
+def self_signed(folder, address="127.0.0.1", days=1):
+    """A certificate for an address, which vouches for itself, and its key: two files of PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "an issuer on this machine")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256()))
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "private.pem").write_bytes(key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    return folder / "certificate.pem", folder / "private.pem"
 
-    def __init__(self):
+
+class Issuer:
+    """Discovery and keys over HTTP. `gate` holds every answer back while it is cleared.
+
+    With the two files of `self_signed`, over HTTPS."""
+
+    def __init__(self, certificate=None, private=None):
         self.keys = [Key("k1")]
         self.requests = []  # paths, in the order in which they came
         self.gate = threading.Event()
@@ -69,6 +94,11 @@ class Issuer:
         issuer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            def handle(self):
+                # Who does not trust the certificate leaves in the middle of the handshake.
+                with contextlib.suppress(ssl.SSLError):
+                    super().handle()
+
             def do_GET(self):
                 with issuer.changed:
                     issuer.requests.append(self.path)
@@ -91,7 +121,15 @@ class Issuer:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        scheme = "http"
+        if certificate:
+            scheme = "https"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, private)
+            # The handshake belongs to the thread of its connection: one that fails stops nobody else.
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"{scheme}://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property

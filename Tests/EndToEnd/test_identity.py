@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import secrets
 import signal
 import subprocess
@@ -10,8 +11,9 @@ import time
 import pytest
 
 import server as server_module
-from issuer import AUDIENCE, Issuer, Key, hs256, unsigned
+from issuer import AUDIENCE, Issuer, Key, hs256, self_signed, unsigned
 from pando_client import DEADLINE, Closed, Connection
+from preload import build_library
 from rest_client import Refused, Rest, Wire
 from test_cli import BAD_CONFIGURATION, USAGE, fails_to_start
 
@@ -362,6 +364,34 @@ def test_an_issuer_that_was_never_there(serve, issuer):
     get(server, fields=[bearer(issuer.token())]).expect_error(503, "Service unavailable")
     assert sign_in(server, issuer.token())[0] == "unavailable"
     get(server).expect(200, "null")
+
+
+@pytest.fixture
+def secure_issuer(tmp_path):
+    """Over HTTPS, with a certificate that vouches for itself: `one.certificate`."""
+    certificate, private = self_signed(tmp_path)
+    one = Issuer(certificate, private)
+    one.certificate = certificate
+    yield one
+    one.stop()
+
+
+def test_keys_are_fetched_over_tls(serve, secure_issuer, tmp_path):
+    server = serve(*oidc(secure_issuer), rules=OPEN, start=False)
+    library = build_library(tmp_path, pathlib.Path(__file__).parent / "trust.c")
+    server.environment = {"LD_PRELOAD": str(library), "PANDO_TEST_TRUST": str(secure_issuer.certificate)}
+    server.start()
+    status, body = sign_in(server, secure_issuer.token())
+    assert status == "ok" and body["auth"]["uid"] == "alice"
+    assert secure_issuer.key_requests == 1
+    assert sign_in(server, secure_issuer.token(Key("k2")))[0] == "invalid_token"
+
+
+def test_keys_of_an_issuer_that_nobody_vouches_for_are_not_taken(serve, secure_issuer):
+    server = serve(*oidc(secure_issuer), rules=OPEN)
+    assert sign_in(server, secure_issuer.token())[0] == "unavailable"
+    server.wait_for_log("certificate")
+    assert secure_issuer.requests == [], "nothing was asked of it"
 
 
 def slow_server(serve, issuer, *arguments):
