@@ -5,7 +5,6 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoTree
-import PandoWebSocket
 import PandoWire
 
 /// A connection that speaks HTTP: REST requests one after the other, an event stream, or the upgrade to a WebSocket.
@@ -54,8 +53,6 @@ final class HTTPConnection: ClientSession {
         }
     }
 
-    /// Where the realtime protocol lives (wire-protocol §1.1).
-    private static let realtimePath: StaticString = "/.ws"
     /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate` of Apache
     /// httpd's mod_reqtimeout).
     private static let slowestBodyBytesPerSecond = 500
@@ -70,8 +67,8 @@ final class HTTPConnection: ClientSession {
 
     var stage = Stage.head
     private(set) var reader = RequestHeadReader()
-    private var content: RequestContent?
-    private var bodyPace: Pace
+    var content: RequestContent?
+    var bodyPace: Pace
     /// Nil from the beginning of an answer until it is first looked at: most are gone by then, and to ask how much the
     /// client has taken is a system call.
     private var answerPace: Pace?
@@ -191,40 +188,12 @@ final class HTTPConnection: ClientSession {
         if case .length(let count) = head.framing, count > IOLoop.smallByteCount { admit(pending) } else { awaitBody(pending) }
     }
 
-    private func awaitBody(_ pending: PendingRequest) {
-        if pending.expectsContinue { channel.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8).rawSpan) }
-        pending.expectsContinue = false
-        bodyPace = Pace(content?.bytes.count ?? 0, at: owner.loop.now)
-        stage = .body(pending)
-    }
-
     /// The database that a host names. A client addresses one host, so its name is looked at once.
     private func namespace(fromHost host: ArraySlice<UInt8>) -> String? {
         if let hostName, hostName.host[...] == host { return hostName.namespace }
         let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self), labels: 2)
         hostName = (Array(host), namespace)
         return namespace
-    }
-
-    /// - Returns: false when more bytes are needed, or none of them any more.
-    private func readBody(_ pending: PendingRequest, _ bytes: RawSpan, from offset: inout Int) -> Bool {
-        do throws(RequestContent.Refusal) {
-            let isComplete = try content?.take(bytes, from: &offset) ?? true
-            let byteCount = content?.bytes.count ?? 0
-            // May end the request: then nothing of it is left.
-            owner.keepUnfinished(byteCount, for: self)
-            guard case .body = stage else { return false }
-            if isComplete {
-                run(pending)
-            } else if byteCount > IOLoop.smallByteCount, !pending.isAdmitted {
-                admit(pending)
-            } else {
-                return false
-            }
-        } catch {
-            refuse(error, pending)
-        }
-        return true
     }
 
     /// Only what is still coming: the helper thread may be reading what is whole.
@@ -242,30 +211,6 @@ final class HTTPConnection: ClientSession {
             pending.context.keepsAlive = false
             send(.error(.unavailable, pending.context), pending)
         case .head, .answering, .streaming, .ended: break
-        }
-    }
-
-    /// What is kept of the body is compressed.
-    var isContentGzip: Bool { if content?.isGzip == true { true } else { false } }
-
-    func takeContent() -> [UInt8] {
-        guard content != nil else { return [] }
-        let taken = content?.takeBytes() ?? []
-        content = nil
-        owner.keepUnfinished(0, for: self)
-        return taken
-    }
-
-    /// Nothing more is read of a body, so nothing behind it can be. What is wrong with it has its place among all that
-    /// may be wrong (rest-api §9).
-    private func refuse(_ refusal: RequestContent.Refusal, _ pending: PendingRequest) {
-        _ = takeContent()
-        switch refusal {
-        case .http(let error): refuse(error.status)
-        case .request(let error):
-            pending.context.keepsAlive = false
-            pending.bodyProblem = error
-            run(pending)
         }
     }
 
@@ -348,41 +293,6 @@ final class HTTPConnection: ClientSession {
         guard case .streaming = stage, let identity = listener, !standing.holds(identity) else { return }
         listener = nil
         receive([.authRevoked])
-    }
-
-    // MARK: WebSocket
-
-    /// `/.ws`, with or without slashes behind it.
-    private func isRealtime(_ path: ArraySlice<UInt8>) -> Bool {
-        guard path.span.hasPrefix(Self.realtimePath) else { return false }
-        return path.dropFirst(Self.realtimePath.utf8CodeUnitCount).allSatisfy { $0 == UInt8(ascii: "/") }
-    }
-
-    /// Answers the handshake and hands the channel, with what the client sent ahead, to a session.
-    private func upgrade(_ head: RequestHead, _ bytes: inout MutableRawSpan, _ offset: Int) {
-        stage = .ended
-        var response: [UInt8] = []
-        do throws(UpgradeRefusal) {
-            try ServerHandshake(head).appendResponse(to: &response)
-        } catch {
-            ServerHandshake.appendRefusal(error, to: &response)
-            channel.write(response.rawSpan)
-            return channel.closeAfterFlush()
-        }
-        channel.write(response.rawSpan)
-        let query = head.query(plusIsSpace: false)
-        let host = head.authority
-        let named = query["ns"].flatMap { $0.isEmpty ? nil : $0 }
-        let session = owner.open(
-            channel,
-            OpenRequest(
-                namespace: named ?? NamespaceName.fromHost(host),
-                host: Text(host),
-                previousSession: query["ls"].map { Text($0) }))
-        session.isLocal = isLocal
-        owner.forget(self)
-        channel.delegate = session
-        session.received(&bytes, from: offset, on: channel)
     }
 
     // MARK: The end
