@@ -155,11 +155,11 @@ extension [UInt8] {
 
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
     mutating func append(countedPath keys: ArraySlice<Key>) {
-        let byteCount = keys.reduce(0) { $0 + $1.text.utf8Count + 1 }
+        let byteCount = keys.reduce(0) { $0 + $1.utf8Count + 1 }
         append(varint: UInt64(Swift.max(0, byteCount - 1)))
         for (index, key) in keys.enumerated() {
             if index > 0 { append(UInt8(ascii: "/")) }
-            append(utf8: key.string)
+            append(utf8: key)
         }
     }
 
@@ -339,13 +339,13 @@ extension ByteCursor {
         while start < range.upperBound {
             var end = start
             while end < range.upperBound, self[end] != UInt8(ascii: "/") { end += 1 }
-            let text = Text(string(start..<end))
+            let key = legalKey(start..<end)
             // One more key than a node's path may have: a final `.priority`, with nothing below it.
-            let isPriority = end == range.upperBound && text == Path.priorityKey.text
-            guard isPriority || keys.count < Limits.pathDepth && Key.isLegal(text),
+            let isPriority = end == range.upperBound && key == nil && self.key(start..<end) == Path.priorityKey
+            guard isPriority || keys.count < Limits.pathDepth, let key = isPriority ? Path.priorityKey : key,
                 keys.last != Path.priorityKey
             else { throw UnreadableRecord(reason: "no path before byte \(offset)") }
-            keys.append(isPriority ? Path.priorityKey : Key(unchecked: text))
+            keys.append(key)
             start = end + 1
         }
         return Path(keys)

@@ -79,7 +79,7 @@ package struct TreeRecords: Sendable {
                 frames.append(Frame(child, at: frames[top].path.appending(key)))
                 continue
             }
-            payload.append(counted: key.string)
+            payload.append(counted: key)
             payload.append(child)
             return LogRecord(kind: .tree, payload: payload)
         }
@@ -95,7 +95,7 @@ package struct TreeRecords: Sendable {
         frames[top].children.forEach(from: first) { key, child in
             if key == first { return true }
             let start = payload.count
-            payload.append(counted: key.string)
+            payload.append(counted: key)
             if payload.append(child, upTo: byteLimit) {
                 last = key
                 return true
@@ -155,7 +155,7 @@ extension [UInt8] {
             append(NodeTag.object)
             append(varint: UInt64(children.count))
             return children.forEach { key, child in
-                append(counted: key.string)
+                append(counted: key)
                 return append(child, upTo: byteLimit)
             }
         case .prioritized(let box):
@@ -248,9 +248,8 @@ extension ByteCursor {
         into entries: inout ContiguousArray<Children.Entry>, depth: Int
     ) throws(UnreadableRecord) {
         guard depth < Limits.pathDepth else { throw UnreadableRecord(reason: "too deep at byte \(offset)") }
-        let text = try readText()
-        guard Key.isLegal(text) else { throw UnreadableRecord(reason: "no key before byte \(offset)") }
-        let key = Key(unchecked: text)
+        guard let range = try? readCounted() else { throw ended() }
+        guard let key = legalKey(range) else { throw UnreadableRecord(reason: "no key before byte \(offset)") }
         if let last = entries.last, Key.compare(last.key, key) >= 0 {
             throw UnreadableRecord(reason: "keys out of order before byte \(offset)")
         }

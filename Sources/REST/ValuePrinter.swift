@@ -258,7 +258,7 @@ extension ValuePrinter {
                     startElement(isFirst: index == 0)
                     index += 1
                 } else {
-                    startMember(key.text, indent: inner, isFirst: isFirst)
+                    startMember(named: key, indent: inner, isFirst: isFirst)
                     isFirst = false
                 }
             }
@@ -306,6 +306,13 @@ extension ValuePrinter {
         } else if !isFirst {
             buffer.append(UInt8(ascii: ","))
         }
+    }
+
+    private mutating func startMember(named key: Key, indent: Int, isFirst: Bool) {
+        if !isFirst { buffer.append(UInt8(ascii: ",")) }
+        if form.isPretty { startLine(indent: indent) }
+        buffer.append(jsonName: key)
+        buffer.append(form.isPretty ? " : " : ":")
     }
 
     private mutating func startMember(_ name: Text, indent: Int, isFirst: Bool) {

@@ -150,8 +150,26 @@ struct Evaluator<Observer: RuleObserver> {
     private mutating func equals(
         _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
     ) throws(RuleError) -> Bool {
-        let left = try value(program, instruction.a)
-        let right = try value(program, instruction.b)
+        if !Observer.isObserving {
+            let (first, second) = (program.instructions[Int(instruction.a)], program.instructions[Int(instruction.b)])
+            if first.code == .key { return try equals(program, scene.keys[Int(first.a)], instruction.b, index) }
+            if second.code == .key { return try equals(program, scene.keys[Int(second.a)], instruction.a, index) }
+        }
+        return try equals(try value(program, instruction.a), try value(program, instruction.b), index)
+    }
+
+    /// `$user === auth.uid` and the like: no text is made of the key.
+    private mutating func equals(
+        _ program: RuleProgram, _ key: Key, _ other: Int32, _ index: Int32
+    ) throws(RuleError) -> Bool {
+        let other = try value(program, other)
+        guard case .string(let text) = other else { return try equals(.string(key.text), other, index) }
+        try spend(min(key.utf8Count, text.utf8Count) / RuleWork.bytesPerStep, index)
+        return key.isSpelled(text)
+    }
+
+    @inline(__always)
+    private mutating func equals(_ left: RuleValue, _ right: RuleValue, _ index: Int32) throws(RuleError) -> Bool {
         try spend(RuleValue.comparisonStepCount(left, right), index)
         do { return try RuleValue.equals(left, right) } catch {
             throw RuleError(reason: error.reason, instruction: index)

@@ -30,11 +30,7 @@ struct PathSegments {
             return nil
         }
         count += 1
-        if range.count == text.utf8Count { return Key(unchecked: text) }
-        let bytes = text.string.utf8
-        let start = bytes.index(bytes.startIndex, offsetBy: range.lowerBound)
-        let end = bytes.index(start, offsetBy: range.count)
-        return Key(unchecked: Text(String(Substring(bytes[start..<end]))))
+        return text.withBytes { Key(unchecked: $0.extracting(range)) }
     }
 
     /// How many keys are left of a path that is lost; nothing is left afterwards. O(bytes).

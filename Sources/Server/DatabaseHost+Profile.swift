@@ -36,7 +36,7 @@ struct ProfileRecord {
             json.append(",\"path\":[")
             for (index, key) in path.keys.enumerated() {
                 if index > 0 { json.append(",") }
-                json.append(json: key.text)
+                json.append(jsonName: key)
             }
             json.append("]")
         }
@@ -192,7 +192,7 @@ extension [UInt8] {
             append("{\"index\":{\"path\":[")
             for (place, key) in path.keys.enumerated() {
                 if place > 0 { append(",") }
-                append(json: key.text)
+                append(jsonName: key)
             }
             append("]}}")
         case .value: append("{\"index\":{\"type\":\"value\"},\"orderBy\":\"$value\"}")

@@ -136,7 +136,7 @@ extension Children.Page {
         switch self {
         case .entries(let entries):
             let index = entries.firstIndex(notBefore: key)
-            return index < entries.count && entries[index].isFor(key) ? entries[index].node : .empty
+            return index < entries.count && entries[index].key == key ? entries[index].node : .empty
         case .limbs(let limbs): return limbs[limbs.index(holding: key)].page[key]
         }
     }
@@ -178,7 +178,7 @@ extension Children.Page {
         _ body: (inout Node, inout Context) -> Void
     ) -> ContiguousArray<Entry>? {
         let index = entries.firstIndex(notBefore: key)
-        if index < entries.count, entries[index].isFor(key) {
+        if index < entries.count, entries[index].key == key {
             body(&entries[index].node, &context)
             if entries[index].node.isEmpty { entries.remove(at: index) }
             return nil
@@ -270,37 +270,16 @@ extension Children.Page {
     }
 }
 
-// Ranks decide nearly always, and to look at one counts no reference.
-
-extension Children.Entry {
-    @inline(__always)
-    fileprivate func isBefore(_ other: Key) -> Bool {
-        key.rank == other.rank ? Key.compare(key, other) < 0 : key.rank < other.rank
-    }
-
-    @inline(__always)
-    fileprivate func isFor(_ other: Key) -> Bool {
-        key.rank == other.rank && key.text == other.text
-    }
-}
-
-extension Children.Limb {
-    @inline(__always)
-    fileprivate func begins(after key: Key) -> Bool {
-        first.rank == key.rank ? Key.compare(first, key) > 0 : first.rank > key.rank
-    }
-}
-
 extension ContiguousArray<Children.Entry> {
     /// The first entry whose key is `key` or comes after it; `count` when there is none.
     @inline(__always)
     func firstIndex(notBefore key: Key) -> Int {
         var (low, high) = (0, count)
         // Ascending inserts end here at once.
-        if high > 0, self[high &- 1].isBefore(key) { return high }
+        if high > 0, self[high &- 1].key < key { return high }
         while low < high {
             let middle = (low &+ high) / 2
-            if self[middle].isBefore(key) { low = middle &+ 1 } else { high = middle }
+            if self[middle].key < key { low = middle &+ 1 } else { high = middle }
         }
         return low
     }
@@ -313,7 +292,7 @@ extension ContiguousArray<Children.Limb> {
         var (low, high) = (1, count)
         while low < high {
             let middle = (low &+ high) / 2
-            if self[middle].begins(after: key) { high = middle } else { low = middle &+ 1 }
+            if key < self[middle].first { high = middle } else { low = middle &+ 1 }
         }
         return low &- 1
     }

@@ -19,7 +19,7 @@ package struct DraftParser {
     /// Nodes that may still come, over all drafts.
     private var nodesLeft: Int
 
-    /// What a node takes in memory beside its text: an entry of its parent's page (48 bytes), and its part of the page
+    /// What a node takes in memory beside its text: an entry of its parent's page (40 bytes), and its part of the page
     /// and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
     package static let nodeByteCount = 64
 
@@ -112,6 +112,11 @@ package struct DraftParser {
     /// Reads names until that of a child, and its colon. False when the object has ended instead.
     private mutating func readName() throws(MalformedJSON) -> Bool {
         repeat {
+            if let key = reader.readPlainKey() {
+                try reader.expect(UInt8(ascii: ":"))
+                keys.append(key)
+                return true
+            }
             let name = try reader.readString()
             try reader.expect(UInt8(ascii: ":"))
             guard name.firstByte == UInt8(ascii: ".") else {

@@ -36,7 +36,7 @@ extension [UInt8] {
         children.forEach { key, node in
             if !isFirst { append(UInt8(ascii: ",")) }
             isFirst = false
-            append(json: key.text)
+            append(jsonName: key)
             append(UInt8(ascii: ":"))
             append(json: node)
             return true
@@ -53,6 +53,15 @@ extension [UInt8] {
     package mutating func append(json text: Text) {
         append(UInt8(ascii: "\""))
         text.withBytes { append(escaping: $0) }
+        append(UInt8(ascii: "\""))
+    }
+
+    /// Appends a key in quotes, as ``append(json:)`` does text.
+    package mutating func append(jsonName key: Key) {
+        // In quotes.
+        if unsafe key.withPlainJSON({ unsafe append(contentsOf: $0) }) != nil { return }
+        append(UInt8(ascii: "\""))
+        key.withBytes { append(escaping: $0) }
         append(UInt8(ascii: "\""))
     }
 

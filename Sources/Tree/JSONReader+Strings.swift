@@ -13,6 +13,23 @@ extension JSONReader {
         return try text(range, isASCII: isASCII)
     }
 
+    /// Reads a string with its quotes as a key, when it is a legal one of ASCII without escapes. Nil when it is anything
+    /// else; then nothing was read, and ``readString()`` will say what it is.
+    mutating func readPlainKey() -> Key? {
+        guard peek() == UInt8(ascii: "\"") else { return nil }
+        let mark = cursor
+        cursor.advance()
+        let start = cursor.offset
+        if let isASCII = try? skipPlainCharacters(), isASCII, cursor.current == UInt8(ascii: "\""),
+            let key = cursor.legalKey(start..<cursor.offset)
+        {
+            cursor.advance()
+            return key
+        }
+        cursor = mark
+        return nil
+    }
+
     /// A string of up to 15 bytes without escapes, which begins at the cursor, as a value that is cheap to compare.
     struct ShortString: Equatable {
         var low: UInt64

@@ -3,66 +3,164 @@ import PandoBytes
 /// The name of a child. Equal byte for byte; ordered as wire-protocol §7.3 says: integer keys first, by value,
 /// then text by UTF-16 code units.
 ///
-/// A key carries its rank, a number that decides nearly every comparison: a search then reads pages from one end to
-/// the other instead of jumping to each key's text.
+/// Sixteen bytes, two words that are compared as numbers. Most keys have nothing on the heap: to copy one counts no
+/// reference, and a search reads pages from one end to the other instead of jumping to each key's text.
 ///
-///     rank   0 ┌ 31 zeros ┬ value + 2^31, 32 bits ┐   an integer key; equal values by length
-///            1 ┌ the first 63 bits of the text    ┐   any other; the text decides between equals
-package struct Key: Hashable, Sendable {
-    package let text: Text
-    /// See above; equal ranks leave the order open.
-    let rank: UInt64
+///               head                     tail ┌ 2 bits ┬ 62 bits ┐
+///     integer   value + 2^31                      0      2 × length of its spelling, + 1 unless it is a `-0`
+///     short     bytes 1…8 of the text             1      bytes 9…15
+///     packed    the first 64 bits …               2      … and the other 56 of a push id, 6 bits a character
+///     long      bytes 1…8 of the text             3      reference to all of them
+///
+/// Bytes stand with the first one highest, zeros behind the last, and as ``Key/ordered(_:)`` changes them. Each text has
+/// one representation: the first of these kinds that can hold it.
+package struct Key: Sendable {
+    /// See above.
+    let head: UInt64
+    private let tail: Tail
 
-    /// Trusts the caller that `text` is a legal key; use ``init(validating:)`` for what comes from outside.
-    package init(unchecked text: Text) {
-        self.text = text
-        // `-` and `0`…`9` stand together: most other keys are told apart by one look.
-        let prefix = text.prefix
-        let first = UInt8(truncatingIfNeeded: prefix >> 56)
-        if first <= UInt8(ascii: "9"), let value = text.withBytes(Key.integer) {
-            rank = UInt64(bitPattern: value &+ 0x8000_0000)
+    private enum Tail: Sendable {
+        case integer(SevenBytes), short(SevenBytes), packed(SevenBytes), long(LongText)
+    }
+
+    /// What is left beside the bits that say which kind it is.
+    private struct SevenBytes {
+        let first: UInt32
+        let second: UInt16
+        let third: UInt8
+    }
+
+    /// The kinds as `tail` has them in its highest bits: any number of a kind is at least this, and below the next.
+    enum Kind {
+        static let short: UInt64 = 1 << 62
+        static let packed: UInt64 = 2 << 62
+        static let long: UInt64 = 3 << 62
+    }
+
+    /// Both words as numbers.
+    @inline(__always)
+    var words: (head: UInt64, tail: UInt64) {
+        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the two bits that no pointer
+        // and no payload of seven bytes uses, is pinned down by the tests of this type.
+        unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
+    }
+
+    /// - Parameter tail: Not of a long key.
+    @inline(__always)
+    init(head: UInt64, tail: UInt64) {
+        assert(tail < Kind.long)
+        // As above; there is no reference among these bits.
+        self = unsafe unsafeBitCast((head, tail), to: Key.self)
+    }
+
+    init(head: UInt64, _ text: LongText) {
+        self.head = head
+        tail = .long(text)
+    }
+
+    /// The text of a long key; nil of the others.
+    @inline(__always)
+    var long: LongText? {
+        if case .long(let text) = tail { text } else { nil }
+    }
+
+    /// The value of an integer key: `-?0*` and 1…10 digits, within −2^31 … 2^31−1; nil for every other key.
+    package var integer: Int64? {
+        let words = words
+        return words.tail < Kind.short ? Int64(bitPattern: words.head) &- 0x8000_0000 : nil
+    }
+}
+
+// MARK: - Order
+
+extension Key: Hashable, Comparable {
+    /// Negative, zero or positive, as `left` comes before, is, or comes after `right`.
+    @inline(__always)
+    package static func compare(_ left: Key, _ right: Key) -> Int {
+        let (a, b) = (left.words, right.words)
+        if (a.tail ^ b.tail) >> 62 == 0 {
+            if a.head != b.head { return a.head < b.head ? -1 : 1 }
+            if a.tail == b.tail { return 0 }
+            // `1` before `01`, and `-0` before `00`.
+            if a.tail < Kind.long { return a.tail < b.tail ? -1 : 1 }
+        }
+        return compareTexts(left, right)
+    }
+
+    /// Two long keys, or keys of two kinds.
+    @inline(never)
+    private static func compareTexts(_ left: Key, _ right: Key) -> Int {
+        let (a, b) = (left.words.tail, right.words.tail)
+        if a < Kind.short || b < Kind.short { return a < Kind.short ? -1 : 1 }
+        let (x, y) = (left.firstBytes, right.firstBytes)
+        if x != y { return x < y ? -1 : 1 }
+        return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
+    }
+
+    /// Up to eight bytes of a text that is no integer, as in `head` of a short key.
+    @inline(__always)
+    private var firstBytes: UInt64 {
+        let words = words
+        return words.tail >> 62 == 2 ? sixBitCharacters(words.head >> 16) : words.head
+    }
+
+    @inline(__always)
+    package static func < (left: Key, right: Key) -> Bool { compare(left, right) < 0 }
+
+    @inline(__always)
+    package static func == (left: Key, right: Key) -> Bool {
+        let (a, b) = (left.words, right.words)
+        if a.head != b.head { return false }
+        if a.tail == b.tail { return true }
+        return a.tail & b.tail >= Kind.long && hasSameText(left, right)
+    }
+
+    /// Two long keys.
+    @inline(never)
+    private static func hasSameText(_ left: Key, _ right: Key) -> Bool {
+        left.withBytes { x in right.withBytes { y in compareUTF16(x, y) == 0 } }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        let words = words
+        hasher.combine(words.head)
+        if words.tail < Kind.long {
+            hasher.combine(words.tail)
         } else {
-            rank = 1 << 63 | prefix >> 1
+            withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
         }
     }
+}
 
-    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or one of
-    ///   `.` `$` `#` `[` `]` `/` (§8.6).
-    package init(validating text: Text) throws(InvalidData) {
-        guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
-        self.init(unchecked: text)
-    }
+// MARK: - Legality
 
-    package var string: String { text.string }
-
-    /// The key of an array's element.
-    package init(index: Int) {
-        let text = Text(String(index))
-        if (0...2_147_483_647).contains(index) {
-            // As the text would be read.
-            self.init(text, rank: UInt64(index) + 0x8000_0000)
-        } else {
-            self.init(unchecked: text)
-        }
-    }
-
-    private init(_ text: Text, rank: UInt64) {
-        self.text = text
-        self.rank = rank
-    }
-
+extension Key {
     /// May the text be a key (§8.6)?
     package static func isLegal(_ text: Text) -> Bool { text.withBytes { isLegal($0) } }
 
     /// §8.6, in UTF-8: every forbidden character is ASCII.
     package static func isLegal(_ bytes: Span<UInt8>) -> Bool {
-        guard !bytes.isEmpty, bytes.count <= Limits.keyByteCount else { return false }
-        for index in bytes.indices {
-            let byte = bytes[index]
-            let set = byte < 64 ? forbiddenBelow64 : byte < 128 ? forbiddenFrom64 : 0
-            if set >> UInt64(byte & 63) & 1 != 0 { return false }
+        let count = bytes.count
+        guard count > 0, count <= Limits.keyByteCount else { return false }
+        if count < 8 {
+            for index in bytes.indices where isForbidden(bytes[index]) { return false }
+            return true
+        }
+        let raw = unsafe bytes.bytes
+        var index = 0
+        while index < count {
+            // In bounds: the last eight bytes of at least eight, some of them once more.
+            let word = unsafe raw.unsafeLoadUnaligned(
+                fromUncheckedByteOffset: Swift.min(index, count &- 8), as: UInt64.self)
+            if holdsForbidden(word) { return false }
+            index &+= 8
         }
         return true
+    }
+
+    private static func isForbidden(_ byte: UInt8) -> Bool {
+        let set = byte < 64 ? forbiddenBelow64 : byte < 128 ? forbiddenFrom64 : 0
+        return set >> UInt64(byte & 63) & 1 != 0
     }
 
     /// A bit for each forbidden character: controls and `#` `$` `.` `/`.
@@ -70,51 +168,16 @@ package struct Key: Hashable, Sendable {
     /// `[` `]` and U+007F.
     private static let forbiddenFrom64: UInt64 = 1 << (0x5B - 64) | 1 << (0x5D - 64) | 1 << (0x7F - 64)
 
-    /// The value of an integer key: `-?0*` and 1…10 digits, within −2^31 … 2^31−1; nil for every other key.
-    package var integer: Int64? { rank >> 63 == 0 ? Int64(bitPattern: rank) &- 0x8000_0000 : nil }
-
-    private static func integer(_ bytes: Span<UInt8>) -> Int64? {
-        var index = 0
-        let count = bytes.count
-        let isNegative = count > 0 && bytes[0] == UInt8(ascii: "-")
-        if isNegative { index = 1 }
-        guard index < count else { return nil }
-        var value: Int64 = 0
-        while index < count {
-            let digit = bytes[index] &- 0x30
-            guard digit <= 9 else { return nil }
-            value = value &* 10 &+ Int64(digit)
-            // At most one past ten digits: no overflow.
-            guard value <= 2_147_483_648 else { return nil }
-            index &+= 1
-        }
-        if isNegative { return -value }
-        return value <= 2_147_483_647 ? value : nil
+    /// The same of eight bytes at once: true when one of them is below 20, or one of those.
+    @inline(__always)
+    static func holdsForbidden(_ word: UInt64) -> Bool {
+        // The highest bit of some byte is set when one is zero, and in none otherwise (Hacker's Delight, §6-1).
+        func zeros(_ word: UInt64) -> UInt64 { (word &- everyByte(1)) & ~word }
+        let controls = (word &- everyByte(0x20)) & ~word
+        let marks =
+            zeros(word ^ everyByte(0x23)) | zeros(word ^ everyByte(0x24))
+            | zeros(word & everyByte(0xFE) ^ everyByte(0x2E))
+            | zeros(word ^ everyByte(0x5B)) | zeros(word ^ everyByte(0x5D)) | zeros(word ^ everyByte(0x7F))
+        return (controls | marks) & everyByte(0x80) != 0
     }
-
-    /// Negative, zero or positive, as `left` comes before, is, or comes after `right`.
-    package static func compare(_ left: Key, _ right: Key) -> Int {
-        if left.rank != right.rank { return left.rank < right.rank ? -1 : 1 }
-        if left.rank >> 63 == 0 {
-            // `1` before `01`; spellings of one length (`-0`, `00`) in any fixed order.
-            let (a, b) = (left.text.utf8Count, right.text.utf8Count)
-            if a != b { return a &- b }
-        }
-        return Text.compare(left.text, right.text)
-    }
-
-    package static func == (left: Key, right: Key) -> Bool {
-        left.rank == right.rank && left.text == right.text
-    }
-
-    package func hash(into hasher: inout Hasher) { text.hash(into: &hasher) }
-}
-
-extension Key: Comparable {
-    package static func < (left: Key, right: Key) -> Bool { compare(left, right) < 0 }
-}
-
-extension Key: ExpressibleByStringLiteral, CustomStringConvertible {
-    package init(stringLiteral value: String) { self.init(unchecked: Text(value)) }
-    package var description: String { text.string }
 }

@@ -29,7 +29,7 @@ extension Node {
         if case .object(let children) = withoutPriority {
             children.forEachInHashOrder { key, child in
                 output.append(UInt8(ascii: ":"))
-                output.append(utf8: key.string)
+                output.append(utf8: key)
                 output.append(UInt8(ascii: ":"))
                 child.appendHash(to: &output)
                 if output.count - start > 4096 { output.flush(from: start, to: &sha1) }

@@ -19,7 +19,7 @@ extension Node {
         switch withoutPriority {
         case .object(let children):
             return !children.forEach { key, child in
-                left -= key.text.utf8Count + 4
+                left -= key.utf8Count + 4
                 return left >= 0 && !child.weigh(&left)
             }
         case .string(let text): left -= text.utf8Count + 2

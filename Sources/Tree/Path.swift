@@ -18,9 +18,9 @@ package struct Path: Hashable, Sendable {
     package func appending(_ rest: some Sequence<Key>) -> Path { Path(keys + rest) }
     package var parent: Path { Path(Array(keys.dropLast())) }
 
-    /// True when the last key is this one. Nearly always one look at a number tells.
+    /// True when the last key is this one.
     package func ends(with key: Key) -> Bool {
-        !keys.isEmpty && keys[keys.count - 1].rank == key.rank && keys[keys.count - 1] == key
+        !keys.isEmpty && keys[keys.count - 1] == key
     }
 
     /// True when `other` is this path or lies below it.

@@ -52,21 +52,8 @@ package struct PushIDGenerator: Sendable {
     }
 
     private static func key(_ milliseconds: Int64, _ random: RandomBits) -> Key {
-        var text: [UInt8] = []
-        text.reserveCapacity(20)
-        for shift in stride(from: 42, through: 0, by: -6) {
-            text.append(digit(UInt64(milliseconds) >> UInt64(shift)))
-        }
-        // The two highest digits hold `high` and four bits of `low`.
-        text.append(digit(UInt64(random.high) >> 2))
-        text.append(digit(UInt64(random.high) << 4 | random.low >> 60))
-        for shift in stride(from: 54, through: 0, by: -6) { text.append(digit(random.low >> UInt64(shift))) }
-        return Key(unchecked: Text(String(decoding: text, as: UTF8.self)))
-    }
-
-    private static func digit(_ value: UInt64) -> UInt8 {
-        let alphabet: StaticString = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-        // In bounds: six bits index 64 digits.
-        return unsafe alphabet.utf8Start[Int(value & 63)]
+        // 48 bits of time and 72 random ones, six a character.
+        let time = UInt64(truncatingIfNeeded: milliseconds)
+        return Key(sixBits: time << 16 | UInt64(random.high) << 8 | random.low >> 56, random.low)
     }
 }

@@ -184,7 +184,7 @@ struct RangeHasher {
             isOpen = true
         }
         for key in keys[openKeys...] {
-            text.append(quoted: key.text)
+            key.withBytes { text.append(quoted: $0) }
             text.append(":(")
         }
         openKeys = keys.count
@@ -247,15 +247,16 @@ extension [UInt8] {
         case .boolean(let value): append(value ? "boolean:true" : "boolean:false")
         case .string(let text):
             append("string:")
-            append(quoted: text)
+            text.withBytes { append(quoted: $0) }
         case .integer, .double: append(hashedNumber: leaf.doubleValue ?? 0)
         case .empty, .object, .prioritized: preconditionFailure("only leaves have a value")
         }
     }
 
-    fileprivate mutating func append(quoted text: Text) {
+    fileprivate mutating func append(quoted text: Span<UInt8>) {
         append(UInt8(ascii: "\""))
-        for byte in text.string.utf8 {
+        for index in text.indices {
+            let byte = text[index]
             if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { append(UInt8(ascii: "\\")) }
             append(byte)
         }

@@ -222,6 +222,12 @@ package struct StreamedNode {
     private mutating func readLongName(_ reader: inout JSONReader, _ isLast: Bool) throws(MalformedJSON)
         -> Bool
     {
+        if let key = reader.readPlainKey() {
+            try reader.expect(UInt8(ascii: ":"))
+            keys.append(key)
+            expectation = .value
+            return true
+        }
         let name = try reader.readString()
         try reader.expect(UInt8(ascii: ":"))
         guard name.firstByte == UInt8(ascii: ".") else {

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTree
 
 // Paths straight from the message's bytes: no text of the whole, no array of segments; one allocation for the keys and
-// one for each key of more than 15 bytes. What is accepted, and what is said of the rest, is as in
+// one for each key that has its bytes on the heap. What is accepted, and what is said of the rest, is as in
 // ``Target/init(wire:)``.
 
 /// Gathers the segments of one path.
@@ -89,7 +89,7 @@ extension MessageParser {
             if start < index {
                 // Legal but for its length, which whoever can say what is wrong with it will see.
                 guard index &- start <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
-                keys.append(Key(unchecked: Text(cursor.string(start..<index))))
+                keys.append(cursor.key(start..<index))
             }
             switch byte {
             case UInt8(ascii: "/"): index &+= 1

@@ -126,7 +126,7 @@ extension [UInt8] {
             // Each key is written in quotes, so that what must be escaped is; a slash takes the place of two of them.
             if index > 0 { removeLast() }
             let opening = count
-            append(json: key.text)
+            append(jsonName: key)
             if index > 0 { self[opening] = UInt8(ascii: "/") }
         }
     }

@@ -1,0 +1,429 @@
+import PandoBytes
+
+// From bytes to keys and back.
+
+extension Key {
+    /// Trusts the caller that the text is a legal key; use ``init(validating:)`` for what comes from outside. Any text
+    /// will do for comparisons.
+    package init(unchecked text: Text) {
+        self = text.withBytes { Key(utf8: $0) }
+    }
+
+    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as `String` does it.
+    package init(unchecked bytes: Span<UInt8>) {
+        if let usual = Key(usual: bytes, isLegal: false) { self = usual } else { self.init(any: bytes) }
+    }
+
+    /// The same; nil when it is no legal key (§8.6).
+    package init?(legal bytes: Span<UInt8>) {
+        if let usual = Key(usual: bytes, isLegal: true) {
+            self = usual
+        } else {
+            guard Key.isLegal(bytes) else { return nil }
+            self.init(any: bytes)
+        }
+    }
+
+    /// A short text or push id of legal ASCII that is no integer: most keys, in a few steps.
+    /// - Parameter isLegal: Nil also when a short text is no legal key.
+    @inline(__always)
+    private init?(usual bytes: Span<UInt8>, isLegal: Bool) {
+        let count = bytes.count
+        guard count > 0, !Key.mayBeInteger(bytes) else { return nil }
+        if count == sixBitTextCount {
+            self.init(packing: bytes)
+            return
+        }
+        guard count <= Key.shortByteCount, bytes[count &- 1] != 0 else { return nil }
+        let (head, rest) = Key.words(of: bytes)
+        guard (head | rest) & everyByte(0x80) == 0 else { return nil }
+        if isLegal {
+            // Spaces, which are legal, take the place of the zeros behind the end.
+            let spaces = everyByte(0x20)
+            guard !Key.holdsForbidden(head | spaces >> UInt64(8 &* count)) else { return nil }
+            if count > 8, Key.holdsForbidden(rest | spaces >> UInt64(8 &* (count &- 8))) { return nil }
+        }
+        self.init(head: head, tail: Kind.short | rest >> 8)
+    }
+
+    @inline(never)
+    private init(any bytes: Span<UInt8>) {
+        self = Key.isUTF8(bytes) ? Key(utf8: bytes) : Key(repairing: bytes)
+    }
+
+    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or one of
+    ///   `.` `$` `#` `[` `]` `/` (§8.6).
+    package init(validating text: Text) throws(InvalidData) {
+        guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
+        self.init(unchecked: text)
+    }
+
+    /// The key of an array's element.
+    package init(index: Int) {
+        guard (0...2_147_483_647).contains(index) else {
+            self.init(unchecked: Text(String(index)))
+            return
+        }
+        var count: UInt64 = 1
+        var rest = index
+        while rest >= 10 {
+            rest /= 10
+            count &+= 1
+        }
+        self.init(head: UInt64(index) &+ 0x8000_0000, tail: count << 1 | 1)
+    }
+
+    /// - Parameter bytes: UTF-8.
+    private init(utf8 bytes: Span<UInt8>) {
+        let count = bytes.count
+        if Key.mayBeInteger(bytes), let integer = Key(integer: bytes) {
+            self = integer
+        } else if count <= Key.shortByteCount, count == 0 || bytes[count &- 1] != 0 {
+            let (head, rest) = Key.words(of: bytes)
+            self.init(head: Key.ordered(head), tail: Kind.short | Key.ordered(rest) >> 8)
+        } else if count == sixBitTextCount, let packed = Key(packing: bytes) {
+            self = packed
+        } else {
+            self = Key(long: bytes)
+        }
+    }
+
+    @inline(never)
+    private init(long bytes: Span<UInt8>) {
+        self.init(head: Key.ordered(Key.words(of: bytes.extracting(first: 8)).head), LongText(bytes))
+    }
+
+    @inline(never)
+    private init(repairing bytes: Span<UInt8>) {
+        let text = unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
+        self.init(unchecked: Text(text))
+    }
+
+    private static func isUTF8(_ bytes: Span<UInt8>) -> Bool {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        unsafe isValidUTF8(bytes.bytes)
+    }
+}
+
+// MARK: - Integers
+
+extension Key {
+    /// Tells most texts that are no integer apart by their ends, push ids among them.
+    @inline(__always)
+    private static func mayBeInteger(_ bytes: Span<UInt8>) -> Bool {
+        let count = bytes.count
+        // `-` and `0`…`9` stand together.
+        return count > 0 && bytes[0] <= UInt8(ascii: "9") && bytes[count &- 1] &- 0x30 <= 9
+            && bytes[count / 2] &- 0x30 <= 9
+    }
+
+    /// Nil when the text is no integer.
+    private init?(integer bytes: Span<UInt8>) {
+        var index = 0
+        let count = bytes.count
+        let isNegative = count > 0 && bytes[0] == UInt8(ascii: "-")
+        if isNegative { index = 1 }
+        guard index < count else { return nil }
+        var value: Int64 = 0
+        while index < count {
+            let digit = bytes[index] &- 0x30
+            guard digit <= 9 else { return nil }
+            value = value &* 10 &+ Int64(digit)
+            // At most one past ten digits: no overflow.
+            guard value <= 2_147_483_648 else { return nil }
+            index &+= 1
+        }
+        guard isNegative || value <= 2_147_483_647 else { return nil }
+        let sign: UInt64 = isNegative && value == 0 ? 0 : 1
+        self.init(
+            head: UInt64(bitPattern: (isNegative ? -value : value) &+ 0x8000_0000),
+            tail: UInt64(truncatingIfNeeded: count) << 1 | sign)
+    }
+
+    /// Writes an integer key as it was spelled to the end of `place`, which has room for it.
+    private func spellInteger(_ words: (head: UInt64, tail: UInt64), in place: inout MutableSpan<UInt8>) {
+        let value = Int64(bitPattern: words.head) &- 0x8000_0000
+        let count = Int(truncatingIfNeeded: words.tail >> 1)
+        let first = place.count &- count
+        var rest = value.magnitude
+        var index = place.count
+        while index > first {
+            index &-= 1
+            place[index] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
+            rest /= 10
+        }
+        if value < 0 || words.tail & 1 == 0 { place[first] = UInt8(ascii: "-") }
+    }
+}
+
+// MARK: - Short texts
+
+extension Key {
+    /// Bytes of a text that needs no heap.
+    private static let shortByteCount = 15
+
+    /// Up to sixteen bytes as two numbers, the first byte highest, zeros behind the last.
+    @inline(__always)
+    private static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
+        let count = bytes.count
+        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that are there.
+        let raw = unsafe bytes.bytes
+        if count >= 8 {
+            let head = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self).bigEndian
+            let last = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: count &- 8, as: UInt64.self)
+            return (head, last.bigEndian << UInt64(8 &* (16 &- count)))
+        }
+        if count >= 4 {
+            let first = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt32.self).bigEndian
+            let last = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: count &- 4, as: UInt32.self)
+            // They overlap where both have the same bytes.
+            return (UInt64(first) << 32 | UInt64(last.bigEndian) << UInt64(8 &* (8 &- count)), 0)
+        }
+        var head: UInt64 = 0
+        for index in bytes.indices { head |= UInt64(bytes[index]) << UInt64(56 &- 8 &* index) }
+        return (head, 0)
+    }
+
+    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF (lead bytes
+    /// EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which UTF-8 does not use.
+    @inline(__always)
+    private static func ordered(_ word: UInt64) -> UInt64 {
+        word & everyByte(0x80) == 0 ? word : word | marks(word & everyByte(0xFE) ^ everyByte(0xEE)) >> 3
+    }
+
+    /// Undoes ``ordered(_:)``.
+    @inline(__always)
+    private static func bytes(ordered word: UInt64) -> UInt64 {
+        word & everyByte(0x80) == 0 ? word : word & ~(marks(word & everyByte(0xFE) ^ everyByte(0xFE)) >> 3)
+    }
+
+    /// 80 in each byte that is zero, 0 in the others.
+    @inline(__always)
+    private static func marks(_ word: UInt64) -> UInt64 {
+        ~((word & everyByte(0x7F)) &+ everyByte(0x7F) | word) & everyByte(0x80)
+    }
+
+    /// Bytes of a short text.
+    @inline(__always)
+    private static func shortCount(_ words: (head: UInt64, tail: UInt64)) -> Int {
+        let rest = words.tail << 8
+        return rest != 0 ? 16 &- rest.trailingZeroBitCount / 8 : 8 &- words.head.trailingZeroBitCount / 8
+    }
+}
+
+// MARK: - Push ids
+
+extension Key {
+    /// Nil when some character is not of the alphabet.
+    @inline(__always)
+    private init?(packing bytes: Span<UInt8>) {
+        precondition(bytes.count == sixBitTextCount)
+        // `UInt8` has no padding: every byte of the span is initialised. Loads end at 8, 16 and 20 bytes of 20.
+        let raw = unsafe bytes.bytes
+        let first = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self)
+        let second = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt64.self)
+        let last = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 12, as: UInt64.self)
+        guard let first = sixBits(of: first.bigEndian), let second = sixBits(of: second.bigEndian),
+            let last = sixBits(of: last.bigEndian)
+        else { return nil }
+        self.init(
+            head: first << 16 | second >> 32,
+            tail: Kind.packed | (second & 0xFFFF_FFFF) << 24 | last & 0xFF_FFFF)
+    }
+
+    /// The key of twenty characters of the push alphabet.
+    /// - Parameters:
+    ///   - high: The first ten, and four bits of the next.
+    ///   - low: The other 56 bits.
+    init(sixBits high: UInt64, _ low: UInt64) {
+        let packed = Key(head: high, tail: Kind.packed | low & (1 << 56 &- 1))
+        // A letter in the second place: no integer.
+        self = high >> 52 & 63 > 10 ? packed : packed.withBytes { Key(utf8: $0) }
+    }
+}
+
+// MARK: - Lending bytes
+
+extension Key {
+    /// Lends the UTF-8 bytes to `body`.
+    @inline(__always)
+    package func withBytes<Result, Failure: Error>(
+        _ body: (Span<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        if let spelled = long ?? overlongInteger { return try spelled.withBytes(body) }
+        var room: Room = (0, 0, 0, 0)
+        return try unsafe withUnsafeMutableBytes(of: &room) { (room) throws(Failure) -> Result in
+            let range = unsafe spell(in: room)
+            // In bounds: a range of the room, all of which is initialised, and lent for the call.
+            return try unsafe body(room.bindMemory(to: UInt8.self).span.extracting(range))
+        }
+    }
+
+    /// Room for all keys but long ones and integers with more zeros than anybody writes, and a quote at each end.
+    typealias Room = (UInt64, UInt64, UInt64, UInt64)
+    private static let roomByteCount = 32
+
+    /// - Returns: Where in the room the text stands: neither the first nor the last byte is part of it.
+    func spell(in room: UnsafeMutableRawBufferPointer) -> Range<Int> {
+        precondition(room.count == Key.roomByteCount)
+        let words = words
+        if words.tail < Kind.short {
+            let end = Key.roomByteCount &- 1
+            var place = unsafe room.bindMemory(to: UInt8.self).extracting(..<end).mutableSpan
+            spellInteger(words, in: &place)
+            return (end &- Int(truncatingIfNeeded: words.tail >> 1))..<end
+        }
+        if words.tail < Kind.packed {
+            unsafe room.storeBytes(of: Key.bytes(ordered: words.head).bigEndian, toByteOffset: 1, as: UInt64.self)
+            unsafe room.storeBytes(
+                of: Key.bytes(ordered: words.tail << 8).bigEndian, toByteOffset: 9, as: UInt64.self)
+            return 1..<(1 &+ Key.shortCount(words))
+        }
+        let second = (words.head & 0xFFFF) << 32 | words.tail >> 24 & 0xFFFF_FFFF
+        let last = (words.tail & 0xFF_FFFF) << 24
+        unsafe room.storeBytes(of: sixBitCharacters(words.head >> 16).bigEndian, toByteOffset: 1, as: UInt64.self)
+        unsafe room.storeBytes(of: sixBitCharacters(second).bigEndian, toByteOffset: 9, as: UInt64.self)
+        unsafe room.storeBytes(of: sixBitCharacters(last).bigEndian, toByteOffset: 17, as: UInt64.self)
+        return 1..<(1 &+ sixBitTextCount)
+    }
+
+    /// An integer with so many zeros in front that it needs a place of its own to be spelled in.
+    private var overlongInteger: LongText? {
+        let words = words
+        guard words.tail < Kind.short, words.tail >> 1 > UInt64(Key.roomByteCount &- 2) else { return nil }
+        return LongText(byteCount: Int(truncatingIfNeeded: words.tail >> 1)) { spellInteger(words, in: &$0) }
+    }
+
+    package var utf8Count: Int {
+        let words = words
+        if let long { return long.count }
+        if words.tail < Kind.short { return Int(truncatingIfNeeded: words.tail >> 1) }
+        return words.tail < Kind.packed ? Key.shortCount(words) : sixBitTextCount
+    }
+
+    /// True when this is the key's text.
+    package func isSpelled(_ text: Text) -> Bool {
+        guard utf8Count == text.utf8Count else { return false }
+        return withBytes { a in text.withBytes { b in compareUTF16(a, b) == 0 } }
+    }
+
+    /// A copy of the text, for people and for values; what is written out borrows the bytes instead.
+    package var string: String {
+        withBytes { bytes in
+            unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
+        }
+    }
+
+    /// As ``string``.
+    package var text: Text { Text(string) }
+}
+
+extension Key: ExpressibleByStringLiteral, CustomStringConvertible {
+    package init(stringLiteral value: String) { self.init(unchecked: Text(value)) }
+    package var description: String { string }
+}
+
+extension [UInt8] {
+    /// Appends the key's UTF-8.
+    package mutating func append(utf8 key: Key) {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        key.withBytes { append(unsafe $0.bytes) }
+    }
+
+    /// Appends a varint length, then the key's UTF-8.
+    package mutating func append(counted key: Key) {
+        key.withBytes {
+            append(varint: UInt64($0.count))
+            // As above.
+            append(unsafe $0.bytes)
+        }
+    }
+}
+
+extension Key {
+    /// Lends the text in quotes, when nothing in it is escaped in JSON and it has not its own place on the heap.
+    /// - Returns: Nil without a call of `body` otherwise.
+    @inline(__always)
+    func withPlainJSON(_ body: (UnsafeRawBufferPointer) -> Void) -> Void? {
+        let words = words
+        let isPlain =
+            words.tail < Kind.packed
+            ? words.tail >= Kind.short && !Key.needsEscape(words) : words.tail < Kind.long
+        guard isPlain else { return nil }
+        var room: Room = (0, 0, 0, 0)
+        return unsafe withUnsafeMutableBytes(of: &room) { room in
+            let range = unsafe spell(in: room)
+            unsafe room[range.lowerBound &- 1] = UInt8(ascii: "\"")
+            unsafe room[range.upperBound] = UInt8(ascii: "\"")
+            return unsafe body(UnsafeRawBufferPointer(rebasing: room[(range.lowerBound &- 1)...range.upperBound]))
+        }
+    }
+
+    /// Of a short text.
+    @inline(__always)
+    private static func needsEscape(_ words: (head: UInt64, tail: UInt64)) -> Bool {
+        // The highest bit of some byte is set when one is zero, and in none otherwise (Hacker's Delight, §6-1).
+        func zeros(_ word: UInt64) -> UInt64 { (word &- everyByte(1)) & ~word }
+        func care(_ word: UInt64) -> UInt64 {
+            zeros(word ^ everyByte(0x22)) | zeros(word ^ everyByte(0x5C)) | (word &- everyByte(0x20)) & ~word
+        }
+        // Spaces take the place of the zeros behind the end.
+        let count = shortCount(words)
+        let spaces = everyByte(0x20)
+        let head = words.head | spaces >> UInt64(8 &* count)
+        let rest = words.tail << 8 | (count > 8 ? spaces >> UInt64(8 &* (count &- 8)) : spaces)
+        return (care(head) | care(rest)) & everyByte(0x80) != 0
+    }
+}
+
+extension ByteCursor {
+    /// The key that an absolute range spells, as ``Key/init(unchecked:)-(Span<UInt8>)`` has it. Traps outside.
+    package func key(_ range: Range<Int>) -> Key {
+        unsafe withBytes(range) { unsafe Key(unchecked: $0.span) }
+    }
+
+    /// The same; nil when it is no legal key (§8.6).
+    package func legalKey(_ range: Range<Int>) -> Key? {
+        unsafe withBytes(range) { bytes in
+            unsafe Key(legal: bytes.span)
+        }
+    }
+}
+
+// MARK: - Long texts
+
+/// Bytes on the heap, one object, never changed once they are there.
+struct LongText: @unchecked Sendable {
+    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else sees it, and
+    // only read afterwards.
+    private let buffer: ManagedBuffer<Int, UInt8>
+
+    init(_ bytes: Span<UInt8>) {
+        self.init(byteCount: bytes.count) { place in
+            for index in bytes.indices { place[index] = bytes[index] }
+        }
+    }
+
+    /// - Parameter fill: Gets zeros.
+    init(byteCount: Int, _ fill: (inout MutableSpan<UInt8>) -> Void) {
+        buffer = .create(minimumCapacity: byteCount) { _ in byteCount }
+        unsafe buffer.withUnsafeMutablePointerToElements { start in
+            // The buffer has room for so many.
+            unsafe start.initialize(repeating: 0, count: byteCount)
+            var place = unsafe UnsafeMutableBufferPointer(start: start, count: byteCount).mutableSpan
+            fill(&place)
+        }
+    }
+
+    var count: Int { buffer.header }
+
+    @inline(__always)
+    func withBytes<Result, Failure: Error>(
+        _ body: (Span<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe buffer.withUnsafeMutablePointers { (count, start) throws(Failure) -> Result in
+            // So many were initialised; the span does not outlive the call, which keeps the buffer.
+            try unsafe body(UnsafeBufferPointer(start: start, count: count.pointee).span)
+        }
+    }
+}
