@@ -236,7 +236,7 @@ extension ByteCursor {
             var entries: ContiguousArray<Children.Entry> = []
             entries.reserveCapacity(min(Int(claimed), remaining / 3))
             for _ in 0..<claimed { try readChild(into: &entries, depth: depth) }
-            return .children(Children(taking: &entries, from: 0))
+            return .children(Children(adopting: entries))
         case NodeTag.priority where mayHavePriority:
             let priority = try readPriority()
             return try readNode(depth: depth, mayHavePriority: false).with(priority: priority)
@@ -250,7 +250,7 @@ extension ByteCursor {
         guard depth < Limits.pathDepth else { throw UnreadableRecord(reason: "too deep at byte \(offset)") }
         guard let range = try? readCounted() else { throw ended() }
         guard let key = legalKey(range) else { throw UnreadableRecord(reason: "no key before byte \(offset)") }
-        if let last = entries.last, Key.compare(last.key, key) >= 0 {
+        if !entries.isEmpty, entries[entries.count - 1].key >= key {
             throw UnreadableRecord(reason: "keys out of order before byte \(offset)")
         }
         entries.append(Children.Entry(key: key, node: try readNode(depth: depth + 1)))

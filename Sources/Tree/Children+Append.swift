@@ -1,52 +1,31 @@
 // Trees that are read back come in key order: whole pages go to the right edge, and nothing is searched for.
 
 extension Children {
-    /// Adds entries behind all there are. They are in strictly ascending key order, not `.empty`, and are taken out of
-    /// the array.
+    /// Adds the entries from `first` on, which are cut off the end of the array, behind all there are: moved, so that
+    /// nothing is retained. They are in strictly ascending key order and not `.empty`.
     /// - Returns: false when the first of them does not come after the last child; then nothing was done.
     /// - Complexity: O(entries + pages × log n).
-    package mutating func append(taking entries: inout ContiguousArray<Entry>) -> Bool {
-        guard let first = entries.first else { return true }
-        if let last = root.lastKey, Key.compare(last, first.key) >= 0 { return false }
+    package mutating func append(taking entries: inout ContiguousArray<Entry>, from first: Int = 0) -> Bool {
+        guard first < entries.count else { return true }
+        if let last = root.lastKey, last >= entries[first].key { return false }
         if case .entries(let held) = root {
             if held.isEmpty {
-                self = Children(taking: &entries, from: 0)
+                self = Children(taking: &entries, from: first)
             } else {
-                var all = held + entries
-                entries.removeAll()
+                var all = held + entries[first...]
+                entries.removeSubrange(first...)
                 self = Children(taking: &all, from: 0)
             }
             return true
         }
-        for start in stride(from: 0, to: entries.count, by: Self.pageCapacity) {
-            let page = ContiguousArray(entries[start..<Swift.min(start + Self.pageCapacity, entries.count)])
-            let limb = Limb(first: page[0].key, count: page.count, page: .entries(page))
+        var limbs = Self.takeLimbs(&entries, from: first)
+        while let limb = limbs.popLast() {
             if let split = root.append(limb) {
                 let left = root
                 root = .limbs([Limb(first: left.firstKey, count: left.count, page: left), split])
             }
         }
-        entries.removeAll()
         return true
-    }
-}
-
-extension Children {
-    /// The same of the entries from `first` on, which are cut off the end of the array: moved, so that nothing is
-    /// retained.
-    package mutating func append(taking entries: inout ContiguousArray<Entry>, from first: Int) -> Bool {
-        guard first < entries.count else { return true }
-        if isEmpty {
-            self = Children(taking: &entries, from: first)
-            return true
-        }
-        var taken: ContiguousArray<Entry> = []
-        taken.reserveCapacity(entries.count - first)
-        while entries.count > first { taken.append(entries.removeLast()) }
-        taken.reverse()
-        if append(taking: &taken) { return true }
-        entries += taken
-        return false
     }
 }
 

@@ -45,31 +45,27 @@ package struct Children: Sendable {
 
     /// Takes entries that are already in strictly ascending key order and not `.empty`. O(n).
     package init(ascending entries: some RandomAccessCollection<Entry>) {
-        var entries = ContiguousArray(entries)
-        self.init(taking: &entries, from: 0)
+        self.init(adopting: ContiguousArray(entries))
+    }
+
+    /// The same; an array of one page becomes that page, so it should have room for no more than it holds.
+    package init(adopting entries: consuming ContiguousArray<Entry>) {
+        guard entries.count <= Self.pageCapacity else {
+            self.init(taking: &entries, from: 0)
+            return
+        }
+        self.init()
+        root = .entries(entries)
     }
 
     /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They are moved,
     /// not copied, so that nothing is retained. O(n).
     package init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
-        func takePage(from start: Int) -> ContiguousArray<Entry> {
-            var page: ContiguousArray<Entry> = []
-            page.reserveCapacity(entries.count - start)
-            while entries.count > start { page.append(entries.removeLast()) }
-            page.reverse()
-            return page
-        }
         if entries.count - first <= Self.pageCapacity {
-            root = .entries(takePage(from: first))
+            root = .entries(Self.take(&entries, from: first))
             return
         }
-        var limbs: ContiguousArray<Limb> = []
-        while entries.count > first {
-            // All pages are full but the last, which is taken first.
-            let page = takePage(
-                from: first + (entries.count - first - 1) / Self.pageCapacity * Self.pageCapacity)
-            limbs.append(Limb(first: page[0].key, count: page.count, page: .entries(page)))
-        }
+        var limbs = Self.takeLimbs(&entries, from: first)
         limbs.reverse()
         while limbs.count > Self.pageCapacity {
             var parents: ContiguousArray<Limb> = []
@@ -81,6 +77,29 @@ package struct Children: Sendable {
             limbs = parents
         }
         root = .limbs(limbs)
+    }
+
+    /// Cuts entries off the end of an array as pages, the last one first: all are full but that.
+    static func takeLimbs(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Limb> {
+        var limbs: ContiguousArray<Limb> = []
+        limbs.reserveCapacity((entries.count - first) / pageCapacity + 1)
+        while entries.count > first {
+            let page = take(&entries, from: first + (entries.count - first - 1) / pageCapacity * pageCapacity)
+            limbs.append(Limb(first: page[0].key, count: page.count, page: .entries(page)))
+        }
+        return limbs
+    }
+
+    /// Moves the entries from `first` on to an array of their own.
+    private static func take(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Entry> {
+        let count = entries.count - first
+        // Each place is filled once, from the last to the first.
+        return unsafe ContiguousArray(unsafeUninitializedCapacity: count) { page, initializedCount in
+            for index in stride(from: count - 1, through: 0, by: -1) {
+                unsafe page.initializeElement(at: index, to: entries.removeLast())
+            }
+            initializedCount = count
+        }
     }
 
     package var isEmpty: Bool {

@@ -9,7 +9,8 @@ extension Key {
         self = text.withBytes { Key(utf8: $0) }
     }
 
-    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as `String` does it.
+    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as `String`
+    /// does it.
     package init(unchecked bytes: Span<UInt8>) {
         if let usual = Key(usual: bytes, isLegal: false) { self = usual } else { self.init(any: bytes) }
     }
@@ -51,8 +52,8 @@ extension Key {
         self = Key.isUTF8(bytes) ? Key(utf8: bytes) : Key(repairing: bytes)
     }
 
-    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or one of
-    ///   `.` `$` `#` `[` `]` `/` (§8.6).
+    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or
+    ///   one of `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {
         guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
         self.init(unchecked: text)
@@ -108,7 +109,7 @@ extension Key {
 // MARK: - Integers
 
 extension Key {
-    /// Tells most texts that are no integer apart by their ends, push ids among them.
+    /// Tells most texts that are no integer apart by three of their bytes, push ids among them.
     @inline(__always)
     private static func mayBeInteger(_ bytes: Span<UInt8>) -> Bool {
         let count = bytes.count
@@ -184,8 +185,8 @@ extension Key {
         return (head, 0)
     }
 
-    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF (lead bytes
-    /// EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which UTF-8 does not use.
+    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF (lead
+    /// bytes EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which UTF-8 has not.
     @inline(__always)
     private static func ordered(_ word: UInt64) -> UInt64 {
         word & everyByte(0x80) == 0 ? word : word | marks(word & everyByte(0xFE) ^ everyByte(0xEE)) >> 3
@@ -274,14 +275,16 @@ extension Key {
             return (end &- Int(truncatingIfNeeded: words.tail >> 1))..<end
         }
         if words.tail < Kind.packed {
-            unsafe room.storeBytes(of: Key.bytes(ordered: words.head).bigEndian, toByteOffset: 1, as: UInt64.self)
+            unsafe room.storeBytes(
+                of: Key.bytes(ordered: words.head).bigEndian, toByteOffset: 1, as: UInt64.self)
             unsafe room.storeBytes(
                 of: Key.bytes(ordered: words.tail << 8).bigEndian, toByteOffset: 9, as: UInt64.self)
             return 1..<(1 &+ Key.shortCount(words))
         }
         let second = (words.head & 0xFFFF) << 32 | words.tail >> 24 & 0xFFFF_FFFF
         let last = (words.tail & 0xFF_FFFF) << 24
-        unsafe room.storeBytes(of: sixBitCharacters(words.head >> 16).bigEndian, toByteOffset: 1, as: UInt64.self)
+        unsafe room.storeBytes(
+            of: sixBitCharacters(words.head >> 16).bigEndian, toByteOffset: 1, as: UInt64.self)
         unsafe room.storeBytes(of: sixBitCharacters(second).bigEndian, toByteOffset: 9, as: UInt64.self)
         unsafe room.storeBytes(of: sixBitCharacters(last).bigEndian, toByteOffset: 17, as: UInt64.self)
         return 1..<(1 &+ sixBitTextCount)
@@ -355,7 +358,8 @@ extension Key {
             let range = unsafe spell(in: room)
             unsafe room[range.lowerBound &- 1] = UInt8(ascii: "\"")
             unsafe room[range.upperBound] = UInt8(ascii: "\"")
-            return unsafe body(UnsafeRawBufferPointer(rebasing: room[(range.lowerBound &- 1)...range.upperBound]))
+            return unsafe body(
+                UnsafeRawBufferPointer(rebasing: room[(range.lowerBound &- 1)...range.upperBound]))
         }
     }
 
@@ -384,46 +388,6 @@ extension ByteCursor {
 
     /// The same; nil when it is no legal key (§8.6).
     package func legalKey(_ range: Range<Int>) -> Key? {
-        unsafe withBytes(range) { bytes in
-            unsafe Key(legal: bytes.span)
-        }
-    }
-}
-
-// MARK: - Long texts
-
-/// Bytes on the heap, one object, never changed once they are there.
-struct LongText: @unchecked Sendable {
-    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else sees it, and
-    // only read afterwards.
-    private let buffer: ManagedBuffer<Int, UInt8>
-
-    init(_ bytes: Span<UInt8>) {
-        self.init(byteCount: bytes.count) { place in
-            for index in bytes.indices { place[index] = bytes[index] }
-        }
-    }
-
-    /// - Parameter fill: Gets zeros.
-    init(byteCount: Int, _ fill: (inout MutableSpan<UInt8>) -> Void) {
-        buffer = .create(minimumCapacity: byteCount) { _ in byteCount }
-        unsafe buffer.withUnsafeMutablePointerToElements { start in
-            // The buffer has room for so many.
-            unsafe start.initialize(repeating: 0, count: byteCount)
-            var place = unsafe UnsafeMutableBufferPointer(start: start, count: byteCount).mutableSpan
-            fill(&place)
-        }
-    }
-
-    var count: Int { buffer.header }
-
-    @inline(__always)
-    func withBytes<Result, Failure: Error>(
-        _ body: (Span<UInt8>) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try unsafe buffer.withUnsafeMutablePointers { (count, start) throws(Failure) -> Result in
-            // So many were initialised; the span does not outlive the call, which keeps the buffer.
-            try unsafe body(UnsafeBufferPointer(start: start, count: count.pointee).span)
-        }
+        unsafe withBytes(range) { unsafe Key(legal: $0.span) }
     }
 }

@@ -12,8 +12,8 @@ import PandoBytes
 ///     packed    the first 64 bits …               2      … and the other 56 of a push id, 6 bits a character
 ///     long      bytes 1…8 of the text             3      reference to all of them
 ///
-/// Bytes stand with the first one highest, zeros behind the last, and as ``Key/ordered(_:)`` changes them. Each text has
-/// one representation: the first of these kinds that can hold it.
+/// Bytes stand with the first one highest, zeros behind the last, and as `ordered(_:)` changes them. Each text has one
+/// representation: the first of these kinds that can hold it.
 package struct Key: Sendable {
     /// See above.
     let head: UInt64
@@ -97,7 +97,7 @@ extension Key: Hashable, Comparable {
         return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
     }
 
-    /// Up to eight bytes of a text that is no integer, as in `head` of a short key.
+    /// Up to eight bytes of a text that is no integer, as `head` of a short key has them.
     @inline(__always)
     private var firstBytes: UInt64 {
         let words = words

@@ -46,7 +46,7 @@ extension Node {
     }
 
     /// An object of these children, or `.empty` when there are none.
-    package static func children(_ children: Children) -> Node {
+    package static func children(_ children: consuming Children) -> Node {
         children.isEmpty ? .empty : .object(children)
     }
 

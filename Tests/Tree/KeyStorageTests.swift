@@ -4,7 +4,8 @@ import Testing
 
 /// A key is two words in one of four shapes: whatever the shapes of two keys, they must behave as their texts do.
 @Suite struct KeyStorage {
-    private static let alphabet = Array("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
+    private static let alphabet = Array(
+        "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
 
     @Test func sixteenBytes() {
         #expect(MemoryLayout<Key>.size == 16 && MemoryLayout<Key>.stride == 16)
@@ -24,7 +25,8 @@ import Testing
             for (b, y) in zip(keys, models) {
                 let order = KeyModel.compare(x, y)
                 let isRight =
-                    Key.compare(a, b).signum() == order && (a < b) == (order < 0) && (a == b) == (x.bytes == y.bytes)
+                    Key.compare(a, b).signum() == order && (a < b) == (order < 0)
+                    && (a == b) == (x.bytes == y.bytes)
                     && (order == 0) == (x.bytes == y.bytes) && (a != b || a.hashValue == b.hashValue)
                 if !isRight { Issue.record("\(x.text.debugDescription) \(y.text.debugDescription)") }
             }
@@ -71,7 +73,8 @@ import Testing
         var generator = SeededGenerator(seed)
         for _ in 0..<3000 {
             let bytes = (0..<Int.random(in: 0...30, using: &generator)).map { _ in
-                generator.one(in: 3) ? UInt8.random(in: 0...255, using: &generator) : generator.pick(Self.alphabet)
+                generator.one(in: 3)
+                    ? UInt8.random(in: 0...255, using: &generator) : generator.pick(Self.alphabet)
             }
             let repaired = String(decoding: bytes, as: UTF8.self)
             let key = Key(unchecked: bytes.span)
@@ -119,7 +122,9 @@ import Testing
         var keys: [Key?] = Array(repeating: nil, count: 50)
         var texts: [String?] = Array(repeating: nil, count: 50)
         for round in 0..<20_000 {
-            let (a, b) = (Int.random(in: 0..<50, using: &generator), Int.random(in: 0..<50, using: &generator))
+            let (a, b) = (
+                Int.random(in: 0..<50, using: &generator), Int.random(in: 0..<50, using: &generator)
+            )
             switch generator.pick([0, 1, 2]) {
             case 0:
                 texts[a] = String(repeating: "k", count: 12 + round % 30) + "\(round)"
@@ -171,8 +176,10 @@ private struct TextMaker {
 
     private static let lengths = [0, 1, 3, 4, 7, 8, 9, 14, 15, 16, 17, 19, 20, 20, 20, 21, 24, 25, 40, 768]
     private static let scalars: [Unicode.Scalar] = [
-        "-", "0", "9", "A", "Z", "_", "a", "z", "\0", "\u{1}", " ", ",", ".", "/", ":", "@", "[", "^", "`", "{", "\u{7F}",
-        "\u{80}", "é", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{FFFF}", "\u{10000}", "🐵", "\u{10FFFF}",
+        "-", "0", "9", "A", "Z", "_", "a", "z", "\0", "\u{1}", " ", ",", ".", "/", ":", "@", "[", "^", "`",
+        "{", "\u{7F}",
+        "\u{80}", "é", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{FFFF}", "\u{10000}", "🐵",
+        "\u{10FFFF}",
     ]
 
     mutating func text() -> String {
@@ -204,8 +211,11 @@ private struct TextMaker {
 
     private mutating func integer() -> String {
         let sign = generator.pick(["", "", "-"])
-        let zeros = String(repeating: "0", count: generator.pick([0, 0, 1, 2, 5, 8, 13, 14, 18, 19, 23, 24, 30, 760]))
-        let digits = generator.pick(["", "0", "1", "7", "42", "2147483646", "2147483647", "2147483648", "2147483649", "99999999999"])
+        let zeros = String(
+            repeating: "0", count: generator.pick([0, 0, 1, 2, 5, 8, 13, 14, 18, 19, 23, 24, 30, 760]))
+        let digits = generator.pick([
+            "", "0", "1", "7", "42", "2147483646", "2147483647", "2147483648", "2147483649", "99999999999",
+        ])
         return sign + zeros + digits
     }
 
