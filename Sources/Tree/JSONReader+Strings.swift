@@ -99,7 +99,7 @@ extension JSONReader {
 
     /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit that is set
     /// is in the first one. (Higher ones may be borrows.)
-    private static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
+    static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let high: UInt64 = 0x8080_8080_8080_8080
         func zeros(_ value: UInt64) -> UInt64 { (value &- ones) & ~value & high }
