@@ -40,10 +40,11 @@ struct PendingBatch {
     }
 
     private mutating func pad(_ header: RecordHeader) {
-        for _ in 0..<JournalFormat.paddingByteCount(payloadByteCount: Int(header.payloadByteCount)) {
-            bytes.append(0)
-        }
-        byteCount += header.recordByteCount
+        let byteCount = JournalFormat.paddingByteCount(payloadByteCount: Int(header.payloadByteCount))
+        let zeros = InlineArray<8, UInt8>(repeating: 0)
+        // `UInt8` has no padding: every byte is initialised.
+        bytes.append(unsafe zeros.span.bytes.extracting(first: byteCount))
+        self.byteCount += header.recordByteCount
     }
 
     /// Puts mark and checksum into every header, last thing before the write: the mark is then as high as can
