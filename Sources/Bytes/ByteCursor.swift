@@ -60,6 +60,30 @@ package struct ByteCursor {
             littleEndian: unsafe UnsafeRawPointer(base + offset + ahead).loadUnaligned(as: UInt64.self))
     }
 
+    /// Consumes `text` when it comes next; else nothing.
+    @inlinable
+    package mutating func take(_ text: StaticString) -> Bool {
+        let length = text.utf8CodeUnitCount
+        guard remaining >= length else { return false }
+        // In bounds on both sides: indexes below the text's length, of which so many bytes remain.
+        let next = unsafe UnsafeRawPointer(base + offset)
+        let wanted = unsafe UnsafeRawPointer(text.utf8Start)
+        var index = 0
+        while index &+ 8 <= length {
+            guard
+                unsafe next.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                    == wanted.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            else { return false }
+            index &+= 8
+        }
+        while index < length {
+            guard unsafe next.load(fromByteOffset: index, as: UInt8.self) == text.utf8Start[index] else { return false }
+            index &+= 1
+        }
+        offset &+= length
+        return true
+    }
+
     /// Gives the bytes of an absolute range to `body`. Traps outside.
     @inlinable
     package func withBytes<Result, Failure: Error>(

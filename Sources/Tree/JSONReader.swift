@@ -1,6 +1,7 @@
 import PandoBytes
 
 /// Bytes that are not JSON (RFC 8259), JSON nested deeper than ``Limits/jsonDepth``, or more of it than was asked for.
+@usableFromInline
 package enum MalformedJSON: Error, Equatable, Sendable {
     /// The offset is that of the first byte that cannot be.
     case unexpected(byteOffset: Int)
@@ -20,8 +21,12 @@ package enum MalformedJSON: Error, Equatable, Sendable {
 /// Two kinds of wrong are kept apart, because they get different answers: ``MalformedJSON`` is thrown; text that is
 /// JSON but no data of ours (a lone surrogate, a number beyond a double) is noted in ``invalidData``, first one
 /// first, and reading goes on.
+///
+/// The tokens of one byte are inlinable: a request reads some forty of them, and a call into this room costs as much as
+/// three of them do.
+@usableFromInline
 package struct JSONReader {
-    package var cursor: ByteCursor
+    @usableFromInline package var cursor: ByteCursor
     package var invalidData: InvalidData?
     /// The unescaped text of the string at hand; kept to be reused.
     var scratch: [UInt8] = []
@@ -34,16 +39,18 @@ package struct JSONReader {
         if invalidData == nil { invalidData = problem }
     }
 
+    @usableFromInline
     package func unexpected() -> MalformedJSON { .unexpected(byteOffset: cursor.offset) }
 
     /// The next byte that is not white space, not consumed; 0 at the end.
-    @inline(__always)
+    @inlinable
     package mutating func peek() -> UInt8 {
         let byte = cursor.current
         return byte > 0x20 ? byte : skipWhiteSpace()
     }
 
-    private mutating func skipWhiteSpace() -> UInt8 {
+    @usableFromInline
+    mutating func skipWhiteSpace() -> UInt8 {
         while true {
             switch cursor.current {
             case 0x20, 0x0A, 0x0D, 0x09: cursor.advance()
@@ -53,12 +60,14 @@ package struct JSONReader {
     }
 
     /// Consumes `byte` when it comes next.
+    @inlinable
     package mutating func take(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         cursor.advance()
         return true
     }
 
+    @inlinable
     package mutating func expect(_ byte: UInt8) throws(MalformedJSON) {
         guard take(byte) else { throw unexpected() }
     }

@@ -150,14 +150,13 @@ extension ClientMessage {
     package init(parsing message: RawSpan) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
             var parser = MessageParser(cursor)
-            let message: ClientMessage?
             do throws(MalformedJSON) {
-                message = try parser.readMessage()
+                // Returned from here: kept in a variable it would be copied.
+                if let message = try parser.readMessage() { return message }
             } catch {
                 throw .json(error)
             }
-            guard let message else { throw parser.fault }
-            return message
+            throw parser.fault
         }
     }
 }

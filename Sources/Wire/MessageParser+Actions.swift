@@ -52,8 +52,8 @@ extension MessageParser {
             }
         }
         return action(verb) { () throws(Refusal) in
-            let target = try target.required("p")
-            let draft = try draft.required("d")
+            let target = try target.take("p")
+            let draft = try draft.take("d")
             try Self.check(draft, at: target)
             if verb == .onDisconnectPut { return .onDisconnectPut(target, draft) }
             // A hash that cannot be read must not turn a transaction into a plain write.

@@ -24,6 +24,18 @@ enum Field<Value> {
         }
     }
 
+    /// As ``required(_:)``, out of a variable that is not looked at again: its parts are not counted anew.
+    mutating func take(_ name: String) throws(Refusal) -> Value {
+        var taken = Field.absent
+        swap(&taken, &self)
+        switch consume taken {
+        case .absent: throw .malformed(.missing(name))
+        case .wrongType: throw .malformed(.wrongType(name))
+        case .invalid(let problem): throw .invalid(problem)
+        case .value(let value): return value
+        }
+    }
+
     /// As ``required(_:)``, and nil when absent.
     func optional(_ name: String) throws(Refusal) -> Value? {
         if case .absent = self { return nil }

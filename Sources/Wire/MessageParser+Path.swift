@@ -74,28 +74,26 @@ extension MessageParser {
 
     /// Reads a path of nothing but legal ASCII, and `\/` for `/` (iOS and Android write that); or nothing at all.
     private mutating func readPlainTarget(below base: Path) -> Field<Target>? {
-        let cursor = drafts.reader.cursor
+        var cursor = drafts.reader.cursor
         var keys = base.keys
         keys.reserveCapacity(base.count &+ Self.usualKeyCount)
-        var index = cursor.offset &+ 1
+        cursor.advance()
         while true {
-            let start = index
-            // Beyond the end `peek` gives 0, which is not plain.
-            var byte = cursor.peek(index &- cursor.offset)
-            while Self.isPlain(byte) {
-                index &+= 1
-                byte = cursor.peek(index &- cursor.offset)
-            }
+            let start = cursor.offset
+            // Beyond the end there is 0, which is not plain.
+            while Self.isPlain(cursor.current) { cursor.offset &+= 1 }
+            let index = cursor.offset
             if start < index {
                 // Legal but for its length, which whoever can say what is wrong with it will see.
                 guard index &- start <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
                 keys.append(cursor.key(start..<index))
             }
-            switch byte {
-            case UInt8(ascii: "/"): index &+= 1
-            case UInt8(ascii: "\\") where cursor.peek(index &+ 1 &- cursor.offset) == UInt8(ascii: "/"): index &+= 2
+            switch cursor.current {
+            case UInt8(ascii: "/"): cursor.advance()
+            case UInt8(ascii: "\\") where cursor.peek(1) == UInt8(ascii: "/"): cursor.advance(2)
             case UInt8(ascii: "\""):
-                drafts.reader.cursor.offset = index &+ 1
+                cursor.advance()
+                drafts.reader.cursor.offset = cursor.offset
                 return .value(Target(Path(keys)))
             default: return nil
             }

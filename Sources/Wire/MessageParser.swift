@@ -41,6 +41,43 @@ struct MessageParser {
 
     /// Reads the whole message.
     mutating func readMessage() throws(MalformedJSON) -> ClientMessage? {
+        let start = drafts.reader.cursor
+        if let request = try readUsualRequest() { return .request(request) }
+        drafts.reader.cursor = start
+        return try readAnyMessage()
+    }
+
+    /// Reads a request as JavaScript and Android write it, to the letter around its parts; nil for any other message, which
+    /// is then read from its beginning. What is thrown, whoever reads the same bytes throws too.
+    ///
+    /// Nearly every message is one: to look for no member in no order saves a third of the reading of a small put.
+    private mutating func readUsualRequest() throws(MalformedJSON) -> Request? {
+        guard drafts.reader.cursor.take("{\"t\":\"d\",\"d\":{\"r\":"),
+            case .value(let number) = try readInteger(),
+            drafts.reader.cursor.take(",\"a\":\""), let verb = readUsualVerb(),
+            drafts.reader.cursor.take(",\"b\":"), let action = try readAction(verb),
+            drafts.reader.cursor.take("}}"), drafts.reader.cursor.isAtEnd
+        else { return nil }
+        return Request(number: number, action: action)
+    }
+
+    /// A verb of one letter, behind its first quote.
+    private mutating func readUsualVerb() -> Verb? {
+        let letter = drafts.reader.cursor.current
+        drafts.reader.cursor.advance()
+        guard drafts.reader.cursor.take("\"") else { return nil }
+        switch letter {
+        case UInt8(ascii: "p"): return .put
+        case UInt8(ascii: "m"): return .merge
+        case UInt8(ascii: "q"): return .listen
+        case UInt8(ascii: "n"): return .unlisten
+        case UInt8(ascii: "g"): return .get
+        case UInt8(ascii: "o"): return .onDisconnectPut
+        default: return nil
+        }
+    }
+
+    private mutating func readAnyMessage() throws(MalformedJSON) -> ClientMessage? {
         var kind: Kind?
         var content: Range<Int>?
         // True when `content` was read as a request: then `request` is it, or nil for a fault.
@@ -71,7 +108,7 @@ struct MessageParser {
             if !isRead {
                 request = try reread(content) { (parser) throws(MalformedJSON) in try parser.readRequest() }
             }
-            guard let request else { return nil }
+            guard let request = request.take() else { return nil }
             return .request(request)
         case .control:
             return try reread(content) { (parser) throws(MalformedJSON) in try parser.readControl() }
@@ -113,17 +150,19 @@ struct MessageParser {
         var number = Field<Int64>.absent
         var verb: Verb?
         var body: Range<Int>?
-        // What `body` was read as: then `action` is it, or nil for a fault.
-        var verbOfAction: Verb?
+        // True when `body` was read as `verb` asks for it: then `action` is it, or nil for a fault.
+        var isRead = false
         var action: Action?
         try readObject { (parser, name) throws(MalformedJSON) in
             switch name {
             case .r: number = try parser.readInteger()
-            case .a: verb = try parser.readVerb()
+            case .a:
+                verb = try parser.readVerb()
+                isRead = false
             case .b:
                 let start = parser.startOfValue()
                 if let verb { action = try parser.readAction(verb) } else { try parser.skip() }
-                verbOfAction = verb
+                isRead = verb != nil
                 body = start..<parser.offset
             default: try parser.skip()
             }
@@ -135,16 +174,17 @@ struct MessageParser {
         case .value(let number): found = number
         }
         guard let verb else { return fail(.missing("a")) }
-        if verb == .notText { return fail(.wrongType("a")) }
+        if case .notText = verb { return fail(.wrongType("a")) }
         if let body {
-            if verbOfAction != verb {
+            if !isRead {
                 action = try reread(body) { (parser) throws(MalformedJSON) in try parser.readAction(verb) }
             }
         } else {
             action = verb.actionWithoutBody
             if action == nil { return fail(.missing("b")) }
         }
-        guard let action else { return nil }
+        // Taken out of its variable, not copied: a put has four counted parts.
+        guard let action = action.take() else { return nil }
         return Request(number: found, action: action)
     }
 

@@ -96,6 +96,8 @@ extension [UInt8] {
         append("{\"t\":\"d\",\"d\":{\"r\":")
         append(decimal: number)
         if status == .ok {
+            // Most answers are this one.
+            if case .none = payload { return append(",\"b\":{\"s\":\"ok\",\"d\":\"\"}}}") }
             append(",\"b\":{\"s\":\"ok\",\"d\":")
         } else {
             append(",\"b\":{\"s\":\"")
