@@ -28,11 +28,12 @@ package struct Command: Sendable {
     }
 }
 
-/// What a command asks for (wire-protocol §4, free of its spelling).
+/// What a command asks for (wire-protocol §4, free of its spelling). Reads are boxed: queries are large, and a write
+/// would be moved in their size.
 package enum Operation: Sendable {
-    case listen(Listen)
-    case unlisten(Path, Query?, tag: Int64?)
-    case get(Path, Query)
+    indirect case listen(Listen)
+    indirect case unlisten(Path, Query?, tag: Int64?)
+    indirect case get(Path, Query)
     case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
     /// Writes that happen together or not at all. `base` is where the client stood.
     case merge(base: Path, [Write])

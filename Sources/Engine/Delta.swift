@@ -13,9 +13,10 @@ package struct Delta: Sendable {
         /// Nothing to change: a read, a refusal, a write of what is there.
         case nothing
         case write(base: Path, [Change])
-        case listen(Listen)
-        case unlisten(Path, Query?, tag: Int64?)
-        case queue([Write], Credential)
+        // Boxed, as in ``Operation``.
+        indirect case listen(Listen)
+        indirect case unlisten(Path, Query?, tag: Int64?)
+        indirect case queue([Write], Credential)
         case unqueue(Path)
         /// The session's end, with what its onDisconnect queue wrote.
         case endSession([Change])

@@ -43,22 +43,23 @@ package struct Engine: ~Copyable, Sendable {
     }
 
     /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
-    package mutating func commit(_ delta: Delta) -> Effects {
+    package mutating func commit(_ delta: consuming Delta) -> Effects {
+        let session = delta.session
         var effects = Effects(reply: delta.reply)
-        switch delta.kind {
+        // Taken out, so that its parts are not counted anew.
+        var kind = Delta.Kind.nothing
+        swap(&kind, &delta.kind)
+        switch consume kind {
         case .nothing: break
         case .write(let base, let changes): effects.pushes = write(changes, base: base)
-        case .listen(let listen): effects.pushes = begin(listen, for: delta.session)
-        case .unlisten(let path, let query, let tag):
-            end(path, query, tag, for: delta.session)
-        case .queue(let writes, let credential):
-            queue(writes, as: [credential], for: delta.session)
-        case .unqueue(let path):
-            cancelQueued(at: path, of: delta.session)
+        case .listen(let listen): effects.pushes = begin(listen, for: session)
+        case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
+        case .queue(let writes, let credential): queue(writes, as: [credential], for: session)
+        case .unqueue(let path): cancelQueued(at: path, of: session)
         case .endSession(let changes):
             // Listens first: the dead are told nothing.
-            endAllListens(of: delta.session)
-            sessions[delta.session] = nil
+            endAllListens(of: session)
+            sessions[session] = nil
             effects.pushes = write(changes, base: .root)
         }
         return effects

@@ -85,19 +85,22 @@ struct ListenerTable: @unchecked Sendable {
 
     init() {}
 
-    var isEmpty: Bool { root.isEmpty }
+    /// Nobody listens. Kept, since every write asks: the parts of a point are checked for exclusive access each.
+    private(set) var isEmpty = true
 
     // MARK: Adding and removing
 
     mutating func addDefault(_ session: SessionID, at path: Path, isCovered: Bool) {
         let point = makePoint(at: path)
         if isCovered { point.coveredCount += 1 } else { point.defaults.insert(session) }
+        isEmpty = false
     }
 
     mutating func removeDefault(_ session: SessionID, at path: Path, isCovered: Bool) {
         withPoint(at: path) { point in
             if isCovered { point.coveredCount -= 1 } else { point.defaults.remove(session) }
         }
+        isEmpty = root.isEmpty
     }
 
     /// Moves a default listen between heard and covered.
@@ -110,6 +113,7 @@ struct ListenerTable: @unchecked Sendable {
             point.coveredCount -= 1
             point.defaults.insert(session)
         }
+        isEmpty = root.isEmpty
     }
 
     /// Adds a recipient to the window of a query, which is made over `node` when it is the first.
@@ -124,6 +128,7 @@ struct ListenerTable: @unchecked Sendable {
             filteredCount += 1
         }
         filtered.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
+        isEmpty = false
         return filtered.window
     }
 
@@ -137,6 +142,7 @@ struct ListenerTable: @unchecked Sendable {
             gone = 1
         }
         filteredCount -= gone
+        isEmpty = root.isEmpty
     }
 
     /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth + count).
@@ -206,6 +212,7 @@ struct ListenerTable: @unchecked Sendable {
         }
         let count = check(root)
         precondition(filteredTotal == filteredCount, "filtered listens are miscounted")
+        precondition(isEmpty == root.isEmpty, "whether anybody listens was noted wrong")
         return count
     }
 }

@@ -155,11 +155,12 @@ extension [UInt8] {
 
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
     mutating func append(countedPath keys: ArraySlice<Key>) {
-        let byteCount = keys.reduce(0) { $0 + $1.utf8Count + 1 }
-        append(varint: UInt64(Swift.max(0, byteCount - 1)))
-        for (index, key) in keys.enumerated() {
-            if index > 0 { append(UInt8(ascii: "/")) }
-            append(utf8: key)
+        var byteCount = keys.count - 1
+        for index in keys.indices { byteCount += keys[index].utf8Count }
+        append(varint: UInt64(Swift.max(0, byteCount)))
+        for index in keys.indices {
+            if index > keys.startIndex { append(UInt8(ascii: "/")) }
+            append(utf8: keys[index])
         }
     }
 
