@@ -85,8 +85,7 @@ extension DatabaseHost {
     }
 
     /// Tells about an operation of a realtime session.
-    func tell(_ operation: Operation, _ reply: Reply?, byteCount: Int, on database: Database, began: MonotonicTime?) {
-        guard let began else { return }
+    func tell(_ operation: Operation, _ reply: Reply?, byteCount: Int, on database: Database, began: MonotonicTime) {
         var record: ProfileRecord
         switch operation {
         case .listen(let listen):

@@ -6,19 +6,20 @@ import PandoWire
 
 extension DatabaseHost {
     /// Turns a wire action into an operation of the engine (wire-protocol §4).
-    func handle(_ request: consuming Request, byteCount: Int, from session: SessionID, as credential: Credential) {
-        let number = request.number
+    func handle(_ request: PostedRequest) {
+        let (session, number) = (request.session, request.number)
         var queryText: (tag: Int64, text: Text?)?
         switch request.action {
         case .listen(let listen): queryText = listen.tag.map { ($0, listen.queryText) }
         case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
         default: break
         }
-        guard let operation = Operation((consume request).action) else { return }
+        guard let operation = Operation(request.takeAction()) else { return }
         if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)
         }
-        let reply = run(operation, session, credential, number: number, byteCount: byteCount)
+        let reply = run(
+            consume operation, session, request.credential, number: number, byteCount: request.byteCount)
         if let queryText, case .listening? = reply { sessions[session]?.queryTexts[queryText.tag] = queryText.text }
     }
 

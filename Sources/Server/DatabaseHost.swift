@@ -201,13 +201,13 @@ final class DatabaseHost {
             }
         }
         switch message {
-        case .request(let session, let request, _, let byteCount):
-            let database = sessions[session]?.database
+        case .request(let request):
+            let database = sessions[request.session]?.database
             switch request.action {
-            case .put(let target, _, _, _): return isLight(CollectionOfOne(target), database, byteCount)
-            case .merge(_, let entries): return isLight(entries.lazy.map(\.target), database, byteCount)
+            case .put(let target, _, _, _): return isLight(CollectionOfOne(target), database, request.byteCount)
+            case .merge(_, let entries): return isLight(entries.lazy.map(\.target), database, request.byteCount)
             default:
-                logByteCount += Self.logBytesPerByte * byteCount + Self.logBytesPerWrite
+                logByteCount += Self.logBytesPerByte * request.byteCount + Self.logBytesPerWrite
                 return true
             }
         case .rest(_, let call, let byteCount):
@@ -254,9 +254,9 @@ final class DatabaseHost {
         // Before anybody else writes: theirs would have come first.
         if !endings.isEmpty { finishEndings() }
         switch consume message {
-        case .request(let session, let request, let credential, let byteCount):
-            answeredByteCount += byteCount
-            handle(request, byteCount: byteCount, from: session, as: credential)
+        case .request(let request):
+            answeredByteCount += request.byteCount
+            handle(request)
         case .rest(let session, let call, let byteCount):
             answeredByteCount += byteCount
             answer(call, byteCount: byteCount, to: session)
@@ -285,10 +285,11 @@ final class DatabaseHost {
     /// - Returns: The reply; nil when nothing was done.
     @discardableResult
     func run(
-        _ operation: Operation, _ session: SessionID, _ credential: Credential, number: Int64, byteCount: Int
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64, byteCount: Int
     ) -> Reply? {
         guard let database = sessions[session]?.database else { return nil }
-        let began = profiledTime
+        // Kept only for who watches: else it is handed on, not copied.
+        let watched = profiledTime.map { (operation: copy operation, began: $0) }
         var reply: Reply?
         do throws(Refusal) {
             reply = try perform(operation, session, credential, in: database)
@@ -299,7 +300,9 @@ final class DatabaseHost {
             case .noRoom: encoder.answer(.noRoom(number), to: session)
             }
         }
-        tell(operation, reply, byteCount: byteCount, on: database, began: began)
+        if let watched {
+            tell(watched.operation, reply, byteCount: byteCount, on: database, began: watched.began)
+        }
         return reply
     }
 
@@ -310,9 +313,11 @@ final class DatabaseHost {
     /// - Returns: The reply; nil for the end of a session.
     /// - Throws: Nothing was done.
     func perform(
-        _ operation: Operation, _ session: SessionID, _ credential: Credential, in database: Database,
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, in database: Database,
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
     ) throws(Refusal) -> Reply? {
+        let isListen = if case .listen = operation { true } else { false }
+        // Handed on, as the delta below: their parts are not counted anew.
         let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
         let delta = database.engine.decide(command)
         if case .permissionDenied? = delta.reply { denials.note(command, in: database) }
@@ -322,10 +327,12 @@ final class DatabaseHost {
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
         try write(delta, in: database, at: command.time)
-        let effects = database.engine.commit(delta)
+        let effects = database.engine.commit(consume delta)
+        // Each look at a part of this class is checked for exclusive access: where there is nothing to tell, none is taken.
+        guard !effects.pushes.isEmpty else { return effects.reply }
         encoder.encode(effects.pushes)
         // What a listen brings to who listens is told with it.
-        if case .listen = operation { return effects.reply }
+        if isListen { return effects.reply }
         tell(effects.pushes, on: database)
         return effects.reply
     }
@@ -336,11 +343,7 @@ final class DatabaseHost {
         guard journal != nil else { return }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return }
-        let mark = entries.mark
-        for index in 0..<recordCount {
-            let kind = delta.append(record: index, to: &entries.payloads)
-            entries.endRecord(kind.journalKind, namespace: database.id, timestamp: time)
-        }
+        let mark = entries.append(delta, recordCount: recordCount, namespace: database.id, timestamp: time)
         // The end of a session cannot be refused for its size, nor for the room that is kept for it.
         let mayBeRefused = delta.reply != nil
         let byteCount = entries.byteCount(since: mark)
@@ -353,7 +356,6 @@ final class DatabaseHost {
             entries.cut(to: mark)
             throw .noRoom
         }
-        entries.endEntry()
         loggedByteCount += byteCount
         loggedRecordCount += UInt64(recordCount)
         ticket += 1
@@ -445,5 +447,21 @@ final class DatabaseHost {
 
     private func post(_ batch: OutputBatch, to loop: Int) {
         loops[loop].post(batch, rings: loop != currentLoop)
+    }
+}
+
+extension EntryBatch {
+    /// Appends the records of a delta as one entry, which may still be cut off again.
+    /// - Returns: Where it begins.
+    fileprivate mutating func append(
+        _ delta: borrowing Delta, recordCount: Int, namespace: UInt32, timestamp: Int64
+    ) -> Mark {
+        let mark = mark
+        for index in 0..<recordCount {
+            let kind = delta.append(record: index, to: &payloads)
+            endRecord(kind.journalKind, namespace: namespace, timestamp: timestamp)
+        }
+        endEntry()
+        return mark
     }
 }

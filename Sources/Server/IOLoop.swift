@@ -152,9 +152,11 @@ final class IOLoop: @unchecked Sendable {
         tellIfEmpty()
     }
 
-    private func session(_ id: SessionID) -> ClientSession? {
+    private func session(_ id: SessionID) -> ClientSession? { session(id, among: sessions) }
+
+    private func session(_ id: SessionID, among sessions: ContiguousArray<ClientSession?>) -> ClientSession? {
         guard id.loop == index, Int(id.slot) < sessions.count,
-            let session = sessions[Int(id.slot)], session.id == id
+            let session = sessions[Int(id.slot)], session.id.rawValue == id.rawValue
         else { return nil }
         return session
     }
@@ -181,9 +183,9 @@ final class IOLoop: @unchecked Sendable {
 
     /// Queues a message. What one tick brings, over all connections, is a burst for the database thread, which is woken
     /// once for all of it, or so little that this loop does it itself (``DatabaseDoor``).
-    func post(_ message: DatabaseMessage, byteCount: Int, for session: ClientSession?) {
-        outgoing.append(message)
+    func post(_ message: consuming DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         if !message.isLight { hasHeavyOutgoing = true }
+        outgoing.append(message)
         if byteCount > 0 {
             switch congestion.add(byteCount) {
             case .goOn: break
@@ -256,7 +258,10 @@ final class IOLoop: @unchecked Sendable {
             switch item {
             case .frames(let id, let range): session(id)?.send(arena.extracting(range))
             case .shared(let bytes, let recipients):
-                for id in recipients { session(id)?.send(bytes) }
+                // One look at the table for all of them: each would be checked for exclusive access. Sessions leave it only
+                // at the end of a tick.
+                let sessions = sessions
+                for id in recipients { session(id, among: sessions)?.send(bytes) }
             case .large(let id, let message): session(id)?.send(message)
             case .rest(let id, let outcome): session(id)?.receive(outcome)
             case .events(let id, let events): session(id)?.receive(events)

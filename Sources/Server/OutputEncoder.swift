@@ -24,7 +24,7 @@ struct OutputEncoder {
     /// What has gathered, one batch for each loop.
     mutating func takeBatches() -> [OutputBatch] {
         let taken = batches
-        for index in batches.indices { batches[index] = OutputBatch() }
+        for index in batches.indices { batches[index] = OutputBatch(withRoomFor: taken[index]) }
         return taken
     }
 
@@ -60,6 +60,7 @@ struct OutputEncoder {
 
     mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
         switch reply {
+        case .ok: return acknowledge(number, to: session)
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
             return append(.large(session, LargeMessage(.response(number, node))), to: session)
         case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
@@ -68,7 +69,7 @@ struct OutputEncoder {
         }
         respond(to: session) { message in
             switch reply {
-            case .ok: message.append(response: number, .ok)
+            case .ok: break
             case .listening: message.append(response: number, .ok, .object)
             case .data(let node): message.append(response: number, .ok, .node(node))
             case .permissionDenied:
@@ -78,6 +79,15 @@ struct OutputEncoder {
             case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
             }
         }
+    }
+
+    /// Answers what most answers say straight into the arena: printed apart and then framed, it costs twice as much.
+    private mutating func acknowledge(_ number: Int64, to session: SessionID) {
+        let loop = Int(session.loop)
+        let mark = batches[loop].arena.beginShortFrame()
+        batches[loop].arena.append(response: number, .ok)
+        batches[loop].arena.finishShortFrame(mark, opcode: .text)
+        batches[loop].appendFrames(from: mark - 2, to: session)
     }
 
     // MARK: REST and event streams
@@ -185,7 +195,7 @@ struct OutputEncoder {
     // MARK: Frames
 
     private mutating func append(_ item: OutputBatch.Item, to session: SessionID) {
-        batches[Int(session.loop)].items.append(item)
+        batches[Int(session.loop)].append(item)
     }
 
     /// Prints one message for one session.
@@ -204,7 +214,7 @@ struct OutputEncoder {
         let start = batches[loop].arena.count
         let isFramed = batches[loop].arena.append(framesOf: message.rawSpan)
         precondition(isFramed, "what can be too large for frames is a large message")
-        batches[loop].items.append(.frames(session, start..<batches[loop].arena.count))
+        batches[loop].appendFrames(from: start, to: session)
     }
 
     private mutating func send(to groups: [ContiguousArray<SessionID>]) {
@@ -216,7 +226,7 @@ struct OutputEncoder {
         let shared = SharedBytes(frames)
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
-            for group in groups { batches[loop].items.append(.shared(shared, group)) }
+            for group in groups { batches[loop].append(.shared(shared, group)) }
         }
     }
 

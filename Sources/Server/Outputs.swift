@@ -32,9 +32,42 @@ struct OutputBatch: Sendable {
     }
 
     var arena: [UInt8] = []
-    var items: [Item] = []
+    private(set) var items: [Item] = []
+    /// Whose answers the last item is, and where in the arena they begin; nil when it is something else.
+    private var lastFrames: (session: SessionID, start: Int)?
     /// Bytes of what is shared, each once.
     var sharedByteCount = 0
+
+    init(items: [Item] = []) {
+        self.items = items
+    }
+
+    /// Room that is taken in advance.
+    private static let reservedByteLimit = 256 << 10
+
+    /// An empty batch with room for as much as another one holds: bursts resemble each other.
+    init(withRoomFor other: OutputBatch) {
+        arena.reserveCapacity(min(other.arena.count, Self.reservedByteLimit))
+        items.reserveCapacity(min(other.items.count, Self.reservedByteLimit / MemoryLayout<Item>.stride))
+    }
+
+    /// Makes an item of what has been appended to the arena from `start` on. Answers to one session that lie one behind the
+    /// other are one item: a client that asks sixteen things at once is handed sixteen answers as one.
+    /// - Precondition: `start` is where the arena ended when the last item was made.
+    mutating func appendFrames(from start: Int, to session: SessionID) {
+        // Asked of a variable apart: to look into an item copies it.
+        if let lastFrames, lastFrames.session.rawValue == session.rawValue {
+            items[items.count - 1] = .frames(session, lastFrames.start..<arena.count)
+        } else {
+            items.append(.frames(session, start..<arena.count))
+            lastFrames = (session, start)
+        }
+    }
+
+    mutating func append(_ item: Item) {
+        items.append(item)
+        lastFrames = nil
+    }
 
     /// What the batch takes until its loop has dealt it out.
     var byteCount: Int { arena.count + sharedByteCount }

@@ -149,7 +149,7 @@ final class RealtimeSession: ClientSession {
 
     // MARK: Requests
 
-    private func take(_ request: Request, byteCount: Int) {
+    private func take(_ request: consuming Request, byteCount: Int) {
         let number = request.number
         switch request.action {
         case .authenticate(let credential): authenticate(credential, number)

@@ -247,15 +247,15 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private func add(_ item: OutputBatch.Item, _ arena: [UInt8], to all: inout [Output]) {
         switch item {
         case .frames(let session, let range):
-            for message in Self.messages(in: arena[range]) { all.append(.message(session, message)) }
+            for message in OutputBatch.messages(in: arena[range]) { all.append(.message(session, message)) }
         case .shared(let bytes, let sessions):
-            for message in Self.messages(in: bytes.array[...]) {
+            for message in OutputBatch.messages(in: bytes.array[...]) {
                 for session in sessions { all.append(.message(session, message)) }
             }
         case .large(let session, let message):
             message.encode(within: budget)
             let frames = (message.pieces ?? []).reduce(into: [UInt8]()) { $0 += $1.array }
-            for message in Self.messages(in: frames[...]) { all.append(.message(session, message)) }
+            for message in OutputBatch.messages(in: frames[...]) { all.append(.message(session, message)) }
         case .rest(let session, let outcome): all.append(.rest(session, RESTResult(outcome)))
         // No stream is ever asked for here.
         case .events: break
@@ -263,9 +263,11 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         case .resumeReading: isPaused = false
         }
     }
+}
 
+extension OutputBatch {
     /// Takes our own frames apart, and puts chunks together (wire-protocol §2.1).
-    private static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
+    static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
         var messages: [[UInt8]] = []
         var rest = frames
         var chunkCount = 0

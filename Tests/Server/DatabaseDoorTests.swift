@@ -85,14 +85,16 @@ import Testing
         func hear(_ mailbox: Mailbox<OutputBatch>) {
             mailbox.drain(into: &batches)
             for batch in batches {
-                for case .frames(_, let range) in batch.items { numbers.append(Self.number(batch.arena[range])) }
+                for case .frames(_, let range) in batch.items {
+                    numbers += OutputBatch.messages(in: batch.arena[range]).map { Self.number($0[...]) }
+                }
             }
             batches.removeAll()
         }
 
         /// Of `…{"t":"d","d":{"r":17,…`, or -1.
-        private static func number(_ frame: ArraySlice<UInt8>) -> Int64 {
-            let text = String(decoding: frame, as: UTF8.self)
+        private static func number(_ message: ArraySlice<UInt8>) -> Int64 {
+            let text = String(decoding: message, as: UTF8.self)
             guard let start = text.firstRange(of: "\"r\":")?.upperBound else { return -1 }
             return Int64(text[start...].prefix { $0.isNumber }) ?? -1
         }

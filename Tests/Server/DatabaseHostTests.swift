@@ -64,7 +64,10 @@ private final class Bench {
         return batch.flatMap { batch in
             batch.items.flatMap { item -> [String] in
                 switch item {
-                case .frames(let session, let range): ["\(session.slot) \(text(Array(batch.arena[range])))"]
+                case .frames(let session, let range):
+                    OutputBatch.messages(in: batch.arena[range]).map {
+                        "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
+                    }
                 case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
                 case .large(let session, _): ["\(session.slot) large"]
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
@@ -120,6 +123,26 @@ func withDirectory(_ body: (String) throws -> Void) throws {
 }
 
 @Suite struct DatabaseHostTests {
+    /// Answers to one session that lie one behind the other are handed to its loop as one item, in their order; another
+    /// session's end the row.
+    @Test func answersOfOneSessionAreOneItem() throws {
+        var encoder = OutputEncoder(loopCount: 1)
+        for (slot, number) in [(1, 1), (1, 2), (2, 3), (1, 4), (1, 5), (1, 6)] as [(UInt32, Int64)] {
+            encoder.encode(number == 5 ? .permissionDenied : .ok, number, to: Bench.session(slot))
+        }
+        let batch = encoder.takeBatches()[0]
+        var told: [String] = []
+        for case .frames(let session, let range) in batch.items {
+            let texts = OutputBatch.messages(in: batch.arena[range]).map { String(decoding: $0, as: UTF8.self) }
+            let numbers = texts.map { text in
+                (1...6).first { text.contains("\"r\":\($0),\"b\":{\"s\":\"\($0 == 5 ? "permission_denied" : "ok")\"") } ?? 0
+            }
+            told.append("\(session.slot) \(numbers)")
+        }
+        #expect(told == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
+        #expect(batch.items.count == 3)
+    }
+
     /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a read of
     /// what was there before wait for the disk.
     @Test func nothingLeavesBeforeItIsDurable() throws {

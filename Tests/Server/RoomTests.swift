@@ -273,17 +273,16 @@ private final class HostBench {
         return batch.flatMap { batch in
             batch.items.flatMap { item -> [String] in
                 switch item {
-                case .frames(let session, let range): ["\(session.slot) \(text(Array(batch.arena[range])))"]
+                case .frames(let session, let range):
+                    OutputBatch.messages(in: batch.arena[range]).map {
+                        "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
+                    }
                 case .large(let session, let message):
                     if case .push(.overwrite(let path, _), _) = message.content { ["\(session.slot) large \(path)"] } else { [] }
                 default: []
                 }
             }
         }
-    }
-
-    private func text(_ frame: [UInt8]) -> String {
-        String(decoding: frame[(frame[1] == 126 ? 4 : 2)...], as: UTF8.self)
     }
 
     static func session(_ slot: UInt32) -> SessionID { SessionID(loop: 0, slot: slot, generation: 1) }
