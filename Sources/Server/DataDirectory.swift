@@ -73,7 +73,7 @@ package enum DataDirectory {
     private static func endDeadSessions<Storage: Disk>(
         _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ surroundings: Surroundings
     ) throws(JournalError) {
-        var clock = WallClock(notBefore: state.lastTime, in: surroundings)
+        let clock = WallClock(notBefore: state.lastTime, in: surroundings)
         let time = clock.now()
         let entries = state.endDeadSessions(at: time)
         let byteCount = entries.reduce(0) { sum, entry in

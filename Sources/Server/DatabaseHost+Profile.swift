@@ -72,11 +72,11 @@ extension DatabaseHost {
     }
 
     /// The time at which an operation begins, where somebody wants to know how long it takes.
-    var profiledTime: MonotonicTime? { profilers.isEmpty ? nil : .now }
+    var profiledTime: MonotonicTime? { isProfiled ? .now : nil }
 
     /// Tells who watches the database about an operation.
     func tell(_ record: @autoclosure () -> ProfileRecord, on database: Database, began: MonotonicTime? = nil) {
-        guard !profilers.isEmpty, let watchers = profilers[database.id] else { return }
+        guard isProfiled, let watchers = profilers[database.id] else { return }
         var record = record()
         let now = MonotonicTime.now
         if let began { record.duration = now - began }
@@ -133,7 +133,7 @@ extension DatabaseHost {
 
     /// Tells about pushes, each once for all who got it.
     func tell(_ pushes: [Push], on database: Database) {
-        guard !profilers.isEmpty else { return }
+        guard isProfiled else { return }
         for push in pushes {
             let count = push.recipients.reduce(push.taggedRecipients.count) { $0 + $1.count }
             tell(

@@ -79,10 +79,12 @@ final class DatabaseHost {
     var sessions: [SessionID: HostedSession] = [:]
     var publicSessions: [PublicSessionID: SessionID] = [:]
     /// Who watches the operations on a database, by its number. No entry is empty.
-    var profilers: [UInt32: [SessionID]] = [:]
+    var profilers: [UInt32: [SessionID]] = [:] { didSet { isProfiled = !profilers.isEmpty } }
+    /// Somebody watches some database. Apart, since every command asks.
+    private(set) var isProfiled = false
     /// When the messages under way came; kept only for who watches.
     private(set) var burstBegan = MonotonicTime(nanoseconds: 0)
-    var clock: WallClock
+    let clock: WallClock
     var pushIDs = PushIDGenerator()
 
     /// The last entry handed to the journal, and the last known to be durable.
@@ -173,7 +175,7 @@ final class DatabaseHost {
         }
         // Commonly nothing waits: then the two trade places, and no message is copied.
         if backlog.isEmpty { swap(&backlog, &batch) } else { backlog.append(contentsOf: batch) }
-        if !profilers.isEmpty { burstBegan = .now }
+        if isProfiled { burstBegan = .now }
         release()
     }
 
@@ -232,6 +234,10 @@ final class DatabaseHost {
     private static let logBytesPerWrite = 1024
 
     private func takeBacklog() {
+        // Out of this class meanwhile: else each message is checked for exclusive access to it. Nothing comes before this
+        // returns.
+        var backlog: [DatabaseMessage] = []
+        swap(&backlog, &self.backlog)
         while takenCount < backlog.count, !isWaiting {
             // It leaves the backlog: its parts are not counted anew.
             var message = DatabaseMessage.proceed
@@ -244,6 +250,7 @@ final class DatabaseHost {
             backlog.removeAll(keepingCapacity: backlog.capacity <= Self.keptBacklogCount)
             takenCount = 0
         }
+        swap(&backlog, &self.backlog)
         seal()
     }
 

@@ -40,7 +40,7 @@ final class IOLoop: @unchecked Sendable {
     private var onEmpty: (() -> Void)?
     /// See ``keepUnfinished(_:for:)``.
     var unfinishedByteCount = 0
-    private var clock = WallClock()
+    private let clock = WallClock()
     private var dateText: [UInt8] = []
     private var dateTime = MonotonicTime(nanoseconds: 0)
 

@@ -92,10 +92,14 @@ final class RealtimeSession: ClientSession {
         // The reader lends memory of its own, so nobody else may hold it meanwhile.
         var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
         swap(&reader, &self.reader)
+        // Out of this class as well: else each frame is checked for exclusive access to it.
+        var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
+        swap(&reassembler, &self.reassembler)
         do {
             while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
-                case .text(let payload): reader.withBytes(of: payload, in: bytes) { receiveFrame($0) }
+                case .text(let payload):
+                    reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
                 case .binary: fail(.unsupportedData)
                 case .ping(let payload): reader.withBytes(of: payload, in: bytes) { sendControl(.pong, $0) }
                 case .pong: break
@@ -106,6 +110,7 @@ final class RealtimeSession: ClientSession {
             act(closing.failed(error))
         }
         swap(&reader, &self.reader)
+        swap(&reassembler, &self.reassembler)
         isReading = false
     }
 
@@ -119,7 +124,7 @@ final class RealtimeSession: ClientSession {
         fail(.tryAgainLater)
     }
 
-    private func receiveFrame(_ frame: RawSpan) {
+    private func receiveFrame(_ frame: RawSpan, _ reassembler: inout Reassembler) {
         guard closing.isOpen else { return }
         do {
             switch try reassembler.accept(frame) {

