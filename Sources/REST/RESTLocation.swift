@@ -53,18 +53,18 @@ package enum RESTLocation: Equatable, Sendable {
         return true
     }
 
-    /// The segment's text, or nil when it is no UTF-8 or hides a slash.
-    private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+    /// The segment without its escapes, or nil when they are none or hide a slash.
+    private static func decodedBytes(_ segment: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         // A segment without escapes has no slash: it was cut there.
-        guard segment.contains(UInt8(ascii: "%")) else { return text(segment) }
+        guard segment.contains(UInt8(ascii: "%")) else { return segment }
         guard isWellEscaped(segment) else { return nil }
         let bytes = decodePercentBytes(segment, plusIsSpace: false)
-        guard !bytes.contains(UInt8(ascii: "/")) else { return nil }
-        return text(bytes[...])
+        return bytes.contains(UInt8(ascii: "/")) ? nil : bytes[...]
     }
 
-    private static func text(_ bytes: ArraySlice<UInt8>) -> String? {
-        guard unsafe isValidUTF8(bytes.span.bytes) else { return nil }
+    /// The segment's text, or nil when it is no UTF-8 or hides a slash.
+    private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+        guard let bytes = decodedBytes(segment), unsafe isValidUTF8(bytes.span.bytes) else { return nil }
         return String(decoding: bytes, as: UTF8.self)
     }
 
@@ -87,14 +87,16 @@ package enum RESTLocation: Equatable, Sendable {
             let segment = rest[start..<end]
             rest = rest[end...]
             // What a priority has below it, or a slash that was encoded, is no path.
-            guard !isPriority, let text = decoded(segment).map({ Text($0) }) else { throw .invalidPath }
-            if text == ".priority" {
+            guard !isPriority, let bytes = decodedBytes(segment), unsafe isValidUTF8(bytes.span.bytes) else {
+                throw .invalidPath
+            }
+            if bytes.first == UInt8(ascii: "."), bytes.elementsEqual(".priority".utf8) {
                 isPriority = true
                 continue
             }
             guard keys.count < Limits.pathDepth else { throw .pathTooDeep }
-            guard Key.isLegal(text) else { throw .invalidPath }
-            keys.append(Key(unchecked: text))
+            guard let key = Key(legal: bytes.span) else { throw .invalidPath }
+            keys.append(key)
         }
         return Target(Path(keys), isPriority: isPriority)
     }
