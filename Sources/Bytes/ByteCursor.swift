@@ -84,6 +84,15 @@ package struct ByteCursor {
         return true
     }
 
+    /// Whether what is left ends with `text`.
+    package func endsWith(_ text: StaticString) -> Bool {
+        let length = text.utf8CodeUnitCount
+        guard remaining >= length else { return false }
+        // In bounds on both sides, as above.
+        for index in 0..<length where unsafe base[count - length + index] != text.utf8Start[index] { return false }
+        return true
+    }
+
     /// Gives the bytes of an absolute range to `body`. Traps outside.
     @inlinable
     package func withBytes<Result, Failure: Error>(

@@ -194,9 +194,10 @@ struct ChunkArena {
     }
 
     private mutating func copy(_ bytes: UnsafeRawBufferPointer) -> CopiedBytes {
-        guard let spare = spares.popLast() else { return unsafe CopiedBytes(bytes) }
-        // It is a chunk's least room, and grows as every chunk does.
-        guard unsafe spare.append(bytes) else { return unsafe CopiedBytes(bytes) }
+        // A spare has a chunk's least room, and grows as every chunk does.
+        guard bytes.count <= CopiedBytes.growthLimit, let spare = spares.popLast(), unsafe spare.append(bytes) else {
+            return unsafe CopiedBytes(bytes)
+        }
         return spare
     }
 

@@ -96,7 +96,7 @@ class Issuer:
         class Handler(http.server.BaseHTTPRequestHandler):
             def handle(self):
                 # Who does not trust the certificate leaves in the middle of the handshake.
-                with contextlib.suppress(ssl.SSLError):
+                with contextlib.suppress(ssl.SSLError, ConnectionResetError):
                     super().handle()
 
             def do_GET(self):

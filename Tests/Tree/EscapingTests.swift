@@ -13,6 +13,7 @@ import Testing
             case "\\": printed += "\\\\"
             case "\n": printed += "\\n"
             case "\u{1}": printed += "\\u0001"
+            case "\u{1F}": printed += "\\u001f"
             default: printed.unicodeScalars.append(scalar)
             }
         }
@@ -22,7 +23,7 @@ import Testing
     @Test func everyPlace() {
         for count in 0...24 {
             for place in 0...count {
-                for special in ["", "\"", "\\", "\n", "\u{1}", "\u{7F}", "é", "\"\"", "\\\u{1}"] {
+                for special in ["", "\"", "\\", "\n", "\u{1}", "\u{1F}", "\u{7F}", "é", "\"\"", "\\\u{1}"] {
                     for filler in ["x", "ü", " "] {
                         let text =
                             String(repeating: filler, count: place) + special

@@ -40,7 +40,8 @@ class ClientSession: ChannelDelegate {
 
     /// Bytes a client may have to take before its socket is not read any more.
     private static let unreadByteLimit = 4 << 20
-    /// Outputs that may wait behind a large one before the socket is not read any more.
+    /// Outputs that may wait behind a large one before the socket is not read any more; small answers that came together
+    /// are one.
     private static let waitingCountLimit = 1000
     /// A client that takes nothing of a large message for that long is cut off.
     static let stallTimeout: Duration = .seconds(30)

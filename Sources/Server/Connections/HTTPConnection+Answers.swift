@@ -87,14 +87,20 @@ extension HTTPConnection {
 
     /// Goes on with what has come meanwhile.
     func readAhead() {
-        resume(.request)
-        guard !ahead.isEmpty else { return }
+        guard !ahead.isEmpty else { return resume(.request) }
         var bytes: [UInt8] = []
         swap(&bytes, &ahead)
+        var offset = aheadOffset
+        aheadOffset = 0
+        isReadingAhead = true
         var span = bytes.mutableSpan
         var raw = unsafe span.mutableBytes
-        var offset = 0
         read(&raw, from: &offset)
+        isReadingAhead = false
+        guard offset < bytes.count, isUnderWay else { return resume(.request) }
+        // It waits where it is: copied behind each request, a long pipeline would cost its square.
+        swap(&bytes, &ahead)
+        aheadOffset = offset
     }
 
     /// An answer to what is no request. Nothing can be read behind it.

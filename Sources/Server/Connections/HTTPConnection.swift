@@ -78,6 +78,9 @@ final class HTTPConnection: ClientSession {
     private var localNames = LocalNames()
     /// What the client sent behind a request that is under way.
     var ahead: [UInt8] = []
+    /// How much of ``ahead`` has been read.
+    var aheadOffset = 0
+    var isReadingAhead = false
     var answer: RESTAnswer?
     var stream: EventStream?
     /// What waits until the helper thread has looked at its data.
@@ -123,6 +126,14 @@ final class HTTPConnection: ClientSession {
         pause(.request)
     }
 
+    /// A request waits for its answer, or to be let in; what comes behind it waits too.
+    var isUnderWay: Bool {
+        switch stage {
+        case .answering, .admitting: true
+        case .head, .body, .streaming, .ended: false
+        }
+    }
+
     /// Reads until the bytes are used up or a request is under way, behind which they wait.
     func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
         while true {
@@ -132,7 +143,7 @@ final class HTTPConnection: ClientSession {
             case .body(let pending):
                 guard readBody(pending, bytes.bytes, from: &offset) else { return }
             case .answering, .admitting:
-                return keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount))
+                return isReadingAhead ? () : keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount))
             case .streaming, .ended: return
             }
         }

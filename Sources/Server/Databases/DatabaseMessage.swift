@@ -73,10 +73,14 @@ final class PostedRequest: @unchecked Sendable {
 
     /// What is asked for. Once.
     func takeAction() -> Action {
+        assert(!isTaken)
+        isTaken = true
         var taken = Action.statistics
         swap(&taken, &action)
         return taken
     }
+
+    private var isTaken = false
 
     fileprivate var isLight: Bool { action.isLight }
 }

@@ -51,12 +51,16 @@ struct OutputBatch: Sendable {
         items.reserveCapacity(min(other.items.count, Self.reservedByteLimit / MemoryLayout<Item>.stride))
     }
 
+    /// Answers are joined up to here: a channel takes an item whole, or not at all.
+    private static let joinedByteLimit = 64 << 10
+
     /// Makes an item of what has been appended to the arena from `start` on. Answers to one session that lie one behind the
     /// other are one item: a client that asks sixteen things at once is handed sixteen answers as one.
     /// - Precondition: `start` is where the arena ended when the last item was made.
     mutating func appendFrames(from start: Int, to session: SessionID) {
         // Asked of a variable apart: to look into an item copies it.
-        if let lastFrames, lastFrames.session.rawValue == session.rawValue {
+        if let lastFrames, lastFrames.session.rawValue == session.rawValue,
+            arena.count - lastFrames.start <= Self.joinedByteLimit {
             items[items.count - 1] = .frames(session, lastFrames.start..<arena.count)
         } else {
             items.append(.frames(session, start..<arena.count))
