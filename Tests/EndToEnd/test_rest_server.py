@@ -2,6 +2,7 @@
 
 import gzip
 import select
+import threading
 import time
 
 from pando_client import DEADLINE, Connection
@@ -108,6 +109,32 @@ def test_large_data_is_looked_at_before_the_first_byte_and_others_go_on(servers)
 
 
 SLOW = ["--request-timeout", 1]
+
+
+def test_a_long_pipeline_is_answered_in_order(servers):
+    """Hundreds of KiB of requests, some answered at once, most by the database: each waits for the one before it."""
+    server = servers()
+    count = 2000
+    requests, expected = [], []
+    for number in range(count):
+        requests += [
+            f"PUT /p/{number}.json HTTP/1.1\r\nHost: x\r\nContent-Length: {len(str(number))}\r\n\r\n{number}",
+            f"GET /p/{number}.json HTTP/1.1\r\nHost: x\r\n\r\n"]
+        expected += [str(number)] * 2
+        if number % 7 == 0:
+            requests.append("OPTIONS /p.json HTTP/1.1\r\nHost: x\r\n\r\n")
+            expected.append("")
+    with Wire(server.port) as wire:
+        threading.Thread(target=wire.send, args=("".join(requests),), daemon=True).start()
+        stream = wire.tcp.makefile("rb")
+        for body in expected:
+            assert stream.readline().startswith(b"HTTP/1.1 200 ")
+            length = 0
+            while (line := stream.readline()) != b"\r\n":
+                name, _, value = line.partition(b":")
+                if name == b"Content-Length":
+                    length = int(value)
+            assert stream.read(length).decode() == body
 
 
 def test_a_slow_head_is_408(servers):

@@ -80,6 +80,7 @@ final class HTTPConnection: ClientSession {
     var ahead: [UInt8] = []
     /// How much of ``ahead`` has been read.
     var aheadOffset = 0
+    /// ``ahead`` is being read: what is not, stays in it.
     var isReadingAhead = false
     var answer: RESTAnswer?
     var stream: EventStream?
@@ -143,7 +144,8 @@ final class HTTPConnection: ClientSession {
             case .body(let pending):
                 guard readBody(pending, bytes.bytes, from: &offset) else { return }
             case .answering, .admitting:
-                return isReadingAhead ? () : keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount))
+                if !isReadingAhead { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
+                return
             case .streaming, .ended: return
             }
         }
