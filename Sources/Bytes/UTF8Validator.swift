@@ -21,7 +21,7 @@ package struct UTF8Validator: Equatable, Sendable {
 
     private mutating func accept(_ cursor: inout ByteCursor) -> Bool {
         while !cursor.isAtEnd {
-            if owed == 0, let word = cursor.word, word & 0x8080_8080_8080_8080 == 0 {
+            if owed == 0, let word = cursor.word, markNonASCII(word) == 0 {
                 cursor.advance(8)
                 continue
             }

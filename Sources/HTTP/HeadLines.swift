@@ -69,18 +69,9 @@ struct HeadLines {
 /// How many bytes from the next one on are no control characters.
 private func plainByteCount(_ cursor: ByteCursor, atMost most: Int) -> Int {
     var count = 0
-    while most - count >= 8, let word = cursor.word(count), !hasControl(word) { count += 8 }
+    while most - count >= 8, let word = cursor.word(count), markBelow(0x20, in: word) | mark(0x7F, in: word) == 0 {
+        count += 8
+    }
     while count < most, cursor.peek(count) >= 0x20, cursor.peek(count) != 0x7F { count += 1 }
     return count
-}
-
-/// Whether one of eight bytes is below 0x20 or is 0x7F.
-private func hasControl(_ word: UInt64) -> Bool {
-    let ones: UInt64 = 0x0101_0101_0101_0101
-    // A byte borrows from its high bit, which it did not have, just when it is less than what is taken from it. A borrow
-    // from a neighbour can make that wrong, but only beside a byte of which it is true.
-    let isBelowSpace = (word &- ones &* 0x20) & ~word
-    let delete = word ^ ones &* 0x7F
-    let isDelete = (delete &- ones) & ~delete
-    return (isBelowSpace | isDelete) & ones &* 0x80 != 0
 }

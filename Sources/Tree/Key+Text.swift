@@ -25,12 +25,18 @@ extension Key {
         }
     }
 
-    /// A short text or push id of legal ASCII that is no integer: most keys, in a few steps.
+    /// A short text, push id or integer of legal ASCII: most keys, in a few steps.
     /// - Parameter isLegal: Nil also when a short text is no legal key.
     @inline(__always)
     private init?(usual bytes: Span<UInt8>, isLegal: Bool) {
         let count = bytes.count
-        guard count > 0, !Key.mayBeInteger(bytes) else { return nil }
+        guard count > 0 else { return nil }
+        if Key.mayBeInteger(bytes) {
+            // What digits make is legal but for its length.
+            guard count <= Key.shortByteCount else { return nil }
+            self.init(integer: bytes)
+            return
+        }
         if count == sixBitTextCount {
             self.init(packing: bytes)
             return

@@ -1,5 +1,7 @@
 // Masking (RFC 6455 §5.3): byte i of a payload is XORed with byte i mod 4 of the key. The same function masks
 // and unmasks. Keys are held in memory order: as four bytes loaded on a little-endian machine.
+import PandoBytes
+
 #if !_endian(little)
     #error("masking keys are loaded in little-endian order")
 #endif
@@ -54,7 +56,7 @@ func applyMask(_ base: UnsafeMutableRawPointer, count: Int, key: UInt32) -> Bool
         rest >>= 8
         offset &+= 1
     }
-    return seen & 0x8080_8080_8080_8080 == 0
+    return markNonASCII(seen) == 0
 }
 
 /// Whether `count` bytes from `base` are all ASCII. For frames that come without a mask.
@@ -76,7 +78,7 @@ func isASCII(_ base: UnsafeMutableRawPointer, count: Int) -> Bool {
         rest |= unsafe UInt64(base.load(fromByteOffset: offset, as: UInt8.self))
         offset &+= 1
     }
-    return rest & 0x8080_8080_8080_8080 == 0
+    return markNonASCII(rest) == 0
 }
 
 /// The key as it lines up after `count` more bytes.

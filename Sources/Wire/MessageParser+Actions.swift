@@ -63,6 +63,23 @@ extension MessageParser {
         }
     }
 
+    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction, with `cv` behind
+    /// (§11.2). Nil for any other, and for one that is refused: ``readPut(_:)`` says why.
+    mutating func readUsualPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
+        guard drafts.reader.cursor.take("{\"p\":"), case .value(let target) = try readTarget(below: .root),
+            drafts.reader.cursor.take(",\"d\":"), case .value(let draft) = try readDraft()
+        else { return nil }
+        var hash: Text?
+        if drafts.reader.cursor.take(",\"h\":") {
+            guard case .value(let text) = try readText() else { return nil }
+            hash = text
+        }
+        let wantsCurrentValue = hash != nil && drafts.reader.cursor.take(",\"cv\":true")
+        guard drafts.reader.cursor.take("}"), (try? Self.check(draft, at: target)) != nil else { return nil }
+        if verb == .onDisconnectPut { return .onDisconnectPut(target, draft) }
+        return .put(target, draft, hash: hash, wantsCurrentValue: wantsCurrentValue)
+    }
+
     /// `oc` (§12.1). Its `d` is null and says nothing.
     private mutating func readCancel(_ verb: Verb) throws(MalformedJSON) -> Action? {
         var target = Field<Target>.absent

@@ -80,8 +80,7 @@ extension MessageParser {
         cursor.advance()
         while true {
             let start = cursor.offset
-            // Beyond the end there is 0, which is not plain.
-            while Self.isPlain(cursor.current) { cursor.offset &+= 1 }
+            Self.skipPlain(&cursor)
             let index = cursor.offset
             if start < index {
                 // Legal but for its length, which whoever can say what is wrong with it will see.
@@ -103,7 +102,21 @@ extension MessageParser {
     /// Room that is made at once; more is found when it is needed.
     private static let usualKeyCount = 4
 
-    /// True for ASCII that is legal in keys and stands for itself in JSON strings.
+    /// Moves over ASCII that is legal in keys and stands for itself in JSON strings.
+    private static func skipPlain(_ cursor: inout ByteCursor) {
+        while let word = cursor.word {
+            let care =
+                markBelow(0x20, in: word) | markNonASCII(word) | mark(UInt8(ascii: "$"), in: word)
+                | markPair(UInt8(ascii: "\""), in: word) | markPair(UInt8(ascii: "."), in: word)
+                | mark(UInt8(ascii: "["), in: word) | markPair(UInt8(ascii: "\\"), in: word) | mark(0x7F, in: word)
+            cursor.advance(byteCount(below: care))
+            guard care == 0 else { return }
+        }
+        // Beyond the end there is 0, which is not plain.
+        while isPlain(cursor.current) { cursor.advance() }
+    }
+
+    /// The same of one byte.
     private static func isPlain(_ byte: UInt8) -> Bool {
         // One bit a character: all from the space on, without `"` `#` `$` `.` `/` and `[` `\` `]` DEL.
         let low: UInt64 = 0xFFFF_FFFF_0000_0000 & ~(1 << 0x22 | 1 << 0x23 | 1 << 0x24 | 1 << 0x2E | 1 << 0x2F)

@@ -57,7 +57,7 @@ struct MessageParser {
         guard drafts.reader.cursor.endsWith("}}"), drafts.reader.cursor.take("{\"t\":\"d\",\"d\":{\"r\":"),
             case .value(let number) = try readInteger(),
             drafts.reader.cursor.take(",\"a\":\""), let verb = readUsualVerb(),
-            drafts.reader.cursor.take(",\"b\":"), let action = try readAction(verb),
+            drafts.reader.cursor.take(",\"b\":"), let action = try readUsualAction(verb),
             drafts.reader.cursor.take("}}"), drafts.reader.cursor.isAtEnd
         else { return nil }
         return Request(number: number, action: action)
@@ -76,6 +76,13 @@ struct MessageParser {
         case UInt8(ascii: "g"): return .get
         case UInt8(ascii: "o"): return .onDisconnectPut
         default: return nil
+        }
+    }
+
+    private mutating func readUsualAction(_ verb: Verb) throws(MalformedJSON) -> Action? {
+        switch verb {
+        case .put, .onDisconnectPut: try readUsualPut(verb)
+        default: try readAction(verb)
         }
     }
 

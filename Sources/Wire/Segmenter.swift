@@ -59,10 +59,9 @@ package enum Segmenter {
 
     /// The UTF-16 units of the characters whose lead bytes are among eight bytes of UTF-8.
     private static func units(_ word: UInt64) -> Int {
-        if word & 0x8080_8080_8080_8080 == 0 { return 8 }
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let continuations = (word >> 7) & ~(word >> 6) & ones
-        let surrogatePairs = (word >> 7) & (word >> 6) & (word >> 5) & (word >> 4) & ones
+        if markNonASCII(word) == 0 { return 8 }
+        let continuations = (word >> 7) & ~(word >> 6) & everyByte(1)
+        let surrogatePairs = (word >> 7) & (word >> 6) & (word >> 5) & (word >> 4) & everyByte(1)
         return 8 &- continuations.nonzeroBitCount &+ surrogatePairs.nonzeroBitCount
     }
 }

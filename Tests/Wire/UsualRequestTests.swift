@@ -1,3 +1,5 @@
+import PandoBytes
+import PandoTree
 import Testing
 
 @testable import PandoWire
@@ -38,6 +40,27 @@ import Testing
         #"{"t":"d","d":{"r":1,"a":"p"}}"#,
         #"{"t":"d","d":{"r":1,"a":"","b":{}}}"#,
         #"{"t":"d","d":{"r":1,"a":7,"b":{}}}"#,
+        // The body of a put: what else may stand in it, in whatever order.
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/a","d":1,"h":"x"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/a","d":1,"h":7}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":7}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"\ud800"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x","cv":true}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x","cv":false}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x","cv":1}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x","cv":trueish}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"cv":true}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"d":1,"p":"/a"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"d":2}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"p":"/b"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1,"h":"x","h":"y"}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a", "d":1}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/.priority","d":true}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/.priority","d":7}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":{".sv":"timestamp"}}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/"#
+            + #"26/27/28/29/30/31/32","d":{"a":1}}}}"#,
         // Verbs of one letter that are none, or need no body.
         #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{}}}}"#,
         #"{"t":"d","d":{"r":1,"a":"z","b":{}}}"#,
@@ -57,5 +80,34 @@ import Testing
     @Test(arguments: departures + Transcript.requests.map(\.line))
     func bothWaysSayTheSame(_ text: String) {
         #expect(outcome(text) == outcome(" " + text))
+    }
+
+    /// Paths are read eight bytes at a time up to what ends a segment or is not legal in one: wherever that stands, what
+    /// comes of the path is what comes of its text.
+    @Test(arguments: 0...19)
+    func pathIsReadAsItsText(_ position: Int) throws {
+        for byte in UInt8(1)...0x7F {
+            var text = Array("abcdefgh12345678XYZW".utf8)
+            text[position] = byte
+            let path = String(decoding: text, as: UTF8.self)
+            var escaped: [UInt8] = []
+            escaped.append(json: Text(path))
+            let request = #"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(String(decoding: escaped, as: UTF8.self)),"d":1}}}"#
+            let expected: String
+            do {
+                expected = "\(try Target(wire: Text(path)))"
+            } catch {
+                expected = "\(error)"
+            }
+            switch try parse(request) {
+            case .request(let request):
+                switch request.action {
+                case .put(let target, _, _, _): #expect("\(target)" == expected, "\(path.debugDescription)")
+                case .invalid(_, let problem): #expect("\(problem)" == expected, "\(path.debugDescription)")
+                default: Issue.record("\(request.action)")
+                }
+            case let other: Issue.record("\(other)")
+            }
+        }
     }
 }
