@@ -30,7 +30,7 @@ extension DatabaseHost {
     }
 
     private func revokeListens(of database: Database) {
-        for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+        for session in sessions.ids {
             guard let hosted = sessions[session], hosted.database === database else { continue }
             revokeListens(of: session, hosted)
         }

@@ -59,7 +59,7 @@ struct ProfileRecord {
 extension DatabaseHost {
     /// Tells the session every operation on the database from now on.
     func profile(_ database: Database, to session: SessionID) {
-        sessions[session] = HostedSession(database: database, publicID: nil)
+        sessions.add(HostedSession(database: database, publicID: nil), as: session)
         profilers[database.id, default: []].append(session)
         encoder.answer(.stream, to: session)
     }

@@ -117,7 +117,7 @@ extension DatabaseHost {
         _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: Database, _ session: SessionID
     ) {
         let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
-        sessions[session] = HostedSession(database: database, publicID: nil, credential: credential)
+        sessions.add(HostedSession(database: database, publicID: nil, credential: credential), as: session)
         encoder.answer(.stream, to: session)
         encoder.streams[session] = OutputEncoder.StreamRoot(path: path, query: request.query, isQuery: filter != nil)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)

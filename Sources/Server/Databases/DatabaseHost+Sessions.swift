@@ -26,7 +26,7 @@ extension DatabaseHost {
             end(old)
         }
         let publicID = PublicSessionID(surroundings)
-        sessions[session] = HostedSession(database: database, publicID: publicID)
+        sessions.add(HostedSession(database: database, publicID: publicID), as: session)
         publicSessions[publicID] = session
         encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID.text)
         tell(ProfileRecord(name: "concurrent-connect"), on: database)
@@ -39,7 +39,7 @@ extension DatabaseHost {
 
     /// Runs what the session wanted written at its end, and forgets it. Does nothing the second time.
     func end(_ session: SessionID) {
-        guard let hosted = sessions.removeValue(forKey: session) else { return }
+        guard let hosted = sessions.remove(session) else { return }
         if let publicID = hosted.publicID { publicSessions[publicID] = nil }
         encoder.streams[session] = nil
         endProfile(of: hosted.database, to: session)

@@ -29,27 +29,6 @@ final class DatabaseHost {
         var byteCount: Int
     }
 
-    /// A class, so that looking one up copies a reference.
-    final class HostedSession {
-        let database: Database
-        /// Nil of an event stream.
-        let publicID: PublicSessionID?
-        /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
-        var queuedByteCount = 0
-        /// As whom it last asked: what it hears is looked at again when the rules change.
-        var credential = Credential.anonymous
-        /// Listens looked at again in this minute, because the credential changed.
-        var rechecks: (minute: Int64, count: Int) = (0, 0)
-        /// The queries of its filtered listens as it spelled them, by tag: it knows them again by that (§5.4).
-        var queryTexts: [Int64: Text] = [:]
-
-        init(database: Database, publicID: PublicSessionID?, credential: Credential = .anonymous) {
-            self.database = database
-            self.publicID = publicID
-            self.credential = credential
-        }
-    }
-
     /// Bytes that the onDisconnect writes of one session may take in the log.
     static let queuedByteLimit = 16 << 20
     /// Bytes of one record that a request may ask for: what 16 MiB of JSON come to when it is written out, and less than
@@ -76,7 +55,7 @@ final class DatabaseHost {
     /// Rules that `--rules` gives, by namespace; also for those that are made later.
     var fileRules: [String: Ruleset]
     var nextNamespace: UInt32
-    var sessions: [SessionID: HostedSession] = [:]
+    var sessions = SessionTable()
     var publicSessions: [PublicSessionID: SessionID] = [:]
     /// Who watches the operations on a database, by its number. No entry is empty.
     var profilers: [UInt32: [SessionID]] = [:] { didSet { isProfiled = !profilers.isEmpty } }
@@ -277,7 +256,7 @@ final class DatabaseHost {
         // Heard when it came.
         case .durable, .proceed, .checkpointDue, .roomAgain: break
         case .drain(let body):
-            for session in sessions.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            for session in sessions.ids {
                 encoder.close(session, .goingAway)
                 end(session)
             }

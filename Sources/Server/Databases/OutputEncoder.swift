@@ -23,6 +23,7 @@ struct OutputEncoder {
 
     /// What has gathered, one batch for each loop.
     mutating func takeBatches() -> [OutputBatch] {
+        for index in batches.indices { batches[index].finish() }
         let taken = batches
         for index in batches.indices { batches[index] = OutputBatch(withRoomFor: taken[index]) }
         return taken

@@ -33,8 +33,8 @@ struct OutputBatch: Sendable {
 
     var arena: [UInt8] = []
     private(set) var items: [Item] = []
-    /// Whose answers the last item is, and where in the arena they begin; nil when it is something else.
-    private var lastFrames: (session: SessionID, start: Int)?
+    /// Answers at the arena's end that are no item yet: whose they are, and where they begin.
+    private var open: (session: SessionID, start: Int)?
     /// Bytes of what is shared, each once.
     var sharedByteCount = 0
 
@@ -54,27 +54,32 @@ struct OutputBatch: Sendable {
     /// Answers are joined up to here: a channel takes an item whole, or not at all.
     private static let joinedByteLimit = 64 << 10
 
-    /// Makes an item of what has been appended to the arena from `start` on. Answers to one session that lie one behind the
-    /// other are one item: a client that asks sixteen things at once is handed sixteen answers as one.
-    /// - Precondition: `start` is where the arena ended when the last item was made.
+    /// Takes what has been appended to the arena from `start` on as an answer. Answers to one session that lie one behind
+    /// the other are one item: a client that asks sixteen things at once is handed sixteen answers as one.
+    /// - Precondition: `start` is where the arena ended when the last item or answer was taken.
     mutating func appendFrames(from start: Int, to session: SessionID) {
-        // Asked of a variable apart: to look into an item copies it.
-        if let lastFrames, lastFrames.session.rawValue == session.rawValue,
-            arena.count - lastFrames.start <= Self.joinedByteLimit {
-            items[items.count - 1] = .frames(session, lastFrames.start..<arena.count)
-        } else {
-            items.append(.frames(session, start..<arena.count))
-            lastFrames = (session, start)
-        }
+        if let open, open.session.rawValue == session.rawValue, arena.count - open.start <= Self.joinedByteLimit { return }
+        close(at: start)
+        open = (session, start)
     }
 
     mutating func append(_ item: Item) {
+        close(at: arena.count)
         items.append(item)
-        lastFrames = nil
+    }
+
+    /// Makes items of everything that was appended. Before the batch is looked at.
+    mutating func finish() { close(at: arena.count) }
+
+    /// Makes an item of the answers up to `end`.
+    private mutating func close(at end: Int) {
+        guard let open else { return }
+        items.append(.frames(open.session, open.start..<end))
+        self.open = nil
     }
 
     /// What the batch takes until its loop has dealt it out.
     var byteCount: Int { arena.count + sharedByteCount }
 
-    var isEmpty: Bool { items.isEmpty }
+    var isEmpty: Bool { items.isEmpty && open == nil }
 }
