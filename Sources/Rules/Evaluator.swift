@@ -1,38 +1,6 @@
 import PandoBytes
 import PandoTree
 
-/// Who looks on while rules are evaluated. The hot path has nobody: then none of it is compiled in.
-protocol RuleObserver {
-    /// False when nothing will be looked at.
-    static var isObserving: Bool { get }
-    /// The rules on the way to a path are about to be asked from this level on. Those above it have been, for
-    /// the path before, and say the same.
-    mutating func willWalk(from level: Int)
-    /// A rule is about to be asked.
-    mutating func willAsk(_ rule: RuleExpression, _ kind: RuleKind)
-    /// What it said. Nil is an error.
-    mutating func didAsk(
-        _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
-        at keys: ArraySlice<Key>)
-    /// An operand of logic came to this. Nil is an error.
-    mutating func operand(_ instruction: Int32, _ outcome: Bool?)
-    /// An instruction came to this.
-    mutating func value(_ instruction: Int32, _ value: RuleValue)
-}
-
-/// Nobody looks on.
-struct NoObserver: RuleObserver {
-    static var isObserving: Bool { false }
-    func willWalk(from level: Int) {}
-    func willAsk(_ rule: RuleExpression, _ kind: RuleKind) {}
-    func didAsk(
-        _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
-        at keys: ArraySlice<Key>
-    ) {}
-    func operand(_ instruction: Int32, _ outcome: Bool?) {}
-    func value(_ instruction: Int32, _ value: RuleValue) {}
-}
-
 /// Runs programs (security-rules.md §7).
 ///
 /// Recursion is as deep as the expression, which ``RulesLimits/expressionDepth`` bounds.
@@ -76,7 +44,7 @@ struct Evaluator<Observer: RuleObserver> {
 
     /// - Throws: When the request has taken all the work that it may.
     @inline(__always)
-    private mutating func spend(_ stepCount: Int, _ index: Int32) throws(RuleError) {
+    mutating func spend(_ stepCount: Int, _ index: Int32) throws(RuleError) {
         guard work.spend(stepCount) else { throw RuleError(reason: .tooMuchWork, instruction: index) }
     }
 
@@ -90,7 +58,7 @@ struct Evaluator<Observer: RuleObserver> {
 
     /// An operand of logic, which is counted.
     @inline(__always)
-    private mutating func operand(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
+    mutating func operand(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
         guard Observer.isObserving else { return try boolean(program, index) }
         do {
             let result = try boolean(program, index)
@@ -228,7 +196,7 @@ struct Evaluator<Observer: RuleObserver> {
 
     // MARK: Values
 
-    private mutating func value(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> RuleValue {
+    mutating func value(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> RuleValue {
         let result = try bareValue(program, index)
         if Observer.isObserving { observer.value(index, result) }
         return result
@@ -315,7 +283,7 @@ struct Evaluator<Observer: RuleObserver> {
     }
 
     /// A string, where nothing else will do.
-    private mutating func text(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Text {
+    mutating func text(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Text {
         switch try value(program, index) {
         case .string(let text): return text
         case .null: throw RuleError(reason: .nullText, instruction: index)
@@ -346,106 +314,6 @@ struct Evaluator<Observer: RuleObserver> {
             }
         case .choice:
             return try claim(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
-        default: throw RuleError(reason: .noValue, instruction: index)
-        }
-    }
-
-    // MARK: Snapshots
-
-    private mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
-        let instruction = program.instructions[Int(index)]
-        switch instruction.code {
-        case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
-        case .child, .childByKey, .childByText:
-            return try step(program, index, from: try node(program, instruction.a))
-        case .choice:
-            return try node(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
-        case .parent, .aboveRoot:
-            let place = try place(program, index)
-            return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
-        default: throw RuleError(reason: .noValue, instruction: index)
-        }
-    }
-
-    /// The node that a `.child…` finds below another.
-    private mutating func step(
-        _ program: RuleProgram, _ index: Int32, from parent: Node
-    ) throws(RuleError) -> Node {
-        let instruction = program.instructions[Int(index)]
-        if instruction.code == .child {
-            var node = parent
-            for slot in instruction.b..<(instruction.b &+ instruction.c) {
-                if node.isEmpty { break }
-                node = node[program.keys[Int(slot)]]
-            }
-            return node
-        }
-        if instruction.code == .childByKey {
-            if Observer.isObserving { _ = try value(program, instruction.c) }
-            return parent[scene.keys[Int(instruction.b)]]
-        }
-        // `child(auth.uid)`: its key is known.
-        if program.instructions[Int(instruction.b)].code == .uid, let key = scene.auth?.uidKey {
-            if Observer.isObserving { _ = try value(program, instruction.b) }
-            return parent[key]
-        }
-        var segments = PathSegments(try text(program, instruction.b))
-        var node = parent
-        while !node.isEmpty, let key = segments.next() { node = node[key] }
-        try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
-        // A path that names nothing is not the node itself: nobody gets to the parent by a name without
-        // letters.
-        return segments.isLost || segments.count == 0 ? .empty : node
-    }
-
-    /// Where a snapshot is, for those whose parent cannot be known before the rule runs.
-    private struct Place {
-        var isAfter: Bool
-        var keys: [Key]
-        /// Keys below those: so deep that nothing can be there.
-        var missing = 0
-
-        mutating func append(_ key: Key) {
-            if missing == 0, keys.count <= Limits.pathDepth { keys.append(key) } else { missing += 1 }
-        }
-    }
-
-    private mutating func place(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Place {
-        let instruction = program.instructions[Int(index)]
-        switch instruction.code {
-        case .base: return Place(isAfter: instruction.a != 0, keys: Array(scene.keys[..<Int(instruction.b)]))
-        case .child:
-            var place = try place(program, instruction.a)
-            for slot in instruction.b..<(instruction.b &+ instruction.c) {
-                place.append(program.keys[Int(slot)])
-            }
-            return place
-        case .childByKey:
-            var place = try place(program, instruction.a)
-            place.append(scene.keys[Int(instruction.b)])
-            return place
-        case .childByText:
-            var place = try place(program, instruction.a)
-            var segments = PathSegments(try text(program, instruction.b))
-            while let key = segments.next() { place.append(key) }
-            if segments.isLost {
-                place.missing += segments.skipRest()
-            } else if segments.count == 0 {
-                place.missing += 1
-            }
-            try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
-            return place
-        case .parent:
-            var place = try place(program, instruction.a)
-            if place.missing > 0 {
-                place.missing -= 1
-            } else if place.keys.popLast() == nil {
-                throw RuleError(reason: .aboveRoot, instruction: index)
-            }
-            return place
-        case .choice:
-            return try place(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
-        case .aboveRoot: throw RuleError(reason: .aboveRoot, instruction: index)
         default: throw RuleError(reason: .noValue, instruction: index)
         }
     }

@@ -46,7 +46,7 @@ final class DatabaseHost {
     /// The loop on whose thread a burst is taken; nil on the database thread and the journal thread.
     private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
-    private let journal: JournalDoor?
+    let journal: JournalDoor?
 
     /// By name.
     var databases: [String: Database] = [:]
@@ -74,7 +74,7 @@ final class DatabaseHost {
     let origin: JournalOrigin
     private(set) var loggedRecordCount: UInt64 = 0
     /// Bytes of log that the journal was or will be handed, in all.
-    private var loggedByteCount = 0
+    var loggedByteCount = 0
     /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
     /// from them any more; the writes come when there is room, or at the next start.
     var endings: [(session: SessionID, database: Database)] = []
@@ -88,7 +88,7 @@ final class DatabaseHost {
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
     /// Messages not yet taken, and how many at the front are.
-    private var backlog: [DatabaseMessage] = []
+    var backlog: [DatabaseMessage] = []
     private var takenCount = 0
     /// Too much has been put out that the disk or the loops have not taken.
     private var isWaiting = false
@@ -121,7 +121,7 @@ final class DatabaseHost {
     }
 
     /// Room in the log that clients' writes leave to what cannot be refused: the ends of sessions.
-    private static let spareRoomByteCount = 1 << 20
+    static let spareRoomByteCount = 1 << 20
 
     /// Why a command was not done.
     enum Refusal: Error {
@@ -160,57 +160,6 @@ final class DatabaseHost {
 
     /// The database thread has something to do also where nothing new comes.
     var leavesSomething: Bool { isRoomAgain || !backlog.isEmpty && !isWaiting }
-
-    /// Whether a loop may do this: nothing waits before it, no message of it may take long, little is replaced, and room
-    /// in the log need not be waited for.
-    func isLight(_ batch: [DatabaseMessage]) -> Bool {
-        guard backlog.isEmpty, endings.isEmpty else { return false }
-        var byteCount = 0
-        for message in batch {
-            guard message.isLight, isLightToReplace(message, &byteCount) else { return false }
-        }
-        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + Self.spareRoomByteCount) ?? true
-    }
-
-    /// - Parameter logByteCount: What it may take in the log is added, generously.
-    private func isLightToReplace(_ message: DatabaseMessage, _ logByteCount: inout Int) -> Bool {
-        func isLight(_ targets: some Collection<Target>, _ database: Database?, _ byteCount: Int) -> Bool {
-            logByteCount += Self.logBytesPerByte * byteCount + targets.count * Self.logBytesPerWrite
-            guard targets.count <= Self.lightTargetCount, let database else { return targets.count == 0 }
-            return targets.allSatisfy {
-                !database.engine.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)
-            }
-        }
-        switch message {
-        case .request(let request):
-            let database = sessions[request.session]?.database
-            switch request.action {
-            case .put(let target, _, _, _): return isLight(CollectionOfOne(target), database, request.byteCount)
-            case .merge(_, let entries): return isLight(entries.lazy.map(\.target), database, request.byteCount)
-            default:
-                logByteCount += Self.logBytesPerByte * request.byteCount + Self.logBytesPerWrite
-                return true
-            }
-        case .rest(_, let call, let byteCount):
-            guard case .data(let request, let body?, _) = call.action, case .data(let target) = request.location else {
-                return true
-            }
-            let database = databases[call.namespace ?? NamespaceName.standard]
-            if case .update(let updates) = body {
-                return isLight(updates.lazy.map(\.target), database, byteCount)
-            }
-            return request.method == .post || isLight(CollectionOfOne(target), database, byteCount)
-        default: return true
-        }
-    }
-
-    /// Data up to this size is replaced, weighed and freed by a loop: some tens of microseconds.
-    private static let lightlyReplacedByteCount = 64 << 10
-    /// Places that one write of a loop may have.
-    private static let lightTargetCount = 32
-    /// Bytes of log for a byte of a request, and for a write beside: generous, room is only asked about.
-    private static let logBytesPerByte = 4
-    private static let logBytesPerWrite = 1024
 
     private func takeBacklog() {
         // Out of this class meanwhile: else each message is checked for exclusive access to it. Nothing comes before this
@@ -433,21 +382,5 @@ final class DatabaseHost {
 
     private func post(_ batch: OutputBatch, to loop: Int) {
         loops[loop].post(batch, rings: loop != currentLoop)
-    }
-}
-
-extension EntryBatch {
-    /// Appends the records of a delta as one entry, which may still be cut off again.
-    /// - Returns: Where it begins.
-    fileprivate mutating func append(
-        _ delta: borrowing Delta, recordCount: Int, namespace: UInt32, timestamp: Int64
-    ) -> Mark {
-        let mark = mark
-        for index in 0..<recordCount {
-            let kind = delta.append(record: index, to: &payloads)
-            endRecord(kind.journalKind, namespace: namespace, timestamp: timestamp)
-        }
-        endEntry()
-        return mark
     }
 }

@@ -1,0 +1,250 @@
+import PandoBytes
+
+/// One pass over a directory that holds something: the newest good checkpoint, then the log behind it.
+struct DirectoryReader<Storage: Disk> {
+    let disk: Storage
+    let listing: Listing
+    /// Nothing behind it counts; nil for everything.
+    let moment: PointInTime?
+    /// What an import has made behind ``moment``: the log that goes on from there does not count either.
+    private var end: SequenceNumber?
+    var summary = RecoverySummary()
+
+    init(disk: Storage, listing: Listing, moment: PointInTime? = nil) {
+        self.disk = disk
+        self.listing = listing
+        self.moment = moment
+    }
+
+    /// - Returns: The reader of the last segment, where its last whole entry ends; nil when the log has yet to begin
+    ///   behind its checkpoint.
+    mutating func read(
+        lastMode: OpenMode, into host: inout some Recovering
+    ) throws(JournalError) -> SegmentReader<Storage>? {
+        try restoreCheckpoint(into: &host)
+        let reader = try replaySegments(lastMode: lastMode, into: &host)
+        try refuseIfBehindDamage()
+        return reader
+    }
+
+    /// A damaged checkpoint that the log does not reach was made by an import: what it held is nowhere else.
+    private func refuseIfBehindDamage() throws(JournalError) {
+        guard !summary.hasReachedMoment else { return }
+        for problem in summary.damagedCheckpoints {
+            guard let name = CheckpointName(problem.file), name.sequence > summary.lastSequence else { continue }
+            if case .sequence(let last)? = moment, name.sequence > last { continue }
+            throw .corrupt(problem)
+        }
+    }
+
+    // MARK: The checkpoint
+
+    private mutating func restoreCheckpoint(into host: inout some Recovering) throws(JournalError) {
+        for name in listing.checkpoints.reversed() {
+            do throws(JournalError) {
+                var reader = try CheckpointReader.open(name, on: disk)
+                if let moment, !moment.includes(reader.header) {
+                    if reader.header.beginsLog { end = reader.header.sequence }
+                    continue
+                }
+                try refuseIfForeign(reader.header, name)
+                while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
+                summary.checkpoint = reader.header
+                summary.directory = reader.header.directory
+                summary.timeline = reader.header.timeline
+                summary.checkpointByteCount = reader.byteCount
+                summary.checkpointRecordCount = Int(clamping: reader.recordCount)
+                return
+            } catch {
+                guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else { throw error }
+                // The older one and its log are kept for this.
+                summary.damagedCheckpoints.append(problem)
+                host.startOver()
+            }
+        }
+    }
+
+    /// A whole checkpoint of somewhere else is no damage: nothing here may be built on it.
+    private func refuseIfForeign(_ header: CheckpointHeader, _ name: CheckpointName) throws(JournalError) {
+        guard let last = listing.segments.last else {
+            if header.beginsLog { return }
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: .noSegments))
+        }
+        let segment = try SegmentReader.open(last, mode: .read, on: disk).header
+        if header.directory != segment.directory {
+            let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 12, flaw: flaw))
+        }
+        if header.timeline != segment.timeline {
+            let flaw = JournalFlaw.foreignTimeline(expected: segment.timeline, found: header.timeline)
+            throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: flaw))
+        }
+    }
+
+    // MARK: The log behind it
+
+    private mutating func replaySegments(
+        lastMode: OpenMode, into host: inout some Recovering
+    ) throws(JournalError) -> SegmentReader<Storage>? {
+        let checkpoint = summary.checkpoint?.sequence ?? .zero
+        // What is wholly in the checkpoint is not read: it may be half removed.
+        let start = listing.segments.lastIndex { $0.firstSequence <= checkpoint.successor } ?? 0
+        var segments = listing.segments[start...]
+        if let end { segments = segments.prefix { $0.firstSequence < end } }
+        var first: SegmentHeader?
+        summary.lastSequence = checkpoint
+        if summary.checkpoint?.beginsLog == true {
+            // No record has its sequence: what began before it is another log, or another life of this one.
+            segments = segments.drop { $0.firstSequence <= checkpoint }
+            if segments.isEmpty { return nil }
+        }
+        if moment != nil, summary.checkpoint == nil, let name = segments.first, name.firstSequence.rawValue > 1 {
+            throw .beforeLog(earliest: listing.checkpoints.first?.sequence ?? name.firstSequence)
+        }
+        for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
+            var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
+            if let flaw = reader.header.flaw(after: first, lastSequence: summary.lastSequence) {
+                throw .corrupt(JournalProblem(file: name.text, byteOffset: flaw.byteOffset, flaw: flaw.flaw))
+            }
+            if first == nil {
+                first = reader.header
+                summary.directory = reader.header.directory
+                summary.timeline = reader.header.timeline
+                summary.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
+            }
+            summary.segmentCount += 1
+            try replay(&reader, next: next, after: checkpoint, into: &host)
+            guard next == nil || summary.hasReachedMoment else { continue }
+            guard summary.lastSequence >= checkpoint else {
+                let flaw = JournalFlaw.endsBeforeCheckpoint(
+                    last: summary.lastSequence, checkpoint: checkpoint)
+                throw .corrupt(JournalProblem(file: name.text, byteOffset: reader.offset, flaw: flaw))
+            }
+            summary.tornByteCount = reader.byteCount - reader.offset
+            return reader
+        }
+        if moment != nil, summary.checkpoint == nil, let earliest = listing.checkpoints.first {
+            throw .beforeLog(earliest: earliest.sequence)
+        }
+        let name = listing.checkpoints.last?.text ?? ""
+        throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .noSegments))
+    }
+
+    /// Reads one segment to its end, or, in the last, to where the torn tail begins: `reader.offset`.
+    private mutating func replay(
+        _ reader: inout SegmentReader<Storage>, next: SegmentName?, after checkpoint: SequenceNumber,
+        into host: inout some Recovering
+    ) throws(JournalError) {
+        while true {
+            let step: SegmentReader<Storage>.Step
+            do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
+            switch step {
+            case .entry(let range, let recordCount, let lastSequence):
+                if let moment, lastSequence > checkpoint,
+                    !moment.includes(entryEndingWith: lastSequence, at: reader.timestamp(at: range.lowerBound))
+                {
+                    summary.hasReachedMoment = true
+                    return
+                }
+                let before = summary.lastSequence
+                summary.entryCount += 1
+                summary.recordCount += recordCount
+                summary.lastSequence = lastSequence
+                if lastSequence <= checkpoint { continue }
+                guard before >= checkpoint else {
+                    let flaw = JournalFlaw.checkpointInsideEntry(checkpoint: checkpoint, last: lastSequence)
+                    throw .corrupt(reader.problem(at: range.lowerBound, flaw))
+                }
+                summary.replayedByteCount += range.count
+                do throws(EntryRejection) {
+                    try host.replay(reader.entry(range, recordCount: recordCount, lastSequence: lastSequence))
+                } catch {
+                    let flaw = JournalFlaw.rejected(sequence: lastSequence, reason: error.reason)
+                    throw .corrupt(reader.problem(at: range.lowerBound, flaw))
+                }
+            case .end:
+                return
+            case .contradiction(let flaw, let byteOffset):
+                throw .corrupt(reader.problem(at: byteOffset, flaw))
+            case .bad(let reason, let sequence, let entry, let byteOffset):
+                let flaw: JournalFlaw
+                do throws(DiskFailure) {
+                    flaw = try reader.judge(
+                        reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+                } catch {
+                    throw .disk(error)
+                }
+                if case .tornTail = flaw { return }
+                throw .corrupt(reader.problem(at: byteOffset, flaw))
+            }
+        }
+    }
+}
+
+extension JournalFlaw {
+    /// What recovery answers by taking the checkpoint before. All else is a reason to refuse: a newer version, another
+    /// directory or timeline, a log that does not fit.
+    var isDamagedCheckpoint: Bool {
+        switch self {
+        case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader, .checkpointGap,
+            .checkpointUnfinished, .checkpointDamaged, .bytesBehindEnd, .rejected:
+            true
+        default: false
+        }
+    }
+}
+
+extension SegmentHeader {
+    /// What keeps this segment from following the ones before it, and where in its header.
+    func flaw(
+        after first: SegmentHeader?, lastSequence: SequenceNumber
+    ) -> (flaw: JournalFlaw, byteOffset: Int)? {
+        guard let first else {
+            // The oldest segment there is: it must reach back to the checkpoint.
+            if firstSequence <= lastSequence.successor { return nil }
+            return (.sequenceGap(expected: lastSequence.successor, found: firstSequence), 32)
+        }
+        if directory != first.directory {
+            return (.foreignDirectory(expected: first.directory, found: directory), 12)
+        }
+        if timeline != first.timeline {
+            return (.foreignTimeline(expected: first.timeline, found: timeline), 28)
+        }
+        let expected = lastSequence.successor
+        if firstSequence > expected { return (.sequenceGap(expected: expected, found: firstSequence), 32) }
+        if firstSequence < expected {
+            return (.sequenceRepeats(expected: expected, found: firstSequence), 32)
+        }
+        return nil
+    }
+}
+
+extension SegmentReader {
+    func problem(at byteOffset: Int, _ flaw: JournalFlaw) -> JournalProblem {
+        JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
+    }
+
+    /// What a bad record means: a torn tail, which was promised to nobody, or damage.
+    mutating func judge(
+        _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
+        next: SegmentName?
+    ) throws(DiskFailure) -> JournalFlaw {
+        if let next {
+            if byteOffset == byteCount { return .entryUnfinished(sequence: entry) }
+            return .damaged(reason, sequence: sequence, witness: next.firstSequence)
+        }
+        switch try witness(against: sequence, entry: entry, byteOffset: byteOffset) {
+        case .none: return .tornTail(byteCount: byteCount - offset)
+        case .found(let header, _): return .damaged(reason, sequence: sequence, witness: header.sequence)
+        case .tooTangled: return .undecidable(reason, sequence: sequence)
+        }
+    }
+
+    /// The time of the loaded record at `offset`.
+    func timestamp(at offset: Int) -> Int64 {
+        RecordHeader(window.bytes(offset..<offset + JournalFormat.recordHeaderByteCount), at: 0).timestamp
+    }
+
+    /// Gives up the reader's memory and keeps the file.
+    consuming func finish() -> Storage.File { window.finish() }
+}

@@ -1,0 +1,104 @@
+import PandoTree
+
+// Which node a snapshot is: `data`, `newData` and `root`, and what `child` and `parent` make of them
+// (security-rules.md §6).
+
+extension Evaluator {
+    mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
+        case .child, .childByKey, .childByText:
+            return try step(program, index, from: try node(program, instruction.a))
+        case .choice:
+            return try node(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        case .parent, .aboveRoot:
+            let place = try place(program, index)
+            return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
+        default: throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+
+    /// The node that a `.child…` finds below another.
+    mutating func step(
+        _ program: RuleProgram, _ index: Int32, from parent: Node
+    ) throws(RuleError) -> Node {
+        let instruction = program.instructions[Int(index)]
+        if instruction.code == .child {
+            var node = parent
+            for slot in instruction.b..<(instruction.b &+ instruction.c) {
+                if node.isEmpty { break }
+                node = node[program.keys[Int(slot)]]
+            }
+            return node
+        }
+        if instruction.code == .childByKey {
+            if Observer.isObserving { _ = try value(program, instruction.c) }
+            return parent[scene.keys[Int(instruction.b)]]
+        }
+        // `child(auth.uid)`: its key is known.
+        if program.instructions[Int(instruction.b)].code == .uid, let key = scene.auth?.uidKey {
+            if Observer.isObserving { _ = try value(program, instruction.b) }
+            return parent[key]
+        }
+        var segments = PathSegments(try text(program, instruction.b))
+        var node = parent
+        while !node.isEmpty, let key = segments.next() { node = node[key] }
+        try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+        // A path that names nothing is not the node itself: nobody gets to the parent by a name without
+        // letters.
+        return segments.isLost || segments.count == 0 ? .empty : node
+    }
+
+    /// Where a snapshot is, for those whose parent cannot be known before the rule runs.
+    private struct Place {
+        var isAfter: Bool
+        var keys: [Key]
+        /// Keys below those: so deep that nothing can be there.
+        var missing = 0
+
+        mutating func append(_ key: Key) {
+            if missing == 0, keys.count <= Limits.pathDepth { keys.append(key) } else { missing += 1 }
+        }
+    }
+
+    private mutating func place(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Place {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .base: return Place(isAfter: instruction.a != 0, keys: Array(scene.keys[..<Int(instruction.b)]))
+        case .child:
+            var place = try place(program, instruction.a)
+            for slot in instruction.b..<(instruction.b &+ instruction.c) {
+                place.append(program.keys[Int(slot)])
+            }
+            return place
+        case .childByKey:
+            var place = try place(program, instruction.a)
+            place.append(scene.keys[Int(instruction.b)])
+            return place
+        case .childByText:
+            var place = try place(program, instruction.a)
+            var segments = PathSegments(try text(program, instruction.b))
+            while let key = segments.next() { place.append(key) }
+            if segments.isLost {
+                place.missing += segments.skipRest()
+            } else if segments.count == 0 {
+                place.missing += 1
+            }
+            try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+            return place
+        case .parent:
+            var place = try place(program, instruction.a)
+            if place.missing > 0 {
+                place.missing -= 1
+            } else if place.keys.popLast() == nil {
+                throw RuleError(reason: .aboveRoot, instruction: index)
+            }
+            return place
+        case .choice:
+            return try place(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        case .aboveRoot: throw RuleError(reason: .aboveRoot, instruction: index)
+        default: throw RuleError(reason: .noValue, instruction: index)
+        }
+    }
+}
