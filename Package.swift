@@ -144,7 +144,7 @@ let package = Package(
         tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes"]),
         tests("Journal", on: ["Journal", "SimulatedDisk", "Bytes"], fixtures: ["Fixtures"]),
         tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
-        tests("Bench", on: ["Bench"]),
+        tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
         tests("Traffic", on: ["Traffic", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),

@@ -5,7 +5,7 @@ import PandoTraffic
 //  `pando-bench`: measures servers over real sockets, as a client made of our own WebSocket and Reactor rooms.
 //
 //  Enters:  a server that listens (`echo`, `broadcast`: pando-echo; `fan-out`, `writes`: pando), or for `run` the
-//           folder with both. `micro` needs nothing: it calls pure rooms.
+//           folder with both. `micro` needs nothing: it calls pure rooms; `machine` neither.
 //  Leaves:  rates, latencies, processor time; exit 1 if a message was missing, doubled, out of order or changed.
 //  Always true: every message carries its number and is checked where it arrives; every wait has a deadline.
 //  Start at Session.swift (a run), then RoundTripLoad.swift and OneToManyLoad.swift (what runs), Dialect.swift.
@@ -19,7 +19,7 @@ struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pando-bench",
         abstract: "Measures pando and pando-echo over real sockets.",
-        subcommands: [Echo.self, Broadcast.self, FanOut.self, Writes.self, Run.self, Micro.self]
+        subcommands: [Echo.self, Broadcast.self, FanOut.self, Writes.self, Run.self, Micro.self, Machine.self]
     )
 }
 

@@ -1,0 +1,144 @@
+import ArgumentParser
+import Glibc
+import PandoBytes
+import PandoJournal
+import PandoReactor
+import PandoTraffic
+import Synchronization
+
+/// What disk and processors give by themselves: no durable acknowledgement can be faster, on this machine, today.
+struct Machine: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "machine",
+        abstract: "What the disk and the processors give by themselves, without any server.",
+        discussion: """
+            Writes and syncs 4096 bytes as the log does, one after the other, and at fixed moments: then a time counts from the \
+            moment at which its sync was due. And a thread for each processor only looks at the clock: what it misses, \
+            somebody else had, or nobody, where the machine is a guest.
+            """)
+
+    @Option(help: ArgumentHelp("Where to write; the file is gone afterwards.", valueName: "directory"))
+    var data = "."
+
+    @Option(help: "Syncs a second at fixed moments.")
+    var rate = 1000
+
+    @Option(help: "Seconds for each of the three.")
+    var seconds = 5.0
+
+    func validate() throws {
+        guard (1...100_000).contains(rate) else { throw ValidationError("--rate must be 1 to 100000") }
+        guard (0.01...3600).contains(seconds) else { throw ValidationError("--seconds must be 0.01 to 3600") }
+    }
+
+    func run() throws {
+        let duration = Duration.seconds(seconds)
+        let disk = try SystemDisk(directory: data, create: true)
+        let inRow = try Self.syncTimes(on: disk, for: duration, every: nil)
+        let atMoments = try Self.syncTimes(on: disk, for: duration, every: .seconds(1) / rate)
+        let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        let stalls = try Stalls.measured(for: duration, threads: processorCount)
+        print(
+            Figures.table([
+                ["µs", "count", "p50", "p90", "p99", "p99.9", "longest"],
+                Self.row("fdatasync, one after the other", inRow),
+                Self.row("fdatasync, \(rate) a second, from when it was due", atMoments),
+            ]))
+        print("\n\(processorCount) threads that only look at the clock: \(stalls.text(over: seconds))")
+    }
+
+    private static func row(_ name: String, _ times: Latencies) -> [String] {
+        let percentiles = [0.5, 0.9, 0.99, 0.999].map { times.percentile($0).map(String.init) ?? "-" }
+        return [name, String(times.count)] + percentiles + [String(times.maximum)]
+    }
+}
+
+extension Machine {
+    /// A block of the log, about: what one sync of a quiet server writes.
+    private static let blockByteCount = 4096
+    /// Reserved before, as a segment of the log is; then the blocks begin again at the front.
+    private static let fileByteCount = 64 << 20
+    static let fileName = "pando-bench.tmp"
+
+    /// Writes a block and syncs it, again and again.
+    /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the other.
+    /// - Returns: From when each began, or was due, until it was durable.
+    static func syncTimes(
+        on disk: some Disk, for duration: Duration, every interval: Duration?
+    ) throws(DiskFailure) -> Latencies {
+        let file = try disk.open(fileName, .create)
+        try disk.reserve(0..<fileByteCount, of: file)
+        let block = [UInt8](repeating: 0x61, count: blockByteCount)
+        var times = Latencies()
+        var offset = 0
+        var due = MonotonicTime.now
+        let end = due + duration
+        while due < end {
+            // Waiting by sleeping would measure how one is woken.
+            while MonotonicTime.now < due {}
+            try GatheredBytes.with(block.rawSpan) { (bytes) throws(DiskFailure) in
+                try disk.write(bytes, to: file, at: offset)
+            }
+            try disk.sync(file)
+            let now = MonotonicTime.now
+            times.record(nanoseconds: now.nanoseconds - due.nanoseconds)
+            due = interval.map { due + $0 } ?? now
+            offset = (offset + blockByteCount) % fileByteCount
+        }
+        try disk.remove(fileName)
+        return times
+    }
+}
+
+/// Times at which a thread that only looks at the clock did not run.
+struct Stalls: Sendable {
+    /// What is shorter is the clock's own price, or an interrupt.
+    static let shortest = Duration.microseconds(100)
+
+    var count = 0
+    var total = Duration.zero
+    var longest = Duration.zero
+
+    mutating func add(_ gap: Duration) {
+        count += 1
+        total += gap
+        longest = max(longest, gap)
+    }
+
+    /// - Throws: A thread could not be started.
+    static func measured(for duration: Duration, threads threadCount: Int) throws(SocketError) -> Stalls {
+        let all = StallCount()
+        var threads: [NamedThread] = []
+        defer { for thread in threads { thread.join() } }
+        for index in 0..<threadCount {
+            threads.append(
+                try NamedThread.start("pando-stall-\(index)") {
+                    var last = MonotonicTime.now
+                    let end = last + duration
+                    while last < end {
+                        let now = MonotonicTime.now
+                        if now - last >= Self.shortest {
+                            let gap = now - last
+                            all.stalls.withLock { $0.add(gap) }
+                        }
+                        last = now
+                    }
+                })
+        }
+        for thread in threads { thread.join() }
+        threads = []
+        return all.stalls.withLock { $0 }
+    }
+
+    func text(over seconds: Double) -> String {
+        let limit = Figures.decimal(Self.shortest / .milliseconds(1), places: 1)
+        guard count > 0 else { return "never kept waiting for \(limit) ms" }
+        let share = total / Duration.seconds(seconds) * 100
+        return "kept waiting \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
+            + "the time, \(Figures.decimal(longest / .milliseconds(1), places: 1)) ms at the longest"
+    }
+}
+
+private final class StallCount: Sendable {
+    let stalls = Mutex(Stalls())
+}
