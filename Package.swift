@@ -146,7 +146,7 @@ let package = Package(
         tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
-        tests("Traffic", on: ["Traffic", "Bytes"]),
+        tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Server", on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "Reactor", "Bytes"]),
     ]

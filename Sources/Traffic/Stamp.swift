@@ -37,14 +37,34 @@ package enum Stamp {
         output.append(contentsOf: repeatElement(filler, count: max(0, byteCount - written)))
     }
 
+    /// Writes the numbers of a stamp over those of the one that stands at `offset` in `message`; its length stays.
+    /// - Parameters:
+    ///   - sequence: 0 ..< ``numberLimit``.
+    ///   - time: The same.
+    package static func rewrite(_ sequence: Int, time: Int, at offset: Int, in message: inout MutableRawSpan) {
+        let isInside = offset >= 0 && offset <= message.byteCount - shortestTimedByteCount
+        precondition(isInside, "no room for a stamp")
+        store(digitsOf: sequence, at: offset + 1, in: &message)
+        store(digitsOf: time, at: offset + 1 + digitCount, in: &message)
+    }
+
+    private static func store(digitsOf number: Int, at offset: Int, in message: inout MutableRawSpan) {
+        let (upper, lower) = words(of: number)
+        message.storeBytes(of: upper, toByteOffset: offset, as: UInt64.self)
+        message.storeBytes(of: lower, toByteOffset: offset + 8, as: UInt64.self)
+    }
+
     private static func append(digitsOf number: Int, to output: inout [UInt8]) {
-        var digits = InlineArray<16, UInt8>(repeating: 0)
-        var rest = UInt64(number.magnitude)
-        for index in 0..<digitCount {
-            digits[digitCount - 1 - index] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
-            rest /= 10
-        }
-        for index in 0..<digitCount { output.append(digits[index]) }
+        let (upper, lower) = words(of: number)
+        output.append(littleEndian: upper)
+        output.append(littleEndian: lower)
+    }
+
+    /// The sixteen digits of a number.
+    private static func words(of number: Int) -> (upper: UInt64, lower: UInt64) {
+        let number = number.magnitude % UInt(numberLimit)
+        let (upper, lower) = UInt64(number).quotientAndRemainder(dividingBy: Digits.limit)
+        return (Digits.word(of: upper), Digits.word(of: lower))
     }
 
     /// Finds the stamp in `text` and checks all its bytes.
@@ -94,13 +114,10 @@ package enum Stamp {
     }
 
     private static func readDigits(_ cursor: inout ByteCursor) -> Int? {
-        var number = 0
-        for _ in 0..<digitCount {
-            let digit = Int(cursor.current) - 0x30
-            guard digit >= 0, digit <= 9 else { return nil }
-            number = number * 10 + digit
-            cursor.advance()
-        }
-        return number
+        guard let first = cursor.word, let second = cursor.word(8),
+            let upper = Digits.number(in: first), let lower = Digits.number(in: second)
+        else { return nil }
+        cursor.advance(digitCount)
+        return Int(upper * Digits.limit + lower)
     }
 }

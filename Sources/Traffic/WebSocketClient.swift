@@ -7,11 +7,17 @@ import PandoWebSocket
 package protocol WebSocketClientDelegate: AnyObject {
     /// The handshake is done; frames may be sent.
     func webSocketDidOpen(_ socket: WebSocketClient)
+    /// Bytes have come: any number of messages follows, all of one read.
+    func webSocketWillRead(_ socket: WebSocketClient)
     /// A text message; its bytes are valid during the call.
     func webSocket(_ socket: WebSocketClient, received text: RawSpan)
     func webSocketDidPong(_ socket: WebSocketClient)
     /// The last call. `problem` is nil when we had asked for the end.
     func webSocketDidEnd(_ socket: WebSocketClient, problem: String?)
+}
+
+extension WebSocketClientDelegate {
+    package func webSocketWillRead(_ socket: WebSocketClient) {}
 }
 
 /// The client's end of one WebSocket: the opening handshake, then text messages. For measuring: it answers pings,
@@ -76,6 +82,11 @@ package final class WebSocketClient: ChannelDelegate {
         channel.reset()
     }
 
+    /// The same.
+    package func send(_ text: RawSpan) {
+        send(.text, text)
+    }
+
     private func send(_ opcode: Opcode, _ payload: RawSpan) {
         maskingKeys.withFrame(opcode, payload) { channel.write($0) }
     }
@@ -104,10 +115,16 @@ package final class WebSocketClient: ChannelDelegate {
             stage = .open
             delegate?.webSocketDidOpen(self)
         }
-        readFrames(&bytes, from: offset)
+        if let delegate {
+            delegate.webSocketWillRead(self)
+            readFrames(&bytes, from: offset, for: delegate)
+        }
     }
 
-    private func readFrames(_ bytes: inout MutableRawSpan, from start: Int) {
+    /// - Parameter delegate: Ours, held for all messages at once.
+    private func readFrames(
+        _ bytes: inout MutableRawSpan, from start: Int, for delegate: any WebSocketClientDelegate
+    ) {
         var offset = start
         // The reader lends memory of its own, so nobody else may hold it meanwhile.
         var reader = MessageReader(role: .client, messageByteLimit: 0, checksText: false)
@@ -116,10 +133,10 @@ package final class WebSocketClient: ChannelDelegate {
             while let event = try reader.next(&bytes, from: &offset) {
                 switch event {
                 case .text(let payload):
-                    reader.withBytes(of: payload, in: bytes) { delegate?.webSocket(self, received: $0) }
+                    reader.withBytes(of: payload, in: bytes) { delegate.webSocket(self, received: $0) }
                 case .binary: fail("a binary message")
                 case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0) }
-                case .pong: delegate?.webSocketDidPong(self)
+                case .pong: delegate.webSocketDidPong(self)
                 case .close(let code, _):
                     guard !isClosing else { break }
                     problem = "closed by the server, code \(code?.rawValue ?? 1005)"
@@ -142,28 +159,5 @@ package final class WebSocketClient: ChannelDelegate {
         guard reason != .loopStopped else { return }
         if !isClosing, problem == nil { problem = "\(reason)" }
         last?.webSocketDidEnd(self, problem: isClosing ? nil : problem)
-    }
-}
-
-/// Masks and frames what the connections of one loop send, in one buffer.
-package final class MaskingKeys {
-    private var state: UInt64 = .random(in: 1 ... .max)
-    private var frame: [UInt8] = []
-
-    package init() {}
-
-    /// Lends a frame, masked with a fresh key as a client must (RFC 6455 §5.3). The keys are cheap, not
-    /// unpredictable: this is for servers that we measure.
-    package func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        // Taken out, so that it can be lent; its memory is kept.
-        var frame: [UInt8] = []
-        swap(&frame, &self.frame)
-        frame.removeAll(keepingCapacity: true)
-        frame.append(frame: opcode, payload: payload, maskingKey: UInt32(truncatingIfNeeded: state))
-        body(frame.rawSpan)
-        swap(&frame, &self.frame)
     }
 }

@@ -24,17 +24,54 @@ import Testing
 
     @Test func damageIsSeen() {
         let whole = stamp(5, time: 6, 60)
-        for index in whole.indices {
-            var bytes = whole
-            bytes[index] = UInt8(ascii: "!")
-            var hint = 0
-            let read = Stamp.readTimed(bytes.rawSpan, byteCount: 60, hint: &hint)
-            #expect(read == nil, "byte \(index)")
+        // The neighbours of the digits, and digits with one bit changed.
+        for wrong in [0x21, 0x2F, 0x3A, 0x3F, 0xB0, 0x70, 0x00, 0xFF] as [UInt8] {
+            for index in whole.indices {
+                var bytes = whole
+                bytes[index] = wrong
+                var hint = 0
+                let read = Stamp.readTimed(bytes.rawSpan, byteCount: 60, hint: &hint)
+                #expect(read == nil, "byte \(index) is \(wrong)")
+            }
         }
         for byteCount in [59, 61] {
             var hint = 0
             let read = Stamp.readTimed(whole.rawSpan, byteCount: byteCount, hint: &hint)
             #expect(read == nil, "\(byteCount) wanted")
+        }
+    }
+
+    /// Cut anywhere, it is none.
+    @Test func whatIsCutIsNoStamp() {
+        let whole = stamp(5, time: 6, Stamp.shortestTimedByteCount)
+        for count in whole.indices {
+            var hint = 0
+            let beginning = Array(whole.prefix(count))
+            let read = Stamp.readTimed(beginning.rawSpan, byteCount: whole.count, hint: &hint)
+            #expect(read == nil, "\(count) bytes")
+        }
+    }
+
+    @Test(arguments: [
+        (0, 0), (1, 2), (42, Stamp.numberLimit - 1), (Stamp.numberLimit - 1, 10), (12_345_678, 99_999_999),
+    ])
+    func aRewrittenStampIsAsIfAppended(sequence: Int, time: Int) {
+        var message = Array("before".utf8) + stamp(7, time: 8, 50) + Array("behind".utf8)
+        var whole = message.mutableSpan
+        var span = unsafe whole.mutableBytes
+        Stamp.rewrite(sequence, time: time, at: 6, in: &span)
+        #expect(message == Array("before".utf8) + stamp(sequence, time: time, 50) + Array("behind".utf8))
+    }
+
+    @Test func eightDigitsAreThoseOfTheNumber() {
+        var generator = SystemRandomNumberGenerator()
+        let edges: [UInt64] = [0, 1, 9, 10, 99, 100, 9_999, 10_000, 10_001, 99_990_000, 99_999_999]
+        let others = (0..<2_000).map { _ in UInt64.random(in: 0..<Digits.limit, using: &generator) }
+        for number in edges + others {
+            let text = String(number)
+            let digits = Array((String(repeating: "0", count: 8 - text.count) + text).utf8)
+            let word = digits.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            #expect(Digits.word(of: number) == word && Digits.number(in: word) == number, "\(number)")
         }
     }
 
