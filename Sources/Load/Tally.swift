@@ -36,67 +36,122 @@ struct Interval: Sendable {
     }
 }
 
+/// Latencies of one series, recorded one by one. Equal ones that follow each other, as those of one read often do,
+/// are counted first and enter the histogram together.
+final class LatencyLog {
+    private var latencies = makeLatencies()
+    /// The run of equal ones that is not in ``latencies`` yet.
+    private var runValue: UInt64 = 0
+    private var runCount: UInt64 = 0
+
+    func record(_ nanoseconds: Int) {
+        let value = UInt64(max(0, nanoseconds))
+        if value == runValue {
+            runCount += 1
+        } else {
+            endRun()
+            (runValue, runCount) = (value, 1)
+        }
+    }
+
+    private func endRun() {
+        if runCount > 0 { latencies.record(runValue, count: runCount) }
+        runCount = 0
+    }
+
+    /// Gives what has gathered, and begins anew; nil when nothing has.
+    func take() -> Latencies? {
+        endRun()
+        guard latencies.totalCount > 0 else { return nil }
+        let full = latencies
+        latencies = makeLatencies()
+        return full
+    }
+
+    /// What has gathered so far.
+    var recorded: Latencies {
+        endRun()
+        return latencies
+    }
+}
+
 /// One worker's counters. What was meant to be sent outside the measured window has no latency here.
-struct Tally {
-    private let seriesCount: Int
-    private var interval: Interval
+final class Tally {
+    private let logs: [LatencyLog]
+    private let lagLog = LatencyLog()
     /// Measured: moments from … up to.
-    private let window: Range<Int>
+    private var windowStart = 0
+    private var windowEnd = 0
     /// All of the run, warm-up and drain included.
     private(set) var operationCount = 0
     private(set) var deliveryCount = 0
+    private var errorCount = 0
     /// In the window, by the time they happened.
     private(set) var measuredOperationCount = 0
     private(set) var measuredDeliveryCount = 0
-    /// Sends that left later than they were meant to: the harness's own lag.
-    private(set) var lag = makeLatencies()
-
-    init(seriesCount: Int, window: Range<Int>) {
-        self.seriesCount = seriesCount
-        self.window = window
-        interval = Interval(second: 0, seriesCount: seriesCount)
-    }
-
-    mutating func operationDone(at now: Int) {
-        operationCount += 1
-        interval.operations += 1
-        if window.contains(now) { measuredOperationCount += 1 }
-    }
-
-    mutating func delivered(at now: Int) {
-        deliveryCount += 1
-        interval.deliveries += 1
-        if window.contains(now) { measuredDeliveryCount += 1 }
-    }
-
     /// Attempts that somebody else's write has made useless.
     private(set) var retryCount = 0
+    /// The interval under way: its second, and the counts at its beginning.
+    private var second = 0
+    private var countsBefore = (operations: 0, deliveries: 0, errors: 0)
 
-    mutating func retried() { retryCount += 1 }
+    init(seriesCount: Int) {
+        logs = (0..<seriesCount).map { _ in LatencyLog() }
+    }
 
-    mutating func failed() { interval.errors += 1 }
+    /// The run begins; what was counted before is forgotten.
+    func begin(window: Range<Int>) {
+        (windowStart, windowEnd) = (window.lowerBound, window.upperBound)
+        (operationCount, deliveryCount, errorCount) = (0, 0, 0)
+        (measuredOperationCount, measuredDeliveryCount, retryCount) = (0, 0, 0)
+        for log in logs + [lagLog] { _ = log.take() }
+        _ = turn(to: 0)
+    }
+
+    private func isMeasured(_ moment: Int) -> Bool { moment >= windowStart && moment < windowEnd }
+
+    func operationDone(at now: Int) {
+        operationCount += 1
+        if isMeasured(now) { measuredOperationCount += 1 }
+    }
+
+    func delivered(at now: Int) {
+        deliveryCount += 1
+        if isMeasured(now) { measuredDeliveryCount += 1 }
+    }
+
+    func retried() { retryCount += 1 }
+
+    func failed() { errorCount += 1 }
 
     /// Something that was meant for `intended` has happened.
-    mutating func record(_ series: Int, since intended: Int, at now: Int) {
-        guard window.contains(intended) else { return }
+    func record(_ series: Int, since intended: Int, at now: Int) {
+        guard isMeasured(intended) else { return }
         recordAlways(series, since: intended, at: now)
     }
 
     /// The same, inside the window or not.
-    mutating func recordAlways(_ series: Int, since intended: Int, at now: Int) {
-        if interval.latencies[series] == nil { interval.latencies[series] = makeLatencies() }
-        _ = interval.latencies[series]?.record(UInt64(max(0, now - intended)))
+    func recordAlways(_ series: Int, since intended: Int, at now: Int) {
+        logs[series].record(now - intended)
     }
 
-    mutating func sent(intended: Int, at now: Int) {
-        guard window.contains(intended) else { return }
-        _ = lag.record(UInt64(max(0, now - intended)))
+    func sent(intended: Int, at now: Int) {
+        guard isMeasured(intended) else { return }
+        lagLog.record(now - intended)
     }
+
+    /// How late sends left that were due at a moment: the harness's own lag.
+    var lag: Latencies { lagLog.recorded }
 
     /// Gives what has gathered, and begins `second`.
-    mutating func turn(to second: Int) -> Interval {
-        let full = interval
-        interval = Interval(second: second, seriesCount: seriesCount)
+    func turn(to second: Int) -> Interval {
+        var full = Interval(second: self.second, seriesCount: logs.count)
+        full.operations = operationCount - countsBefore.operations
+        full.deliveries = deliveryCount - countsBefore.deliveries
+        full.errors = errorCount - countsBefore.errors
+        full.latencies = logs.map { $0.take() }
+        countsBefore = (operationCount, deliveryCount, errorCount)
+        self.second = second
         return full
     }
 }

@@ -39,9 +39,6 @@ final class Worker: @unchecked Sendable {
 
     /// Attempts to connect at a time; a server's backlog takes as many.
     private static let connectingLimit = 64
-    /// Alarms are not set closer than this: at high rates several operations leave together.
-    private static let shortestPause: Duration = .microseconds(50)
-    private static let intervalLength = 1_000_000_000
 
     let index: Int
     let plan: Plan
@@ -50,7 +47,7 @@ final class Worker: @unchecked Sendable {
     var findings = Findings() {
         didSet { errors.store(findings.total, ordering: .relaxed) }
     }
-    var tally: Tally
+    let tally: Tally
     private(set) var clients: [Client] = []
     /// Everybody's, by number; set before the loops run.
     var commands: [Mailbox<Command>] = []
@@ -58,32 +55,41 @@ final class Worker: @unchecked Sendable {
     /// The run's shared moments, as presence needs them.
     let board: Board
     /// Arrivals that were due and found no place by the end of the run.
-    private(set) var unsentCount = 0
+    var unsentCount = 0
     /// The run's data could not be removed. Read after the loop is over.
-    private(set) var leftDataBehind = false
+    var leftDataBehind = false
+    /// The moment of what is being handled: of the read whose messages these are, of the command, of the alarm. What
+    /// one read has brought was there at that moment, however long we take to look at all of it; and one reading of
+    /// the clock serves many messages.
+    private(set) var moment = 0
     /// Counts whatever happens, so that standing still is seen; and errors. Any thread may read them.
     private let movement = Atomic<Int>(0)
     private let errors = Atomic<Int>(0)
     /// The scenario's ``Scenario/published`` when everything was checked; read by the coordinator after the notice.
-    private let published = Mutex<[Int: Int]>([:])
+    let published = Mutex<[Int: Int]>([:])
 
     private let origin: UInt64
     private var made: Scenario?
-    private var senders: [Client] = []
-    private var control: Client?
-    private var arrivals: Arrivals?
-    private var alarm: Alarm?
     private var begunCount = 0
     private var upCount = 0
     private var readyCount = 0
-    private var checkedCount = 0
-    private var endedCount = 0
-    private var senderTurn = 0
-    private(set) var isRunning = false
-    private var isDraining = false
-    private var isClosing = false
-    private var startMoment = 0
-    private var endMoment = 0
+    /// The connection that seeds and cleans up.
+    private(set) var control: Client?
+
+    // The run's own, see `Worker+Run.swift` and `Worker+End.swift`.
+    var senders: [Client] = []
+    var arrivals: Arrivals?
+    /// Operations begin when others end: nothing is due by itself.
+    var isClosedLoop = false
+    var alarm: Alarm?
+    var senderTurn = 0
+    var checkedCount = 0
+    var endedCount = 0
+    var isRunning = false
+    var isDraining = false
+    var isClosing = false
+    var startMoment = 0
+    var endMoment = 0
 
     init(_ index: Int, _ plan: Plan, origin: UInt64, board: Board) throws(SocketError) {
         self.index = index
@@ -93,9 +99,9 @@ final class Worker: @unchecked Sendable {
         var configuration = EventLoop.Configuration()
         configuration.outboundByteLimit = 256 << 20
         loop = try EventLoop(configuration)
-        tally = Tally(seriesCount: plan.work.series.count, window: 0..<0)
+        tally = Tally(seriesCount: plan.work.series.count)
         made = Scenario.make(self)
-        alarm = try Alarm(on: loop) { [unowned self] in sendDue() }
+        alarm = try Alarm(on: loop) { [unowned self] in alarmRang() }
     }
 
     var scenario: Scenario {
@@ -103,8 +109,17 @@ final class Worker: @unchecked Sendable {
         return made
     }
 
-    /// Nanoseconds since the process began: the moments of stamps and plans.
+    /// Looks at the clock: nanoseconds since the process began, as the moments of stamps and plans are.
     var now: Int { Int(truncatingIfNeeded: MonotonicTime.now.nanoseconds &- origin) }
+
+    /// The same on the machine's clock.
+    func machineTime(_ nanoseconds: Int) -> MonotonicTime {
+        MonotonicTime(nanoseconds: origin &+ UInt64(max(0, nanoseconds)))
+    }
+
+    /// Something is about to be handled: looks at the clock for all of it. Called first wherever the loop calls us for
+    /// what is measured.
+    func readClock() { moment = now }
 
     /// Something happened.
     func touched() {
@@ -121,6 +136,7 @@ final class Worker: @unchecked Sendable {
     // MARK: Commands
 
     func handle(_ command: Command) {
+        readClock()
         switch command {
         case .seed: startControl()
         case .connect: connectAll()
@@ -184,6 +200,7 @@ final class Worker: @unchecked Sendable {
     }
 
     func clientIsUp(_ client: Client) {
+        readClock()
         touched()
         if client === control { return scenario.seed(with: client) }
         guard client.upCount == 1 else { return scenario.reconnected(client) }
@@ -199,6 +216,7 @@ final class Worker: @unchecked Sendable {
     }
 
     func clientEnded(_ client: Client, problem: String?) {
+        readClock()
         touched()
         if let problem {
             let words = client === control ? "the connection for set-up: \(problem)" : "connection \(client.index): \(problem)"
@@ -213,220 +231,6 @@ final class Worker: @unchecked Sendable {
         } else if client !== control, problem == nil {
             scenario.left(client)
         }
-    }
-
-    // MARK: The run
-
-    private func start(at moment: Int) {
-        startMoment = moment
-        let measured = moment + plan.warmUp
-        endMoment = measured + plan.duration
-        tally = Tally(seriesCount: plan.work.series.count, window: measured..<endMoment)
-        isRunning = true
-        scenario.begin()
-        turnIntervals(second: 0)
-        guard !senders.isEmpty else { return }
-        if let pattern = plan.pattern {
-            let share: (index: Int, count: Int)
-            let own: Arrivals.Pattern
-            switch pattern {
-            // Everybody at once: each worker has its own senders.
-            case .bursts(_, let every): (own, share) = (.bursts(of: senders.count, everyNanoseconds: every), (0, 1))
-            case .even, .poisson: (own, share) = (pattern, senderShare)
-            }
-            arrivals = Arrivals(own, start: moment, share: share, seed: plan.seed)
-            sendDue()
-        } else {
-            for client in senders { fill(client) }
-        }
-    }
-
-    /// Which of the workers that have senders this one is.
-    private var senderShare: (index: Int, count: Int) {
-        let having = (0..<plan.threads).filter { worker in
-            stride(from: worker, to: plan.connectionCount, by: plan.threads).contains { plan.isSender($0) }
-        }
-        return (having.firstIndex(of: index) ?? 0, max(1, having.count))
-    }
-
-    /// Open loop: sends what is due, and sets the alarm for the next.
-    private func sendDue() {
-        guard isRunning else { return }
-        let now = now
-        while let due = arrivals?.take(dueAt: min(now, endMoment - 1)) {
-            let client = senders[senderTurn]
-            senderTurn = (senderTurn + 1) % senders.count
-            if client.inFlight < plan.inFlight, client.backlog.isEmpty {
-                send(client, intended: due)
-            } else {
-                client.backlog.append(due)
-            }
-        }
-        guard let next = arrivals?.next, next < endMoment else { return }
-        alarm?.set(at: max(moment(next), .now + Self.shortestPause))
-    }
-
-    private func moment(_ nanoseconds: Int) -> MonotonicTime {
-        MonotonicTime(nanoseconds: origin &+ UInt64(max(0, nanoseconds)))
-    }
-
-    /// Closed loop: as much as may be under way.
-    private func fill(_ client: Client) {
-        while client.inFlight < plan.inFlight { send(client, intended: now) }
-    }
-
-    private func send(_ client: Client, intended: Int) {
-        guard client.canSend else {
-            findings.add(\.unanswered, "connection \(client.index): lost, so an operation was not sent")
-            return tally.failed()
-        }
-        client.inFlight += 1
-        tally.sent(intended: intended, at: now)
-        scenario.send(client, intended: intended)
-    }
-
-    /// The operation is over, with its latency in `series`: the next one may begin.
-    func completed(_ client: Client, series: Int?, intended: Int) {
-        let now = now
-        if let series { tally.record(series, since: intended, at: now) }
-        tally.operationDone(at: now)
-        operationEnded(client)
-    }
-
-    /// A transaction tries again.
-    func retried() {
-        tally.retried()
-        touched()
-    }
-
-    /// An operation failed; it was counted already.
-    func operationFailed(_ client: Client) {
-        tally.failed()
-        operationEnded(client)
-    }
-
-    private func operationEnded(_ client: Client) {
-        client.inFlight -= 1
-        touched()
-        guard isRunning else { return drainedIfIdle() }
-        if arrivals == nil {
-            if client.canSend { send(client, intended: now) }
-        } else if let waiting = client.backlog.popFirst() {
-            send(client, intended: waiting)
-        }
-    }
-
-    func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
-        touched()
-        switch request.purpose {
-        case .check:
-            if case .refused(let status) = answer { refused(client, status) }
-            scenario.checked(client, text)
-            checked(client)
-        case .cleanUp:
-            guard case .refused(let status) = answer else { return cleaned() }
-            refused(client, status)
-            cleaned(completely: false)
-        case .operation, .otherOperation:
-            if case .refused(let status) = answer {
-                refused(client, status)
-                return operationFailed(client)
-            }
-            scenario.answered(client, request, answer, text)
-        case .setUp:
-            if case .refused(let status) = answer {
-                refused(client, status)
-                return post(.broken("set-up was refused: \(status)"))
-            }
-            scenario.answered(client, request, answer, text)
-        }
-    }
-
-    private func refused(_ client: Client, _ status: String) {
-        findings.add(\.refused, "connection \(client.index): refused: \(status)")
-    }
-
-    /// The answer to this request will not come.
-    func gaveUp(_ client: Client, _ request: Pending) {
-        switch request.purpose {
-        case .operation, .otherOperation:
-            // Counted already when the check began.
-            guard client.inFlight > 0 else { return }
-            findings.add(\.unanswered, "connection \(client.index): an operation was never answered")
-            operationFailed(client)
-        case .check: checked(client)
-        case .cleanUp: cleaned(completely: false)
-        case .setUp: break
-        }
-    }
-
-    private func turnIntervals(second: Int) {
-        loop.schedule(at: moment(startMoment + (second + 1) * Self.intervalLength)) { [unowned self] in
-            guard isRunning else { return }
-            post(.progress(tally.turn(to: second + 1)))
-            turnIntervals(second: second + 1)
-        }
-    }
-
-    // MARK: The end
-
-    private func stop() {
-        guard isRunning else { return }
-        isRunning = false
-        isDraining = true
-        let end = min(now, endMoment)
-        for client in senders {
-            // They were due and have waited until now: at least that long.
-            while let waiting = client.backlog.popFirst() {
-                unsentCount += 1
-                tally.record(0, since: waiting, at: end)
-            }
-        }
-        drainedIfIdle()
-    }
-
-    /// Tells the coordinator when nothing is under way any more.
-    func drainedIfIdle() {
-        guard isDraining, scenario.isQuiet, senders.allSatisfy({ $0.inFlight == 0 }) else { return }
-        isDraining = false
-        post(.done(.drained))
-    }
-
-    private func checkAll() {
-        isDraining = false
-        for client in clients {
-            for _ in 0..<client.inFlight { findings.add(\.unanswered, "connection \(client.index): no end of an operation") }
-            client.inFlight = 0
-        }
-        guard !clients.isEmpty else { return everythingIsChecked() }
-        for client in clients {
-            if client.canSend { scenario.check(client) } else { checked(client) }
-        }
-    }
-
-    func checked(_ client: Client) {
-        checkedCount += 1
-        touched()
-        if checkedCount == clients.count { everythingIsChecked() }
-    }
-
-    private func everythingIsChecked() {
-        let counts = scenario.published
-        published.withLock { $0 = counts }
-        post(.done(.checked))
-    }
-
-    private func closeAll() {
-        post(.progress(tally.turn(to: 0)))
-        isClosing = true
-        endedCount = clients.count(where: \.isDown)
-        guard endedCount < clients.count else { return post(.done(.closed)) }
-        for client in clients where !client.isDown { client.close() }
-    }
-
-    private func cleanUp() {
-        guard let control, !control.isDown else { return cleaned(completely: false) }
-        scenario.cleanUp(with: control)
     }
 
     /// After the loop is over: the worker, its clients and its scenario hold each other.

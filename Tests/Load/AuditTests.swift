@@ -74,22 +74,4 @@ import Testing
             #expect(parts.stream == stream && parts.number == number)
         }
     }
-
-    @Test func fifoKeepsItsOrder() {
-        var fifo = FIFO<Int>()
-        var (next, taken) = (0, 0)
-        for round in 0..<200 {
-            for _ in 0..<(round % 7) {
-                fifo.append(next)
-                next += 1
-            }
-            for _ in 0..<(round % 5) {
-                guard let first = fifo.popFirst() else { break }
-                #expect(first == taken)
-                taken += 1
-            }
-            #expect(fifo.count == next - taken)
-        }
-        #expect(fifo.first == taken)
-    }
 }

@@ -60,6 +60,14 @@ import Testing
         }
     }
 
+    @Test func oneInGoIsOKAlone() {
+        let answers = Array("+OK\r\n+OK\r\n:1\r\n+OK!\r\n+OK\r".utf8)
+        let places = answers.indices.filter { RESPReply.isOK(answers.rawSpan, at: $0) }
+        #expect(places == [0, RESPReply.okByteCount])
+        let isBehindTheEnd = RESPReply.isOK(answers.rawSpan, at: answers.count + 1)
+        #expect(!isBehindTheEnd)
+    }
+
     @Test(arguments: ["hello\r\n", "$x\r\n", "*9999999\r\n", "$-2\r\n"])
     func whatIsNoRESPIsRefused(text: String) {
         let bytes = Array(text.utf8)

@@ -39,13 +39,14 @@ class Client {
     let index: Int
     /// Owner; lets go of its clients at the end.
     let worker: Worker
+    let scenario: Scenario
     let isSender: Bool
 
     /// Requests without an answer, oldest first.
-    var pending = FIFO<(number: Int, request: Pending)>()
+    let pending = FIFO<(number: Int, request: Pending)>()
     /// Operations that are under way, and moments of those that wait for a place.
     var inFlight = 0
-    var backlog = FIFO<Int>()
+    let backlog = FIFO<Int>()
     /// The last value's number that this sender has sent.
     var sent = 0
     private(set) var channel: Channel?
@@ -59,6 +60,7 @@ class Client {
     init(_ index: Int, of worker: Worker) {
         self.index = index
         self.worker = worker
+        scenario = worker.scenario
         isSender = worker.plan.isSender(index) && index >= 0
     }
 
@@ -107,10 +109,17 @@ class Client {
     // MARK: Verbs
 
     /// Sets the value with the number `request.detail` at `path`, and has it acknowledged.
-    func set(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
+    /// - Parameters:
+    ///   - path: Asked for only when `place` is another than the last time.
+    ///   - place: Tells apart the paths at which this sender sets values.
+    func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        preconditionFailure("no such verb")
+    }
 
     /// The same, to be pushed to whoever listens there.
-    func publish(_ path: String, _ request: Pending) { set(path, request) }
+    func publish(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        set(path(), place: place, request)
+    }
 
     func listen(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
 

@@ -6,7 +6,8 @@ import PandoTraffic
 /// long as a database's would be, so that rates may be compared.
 final class EchoClient: Client, WebSocketClientDelegate {
     private var socket: WebSocketClient?
-    private var request: [UInt8] = []
+    private let setting = StampedRequest()
+    private let publishing = StampedRequest()
     private var hint = 0
 
     /// The connection for set-up, which has no number, hears nothing.
@@ -22,30 +23,47 @@ final class EchoClient: Client, WebSocketClientDelegate {
         return made
     }
 
-    override func set(_ path: String, _ request: Pending) {
-        send(request) { output in
-            output.append(#"{"t":"d","d":{"r":"#)
-            output.append(decimal: Int64(request.detail))
-            output.append(#","a":"p","b":{"p":"/"#)
-            output.append(utf8: path)
+    override func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !setting.fits(place: place, number: request.detail) {
+            make(setting, path(), place: place) { output in
+                output.append(#"{"t":"d","d":{"r":"#)
+                let start = output.count
+                output.append(decimal: Int64(request.detail))
+                let digits = start..<output.count
+                output.append(#","a":"p","b":{"p":"/"#)
+                return digits
+            }
         }
+        send(setting, request)
     }
 
-    override func publish(_ path: String, _ request: Pending) {
-        send(request) { output in
-            output.append(#"{"t":"d","d":{"a":"d","b":{"p":""#)
-            output.append(utf8: path)
+    override func publish(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !publishing.fits(place: place, number: request.detail) {
+            make(publishing, path(), place: place) { output in
+                output.append(#"{"t":"d","d":{"a":"d","b":{"p":""#)
+                return nil
+            }
         }
+        send(publishing, request)
     }
 
-    private func send(_ request: Pending, _ head: (inout [UInt8]) -> Void) {
+    /// - Parameter head: What stands before the path; gives where the request's number is.
+    private func make(
+        _ request: StampedRequest, _ path: String, place: Int, _ head: (inout [UInt8]) -> Range<Int>?
+    ) {
+        var output: [UInt8] = []
+        let digits = head(&output)
+        output.append(utf8: path)
+        output.append(#"","d":""#)
+        let stampOffset = output.count
+        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &output)
+        output.append(#""}}}"#)
+        request.become(output, place: place, stampOffset: stampOffset, number: digits)
+    }
+
+    private func send(_ stamped: StampedRequest, _ request: Pending) {
         pending.append((request.detail, request))
-        self.request.removeAll(keepingCapacity: true)
-        head(&self.request)
-        self.request.append(#"","d":""#)
-        Stamp.append(request.detail, time: request.intended, byteCount: worker.plan.size, to: &self.request)
-        self.request.append(#""}}}"#)
-        socket?.send(self.request)
+        stamped.with(request, number: request.detail) { socket?.send($0) }
     }
 
     /// Nobody needs to ask for broadcasts.
@@ -69,6 +87,8 @@ final class EchoClient: Client, WebSocketClientDelegate {
 
     func webSocketDidOpen(_ socket: WebSocketClient) { up() }
 
+    func webSocketWillRead(_ socket: WebSocketClient) { worker.readClock() }
+
     func webSocketDidPong(_ socket: WebSocketClient) {
         answered(.ok, [UInt8]().rawSpan)
     }
@@ -76,7 +96,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
     func webSocketDidEnd(_ socket: WebSocketClient, problem: String?) { ended(problem) }
 
     func webSocket(_ socket: WebSocketClient, received text: RawSpan) {
-        guard isSender else { return worker.scenario.pushed(self, text) }
+        guard isSender else { return scenario.pushed(self, text) }
         let stamp = Stamp.readTimed(text, byteCount: worker.plan.size, hint: &hint)
         guard let stamp, stamp.sequence == pending.first?.request.detail else {
             return worker.findings.add(\.wrong, "connection \(index): what came back was not what was sent")

@@ -69,31 +69,21 @@ enum Envelope {
     /// anything else.
     static func plainAnswer(_ text: RawSpan) -> Int? {
         withCursor(over: text) { cursor in
-            guard take(#"{"t":"d","d":{"r":"#, &cursor) else { return nil }
+            guard cursor.take(#"{"t":"d","d":{"r":"#) else { return nil }
             var (number, digitCount) = (0, 0)
             while digitCount < 16, cursor.current >= 0x30, cursor.current <= 0x39 {
                 number = number * 10 + Int(cursor.current - 0x30)
                 digitCount += 1
                 cursor.advance()
             }
-            guard digitCount > 0, take(#","b":{"s":"ok""#, &cursor) else { return nil }
+            guard digitCount > 0, cursor.take(#","b":{"s":"ok""#) else { return nil }
             return number
         }
     }
 
     /// Whether it begins as most servers begin a push: `{"t":"d","d":{"a":"`. Answers have no `a`.
     static func isPlainPush(_ text: RawSpan) -> Bool {
-        withCursor(over: text) { take(#"{"t":"d","d":{"a":""#, &$0) }
-    }
-
-    private static func take(_ words: StaticString, _ cursor: inout ByteCursor) -> Bool {
-        let count = words.utf8CodeUnitCount
-        for index in 0..<count {
-            // In bounds: the literal's own count.
-            guard unsafe cursor.peek(index) == words.utf8Start[index] else { return false }
-        }
-        cursor.advance(count)
-        return true
+        withCursor(over: text) { $0.take(#"{"t":"d","d":{"a":""#) }
     }
 
     /// Path and value of a push's body (§5.1).

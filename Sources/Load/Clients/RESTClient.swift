@@ -14,36 +14,45 @@ final class RESTClient: StreamClient {
 
     private var stage = Stage.head(ResponseHeadReader())
     private var body: [UInt8] = []
-    private var output: [UInt8] = []
-    private var value: [UInt8] = []
+    private let putting = StampedRequest()
 
     override func opened() {
         (stage, body) = (.head(ResponseHeadReader()), [])
         up()
     }
 
-    override func set(_ path: String, _ request: Pending) {
-        value.removeAll(keepingCapacity: true)
-        value.append(UInt8(ascii: #"""#))
-        Stamp.append(request.detail, time: request.intended, byteCount: worker.plan.size, to: &value)
-        value.append(UInt8(ascii: #"""#))
-        send("PUT", path, value, request)
+    override func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !putting.fits(place: place) { makePut(path(), place: place) }
+        pending.append((0, request))
+        putting.with(request) { write($0) }
     }
 
-    override func fetch(_ path: String, _ request: Pending) { send("GET", path, nil, request) }
+    private func makePut(_ path: String, place: Int) {
+        var value = [UInt8(ascii: #"""#)]
+        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &value)
+        value.append(UInt8(ascii: #"""#))
+        let output = self.request("PUT", path, value)
+        putting.become(output, place: place, stampOffset: output.count - value.count + 1)
+    }
 
-    override func remove(_ path: String, _ request: Pending) { send("DELETE", path, nil, request) }
+    override func fetch(_ path: String, _ request: Pending) { send("GET", path, request) }
 
-    private func send(_ method: StaticString, _ path: String, _ value: [UInt8]?, _ request: Pending) {
+    override func remove(_ path: String, _ request: Pending) { send("DELETE", path, request) }
+
+    private func send(_ method: StaticString, _ path: String, _ request: Pending) {
         pending.append((0, request))
-        output.removeAll(keepingCapacity: true)
+        write(self.request(method, path, nil).rawSpan)
+    }
+
+    private func request(_ method: StaticString, _ path: String, _ value: [UInt8]?) -> [UInt8] {
+        var output: [UInt8] = []
         output.append(requestLine: method, target: "/\(path).json?ns=\(worker.plan.namespace)")
         output.append(field: "Host", text: worker.plan.target.host)
         if let token = worker.plan.token { output.append(field: "Authorization", text: "Bearer \(token)") }
         if let value { output.append(field: "Content-Length", decimal: UInt64(value.count)) }
         output.appendEndOfHead()
         if let value { output.append(contentsOf: value) }
-        write(output)
+        return output
     }
 
     override func read(_ bytes: RawSpan) -> Int {

@@ -15,9 +15,16 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     private var stage = Stage.greeting
     private var nextNumber = 1
     private var request: [UInt8] = []
+    private let stamped = StampedRequest()
     /// Chunks that the message at hand still owes, and what has come of it (§2.1).
     private var chunksLeft = 0
     private var chunks: [UInt8] = []
+    private let wantsWholePushes: Bool
+
+    override init(_ index: Int, of worker: Worker) {
+        wantsWholePushes = worker.scenario.wantsWholePushes
+        super.init(index, of: worker)
+    }
 
     override func makeDelegate(on channel: Channel) -> any ChannelDelegate {
         (stage, chunksLeft, chunks) = (.greeting, 0, [])
@@ -30,12 +37,21 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
 
     // MARK: Requests
 
-    override func set(_ path: String, _ request: Pending) {
-        send("p", path, request) { output in
+    override func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        let number = takeNumber(request)
+        if !stamped.fits(place: place, number: number) { makeStamped(path(), place: place, number) }
+        stamped.with(request, number: number) { transmit($0) }
+    }
+
+    private func makeStamped(_ path: String, place: Int, _ number: Int) {
+        var (output, stampOffset): ([UInt8], Int) = ([], 0)
+        let digits = Self.append("p", path, number, to: &output) { output in
             output.append(#","d":""#)
-            appendStamp(request, to: &output)
+            stampOffset = output.count
+            Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &output)
             output.append(#"""#)
         }
+        stamped.become(output, place: place, stampOffset: stampOffset, number: digits)
     }
 
     func appendStamp(_ request: Pending, to output: inout [UInt8]) {
@@ -58,34 +74,54 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     func send(
         _ action: StaticString, _ path: String, _ pendingRequest: Pending, _ members: (inout [UInt8]) -> Void
     ) {
-        let number = nextNumber
-        nextNumber += 1
-        pending.append((number, pendingRequest))
-        request.removeAll(keepingCapacity: true)
-        request.append(#"{"t":"d","d":{"r":"#)
-        request.append(decimal: Int64(number))
-        request.append(#","a":""#)
-        request.append(action)
-        request.append(#"","b":{"p":"/"#)
-        request.append(utf8: path)
-        request.append(#"""#)
-        members(&request)
-        request.append(#"}}}"#)
-        transmit()
+        let number = takeNumber(pendingRequest)
+        var output: [UInt8] = []
+        swap(&output, &request)
+        output.removeAll(keepingCapacity: true)
+        _ = Self.append(action, path, number, to: &output, members)
+        transmit(output.rawSpan)
+        swap(&output, &request)
     }
 
-    private func transmit() {
-        guard request.count > Self.chunkByteLimit else {
-            socket?.send(request)
+    /// The next request's number; that request is pending from now on.
+    private func takeNumber(_ request: Pending) -> Int {
+        let number = nextNumber
+        nextNumber += 1
+        pending.append((number, request))
+        return number
+    }
+
+    /// - Returns: Where the number's digits are.
+    private static func append(
+        _ action: StaticString, _ path: String, _ number: Int, to output: inout [UInt8],
+        _ members: (inout [UInt8]) -> Void
+    ) -> Range<Int> {
+        output.append(#"{"t":"d","d":{"r":"#)
+        let start = output.count
+        output.append(decimal: Int64(number))
+        let digits = start..<output.count
+        output.append(#","a":""#)
+        output.append(action)
+        output.append(#"","b":{"p":"/"#)
+        output.append(utf8: path)
+        output.append(#"""#)
+        members(&output)
+        output.append(#"}}}"#)
+        return digits
+    }
+
+    private func transmit(_ text: RawSpan) {
+        guard text.byteCount > Self.chunkByteLimit else {
+            socket?.send(text)
             return
         }
-        let count = (request.count + Self.chunkByteLimit - 1) / Self.chunkByteLimit
+        let count = (text.byteCount + Self.chunkByteLimit - 1) / Self.chunkByteLimit
         var part: [UInt8] = []
         part.append(decimal: UInt64(count))
         socket?.send(part)
         for index in 0..<count {
             let start = index * Self.chunkByteLimit
-            socket?.send(Array(request[start..<min(request.count, start + Self.chunkByteLimit)]))
+            socket?.send(text.extracting(start..<min(text.byteCount, start + Self.chunkByteLimit)))
         }
     }
 
@@ -96,22 +132,22 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
 
     private func authenticate(_ token: String) {
         stage = .authenticating
-        let number = nextNumber
-        nextNumber += 1
-        pending.append((number, Pending(purpose: .setUp, detail: 0, intended: 0)))
-        request.removeAll(keepingCapacity: true)
+        let number = takeNumber(Pending(purpose: .setUp, detail: 0, intended: 0))
+        var request: [UInt8] = []
         // Tokens of every kind are accepted under either verb (§4.7); `Plan` has checked its characters.
         request.append(#"{"t":"d","d":{"r":"#)
         request.append(decimal: Int64(number))
         request.append(#","a":"auth","b":{"cred":""#)
         request.append(utf8: token)
         request.append(#""}}}"#)
-        transmit()
+        transmit(request.rawSpan)
     }
 
     // MARK: What comes
 
     func webSocketDidOpen(_ socket: WebSocketClient) {}
+
+    func webSocketWillRead(_ socket: WebSocketClient) { worker.readClock() }
 
     func webSocketDidPong(_ socket: WebSocketClient) {}
 
@@ -154,16 +190,14 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     private func handle(_ text: RawSpan) {
         if stage == .talking {
             if let number = Envelope.plainAnswer(text) { return take(answer: number, .ok, text) }
-            if !worker.scenario.wantsWholePushes, Envelope.isPlainPush(text) {
-                return worker.scenario.pushed(self, text)
-            }
+            if !wantsWholePushes, Envelope.isPlainPush(text) { return scenario.pushed(self, text) }
         }
         do {
             switch try Envelope.read(text) {
             case .greeting: greeted()
             case .answer(let number, let status, _): take(answer: number, Self.answer(status), text)
             case .push(let action, let body):
-                if stage == .talking { worker.scenario.pushed(self, action: action, body: body, text) }
+                if stage == .talking { scenario.pushed(self, action: action, body: body, text) }
             case .otherControl(let verb): if verb != "o" { fail("control message \(verb)") }
             }
         } catch {
@@ -187,6 +221,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     }
 
     private func take(answer number: Int, _ answer: Answer, _ text: RawSpan) {
+        if stage == .talking, pending.first?.number == number { return answered(answer, text) }
         guard let oldest = pending.first, oldest.number <= number else {
             return worker.findings.add(\.duplicates, "connection \(index): request \(number) was answered twice")
         }

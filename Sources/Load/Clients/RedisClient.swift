@@ -8,44 +8,60 @@ import PandoTraffic
 
 /// Redis: SET, GET and DEL; PUBLISH and SUBSCRIBE.
 final class RedisClient: StreamClient {
-    private var output: [UInt8] = []
-    private var value: [UInt8] = []
+    private let setting = StampedRequest()
+    private let publishing = StampedRequest()
     private var subscribed = false
 
-    override func set(_ path: String, _ request: Pending) { store("SET", path, request) }
+    override func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !setting.fits(place: place) { make(setting, "SET", path(), place: place) }
+        pending.append((0, request))
+        setting.with(request) { write($0) }
+    }
 
-    override func publish(_ path: String, _ request: Pending) { store("PUBLISH", path, request) }
+    override func publish(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !publishing.fits(place: place) { make(publishing, "PUBLISH", path(), place: place) }
+        pending.append((0, request))
+        publishing.with(request) { write($0) }
+    }
 
-    private func store(_ verb: StaticString, _ path: String, _ request: Pending) {
-        value.removeAll(keepingCapacity: true)
-        Stamp.append(request.detail, time: request.intended, byteCount: worker.plan.size, to: &value)
-        send(verb, path, value, request)
+    private func make(_ request: StampedRequest, _ verb: StaticString, _ path: String, place: Int) {
+        var value: [UInt8] = []
+        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &value)
+        let output = Self.request(verb, path, value)
+        // Behind the value stands the end of its line.
+        request.become(output, place: place, stampOffset: output.count - value.count - 2)
     }
 
     override func listen(_ path: String, _ request: Pending) {
         subscribed = true
-        send("SUBSCRIBE", path, nil, request)
+        send("SUBSCRIBE", path, request)
     }
 
     override func fetch(_ path: String, _ request: Pending) {
-        if subscribed { send("PING", nil, nil, request) } else { send("GET", path, nil, request) }
+        if subscribed { send("PING", nil, request) } else { send("GET", path, request) }
     }
 
-    override func remove(_ path: String, _ request: Pending) { send("DEL", path, nil, request) }
+    override func remove(_ path: String, _ request: Pending) { send("DEL", path, request) }
 
-    private func send(_ verb: StaticString, _ path: String?, _ value: [UInt8]?, _ request: Pending) {
+    private func send(_ verb: StaticString, _ path: String?, _ request: Pending) {
         pending.append((0, request))
-        output.removeAll(keepingCapacity: true)
+        write(Self.request(verb, path, nil).rawSpan)
+    }
+
+    private static func request(_ verb: StaticString, _ path: String?, _ value: [UInt8]?) -> [UInt8] {
+        var output: [UInt8] = []
         output.append(UInt8(ascii: "*"))
         output.append(decimal: UInt64(1 + (path == nil ? 0 : 1) + (value == nil ? 0 : 1)))
         output.append("\r\n")
-        append(bulkOf: verb.utf8CodeUnitCount) { $0.append(verb) }
-        if let path { append(bulkOf: path.utf8.count) { $0.append(utf8: path) } }
-        if let value { append(bulkOf: value.count) { $0.append(contentsOf: value) } }
-        write(output)
+        append(bulkOf: verb.utf8CodeUnitCount, to: &output) { $0.append(verb) }
+        if let path { append(bulkOf: path.utf8.count, to: &output) { $0.append(utf8: path) } }
+        if let value { append(bulkOf: value.count, to: &output) { $0.append(contentsOf: value) } }
+        return output
     }
 
-    private func append(bulkOf count: Int, _ content: (inout [UInt8]) -> Void) {
+    private static func append(
+        bulkOf count: Int, to output: inout [UInt8], _ content: (inout [UInt8]) -> Void
+    ) {
         output.append(UInt8(ascii: "$"))
         output.append(decimal: UInt64(count))
         output.append("\r\n")
@@ -56,6 +72,11 @@ final class RedisClient: StreamClient {
     override func read(_ bytes: RawSpan) -> Int {
         var used = 0
         while used < bytes.byteCount {
+            if RESPReply.isOK(bytes, at: used) {
+                answered(.ok, bytes.extracting(used..<(used + RESPReply.okByteCount)))
+                used += RESPReply.okByteCount
+                continue
+            }
             guard let reply = RESPReply.read(bytes.extracting(droppingFirst: used)) else { break }
             guard reply.byteCount > 0 else {
                 fail("no RESP")
@@ -65,7 +86,7 @@ final class RedisClient: StreamClient {
             used += reply.byteCount
             switch reply.kind {
             case .error: answered(.refused("error"), text)
-            case .message: worker.scenario.pushed(self, text)
+            case .message: scenario.pushed(self, text)
             case .other: answered(.ok, text)
             }
         }
@@ -81,9 +102,19 @@ struct RESPReply: Equatable {
     private static let bulkByteLimit = 512 << 20
     private static let elementLimit = 1024
 
+    static let okByteCount = 5
+
     let kind: Kind
     /// 0: these bytes are no RESP.
     let byteCount: Int
+
+    /// Whether `+OK` comes next, which is what most answers are.
+    static func isOK(_ bytes: RawSpan, at offset: Int) -> Bool {
+        withCursor(over: bytes) { cursor in
+            cursor.advance(offset)
+            return cursor.take("+OK\r\n")
+        }
+    }
 
     /// Reads one at the front of `bytes`; nil while it is not whole.
     static func read(_ bytes: RawSpan) -> RESPReply? {

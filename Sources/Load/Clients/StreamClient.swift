@@ -26,12 +26,10 @@ class StreamClient: Client, ChannelDelegate {
         channel?.closeAfterFlush()
     }
 
-    final func write(_ bytes: [UInt8]) {
-        guard let channel else { return }
-        channel.write(bytes.rawSpan)
-    }
+    final func write(_ bytes: RawSpan) { channel?.write(bytes) }
 
     final func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        worker.readClock()
         if unread.isEmpty {
             let used = read(bytes.bytes)
             if used < bytes.byteCount { unread.append(bytes.bytes.extracting(droppingFirst: used)) }

@@ -33,8 +33,10 @@ final class ChatScenario: Scenario {
     }
 
     override func send(_ client: Client, intended: Int) {
-        let place = "\(client.index)-\((client.sent + 1) % Self.keptMessages)"
-        setNext(client, "\(room(client))/\(place)/text", stream: client.index, intended: intended)
+        let place = (client.sent + 1) % Self.keptMessages
+        setNext(
+            client, "\(room(client))/\(client.index)-\(place)/text", place: place, stream: client.index,
+            intended: intended)
     }
 
     override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {

@@ -63,7 +63,7 @@ final class FanOutScenario: Scenario {
         guard request.purpose == .operation else { return worker.ready(client) }
         let (topic, number) = Stream.parts(request.detail)
         acknowledged[topic, default: 0] += 1
-        worker.tally.record(0, since: request.intended, at: worker.now)
+        worker.tally.record(0, since: request.intended, at: worker.moment)
         settle(topic, number)
     }
 

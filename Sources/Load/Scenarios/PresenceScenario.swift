@@ -42,7 +42,8 @@ final class PresenceScenario: Scenario {
         client.sent += 1
         let detail = Stream.sequence(client.index, client.sent)
         // The moment in the stamp is when the value was sent: what watchers see counts from there.
-        client.set(path(client), Pending(purpose: .otherOperation, detail: detail, intended: worker.now))
+        client.set(
+            path(client), place: 0, Pending(purpose: .otherOperation, detail: detail, intended: worker.now))
     }
 
     override func send(_ client: Client, intended: Int) {

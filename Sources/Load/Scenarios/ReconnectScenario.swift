@@ -45,7 +45,7 @@ final class ReconnectScenario: Scenario {
             writesUnderWay += 1
             writer.sent += 1
             let request = Pending(purpose: .setUp, detail: writer.sent, intended: worker.now)
-            writer.set(path, request)
+            writer.set(path, place: 0, request)
         }
         worker.loop.schedule(after: Self.writePause) { [self] in write() }
     }

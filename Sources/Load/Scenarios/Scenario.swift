@@ -86,17 +86,27 @@ class Scenario {
 
     // MARK: For subclasses
 
-    /// Sets the sender's next value at `path`.
-    final func setNext(_ client: Client, _ path: String, stream: Int = 0, intended: Int, publishes: Bool = false) {
+    /// Sets the sender's next value at `path`, which is asked for when `place` is another than the last time.
+    final func setNext(
+        _ client: Client, _ path: @autoclosure () -> String, place: Int = 0, stream: Int = 0, intended: Int,
+        publishes: Bool = false
+    ) {
         client.sent += 1
         let request = Pending(
             purpose: .operation, detail: Stream.sequence(stream, client.sent), intended: intended)
-        if publishes { client.publish(path, request) } else { client.set(path, request) }
+        if publishes {
+            client.publish(path(), place: place, request)
+        } else {
+            client.set(path(), place: place, request)
+        }
     }
 
     /// The stamp in a message, checked whole; nil after a complaint.
     final func stamp(_ client: Client, _ text: RawSpan) -> (stream: Int, number: Int, time: Int)? {
-        guard let stamp = Stamp.readTimed(text, byteCount: plan.size, hint: &hint) else {
+        var place = hint
+        let found = Stamp.readTimed(text, byteCount: worker.plan.size, hint: &place)
+        hint = place
+        guard let stamp = found else {
             worker.findings.add(\.wrong, "connection \(client.index): a value that nobody wrote")
             return nil
         }
@@ -108,7 +118,7 @@ class Scenario {
     final func delivered(
         _ client: Client, _ audit: inout StreamAudit, _ stamp: (stream: Int, number: Int, time: Int), series: Int
     ) {
-        let now = worker.now
+        let now = worker.moment
         switch audit.arrived(stamp.number) {
         case .expected: break
         case .gap(let count):
