@@ -192,16 +192,30 @@ class FakeServer:
     """As much of the protocol as `fan-out` and `writes` need. `fault(number, listener)` says how often the push number
     `number` (from 0) reaches listener `listener` (from 0); `stale` answers reads with the value before the last."""
 
-    def __init__(self, fault=None, stale=False, swallow=None, stall=(0, 0)):
+    def __init__(
+        self, fault=None, stale=False, swallow=None, repeat=None, stall=(0, 0), leaves=None, compact=False
+    ):
         self.fault = fault or (lambda number, listener: 1)
         self.stale = stale
         self.swallow = swallow  # the put whose answer is never sent
+        self.repeat = repeat  # the put whose answer is sent twice
         self.stall = stall  # a put, and the seconds it takes
+        self.leaves = leaves  # the connection, from 0, whose greeting and end come in one segment
+        self.separators = (",", ":") if compact else (", ", ": ")  # most servers print without spaces
         self.values, self.previous, self.listeners = {}, {}, {}
-        self.pushes = self.puts = 0
+        self.pushes = self.puts = self.peers = 0
+
+    def text(self, kind, message):
+        return json.dumps({"t": kind, "d": message}, separators=self.separators)
 
     async def talk(self, peer):
-        await peer.send(json.dumps({"t": "c", "d": {"t": "h", "d": {"ts": 1, "v": "5", "h": "x", "s": "s"}}}))
+        number, self.peers = self.peers, self.peers + 1
+        if number == self.leaves:
+            connection = peer.transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        await peer.send(self.text("c", {"t": "h", "d": {"ts": 1, "v": "5", "h": "x", "s": "s"}}))
+        if number == self.leaves:
+            return peer.transport.close()
         async for text in peer:
             request = json.loads(text)["d"]
             body, path = request["b"], request["b"]["p"].strip("/")
@@ -220,12 +234,14 @@ class FakeServer:
                     continue
             elif request["a"] == "g":
                 data = (self.previous if self.stale else self.values).get(path)
-            await peer.send(json.dumps({"t": "d", "d": {"r": request["r"], "b": {"s": "ok", "d": data}}}))
+            is_twice = request["a"] == "p" and self.puts == self.repeat
+            for _ in range(2 if is_twice else 1):
+                await peer.send(self.text("d", {"r": request["r"], "b": {"s": "ok", "d": data}}))
 
     async def push(self, path, value):
         if path not in self.listeners:
             return
-        text = json.dumps({"t": "d", "d": {"a": "d", "b": {"p": path, "d": value}}})
+        text = self.text("d", {"a": "d", "b": {"p": path, "d": value}})
         number, self.pushes = self.pushes, self.pushes + 1
         for index, peer in enumerate(self.listeners[path]):
             for _ in range(self.fault(number, index)):
@@ -267,8 +283,9 @@ SHORT = ["--duration", "0.5", "--warm-up", "0", "--threads", "2", "--patience", 
     ],
     ids=["none", "one dropped", "one doubled", "three in a row dropped", "one lost to everybody"],
 )
-def test_faults_in_deliveries_fail_the_run(fault, found):
-    with FakeServer(fault) as fake:
+@pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
+def test_faults_in_deliveries_fail_the_run(fault, found, compact):
+    with FakeServer(fault, compact=compact) as fake:
         result, report = load("fan-out", fake.port, *FAULTY, smoke=SHORT)
     errors = report["runs"][0]["errors"]
     assert errors == {**dict.fromkeys(COUNTS, 0), **found}, report["runs"][0]["examples"]
@@ -289,11 +306,29 @@ def test_a_server_that_forgets_a_write_fails_the_run():
     assert report["runs"][0]["errors"]["wrong"] == 2
 
 
-def test_an_answer_that_never_comes_fails_the_run():
-    with FakeServer(swallow=7) as fake:
+@pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
+def test_an_answer_that_never_comes_fails_the_run(compact):
+    with FakeServer(swallow=7, compact=compact) as fake:
         result, report = load("writes", fake.port, "--connections", 2, "--rate", 50, smoke=SHORT)
     assert result.returncode == 1
     assert report["runs"][0]["errors"]["unanswered"] == 1
+
+
+@pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
+def test_an_answer_that_comes_twice_fails_the_run(compact):
+    with FakeServer(repeat=7, compact=compact) as fake:
+        result, report = load("writes", fake.port, "--connections", 2, "--in-flight", 4, smoke=SHORT)
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"] == {**dict.fromkeys(COUNTS, 0), "duplicates": 1}
+
+
+def test_a_connection_lost_before_the_run_begins_does_not_hold_it_up():
+    """All were ready, and one is gone when a closed loop is to fill it. (The first connection is for set-up.)"""
+    with FakeServer(leaves=1) as fake:
+        arguments = ["--connections", 1, "--in-flight", 3, "--threads", 1]
+        result, report = load("writes", fake.port, *arguments, smoke=SHORT)
+    assert result.returncode == 1
+    assert report["runs"][0]["errors"] == {**dict.fromkeys(COUNTS, 0), "unanswered": 3, "lostConnections": 1}
 
 
 def test_latency_counts_from_the_intended_moment():
