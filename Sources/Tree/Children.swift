@@ -160,6 +160,18 @@ extension Children.Page {
         }
     }
 
+    /// As ``Node/node(at:from:)``, of children.
+    func node(at keys: [Key], from depth: Int) -> Node {
+        let key = keys[depth]
+        switch self {
+        case .entries(let entries):
+            let index = entries.firstIndex(notBefore: key)
+            guard index < entries.count, entries[index].key == key else { return .empty }
+            return entries[index].node.node(at: keys, from: depth &+ 1)
+        case .limbs(let limbs): return limbs[limbs.index(holding: key)].page.node(at: keys, from: depth)
+        }
+    }
+
     /// Updates below this page; gives the right half when the page had to split.
     /// - Parameter growth: What it adds to the number of children, both halves together: 1, 0 or -1. Handed up, so that
     ///   no page is looked at again for it.

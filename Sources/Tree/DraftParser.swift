@@ -37,10 +37,11 @@ package struct DraftParser {
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
-        frames.removeAll(keepingCapacity: true)
-        entries.removeAll(keepingCapacity: true)
-        keys.removeAll(keepingCapacity: true)
-        placeholders.removeAll()
+        // Commonly there is nothing left of the one before: to look costs less than to remove it.
+        if !frames.isEmpty { frames.removeAll(keepingCapacity: true) }
+        if !entries.isEmpty { entries.removeAll(keepingCapacity: true) }
+        if !keys.isEmpty { keys.removeAll(keepingCapacity: true) }
+        if !placeholders.isEmpty { placeholders.removeAll() }
         depth = 0
         droppedChildren = false
         let node = try readNode()

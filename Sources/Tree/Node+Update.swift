@@ -7,22 +7,44 @@ extension Node {
     /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
     @discardableResult
     package mutating func set(_ new: Node, at path: Path) -> Node {
-        var replacement = Replacement(node: new, isRemoval: new.isEmpty, keys: path.keys)
-        replace(&replacement)
-        return replacement.hasArrived ? replacement.node : .empty
+        // The keys are lent for the call, in which nobody can change them.
+        unsafe path.keys.withUnsafeBufferPointer { keys in
+            var replacement = unsafe Replacement(node: new, isRemoval: new.isEmpty, keys: keys)
+            replace(&replacement)
+            return replacement.hasArrived ? replacement.node : .empty
+        }
     }
 
     /// A node on its way down to its place; what was there comes back in it.
+    @safe
     private struct Replacement {
         var node: Node
         let isRemoval: Bool
-        let keys: [Key]
-        var depth = 0
+        /// Borrowed: an array would be counted anew on every level.
+        private let keys: UnsafeBufferPointer<Key>
+        private(set) var depth = 0
         var hasArrived = false
+
+        /// - Parameter keys: They stay until this is gone.
+        @unsafe init(node: Node, isRemoval: Bool, keys: UnsafeBufferPointer<Key>) {
+            self.node = node
+            self.isRemoval = isRemoval
+            unsafe self.keys = unsafe keys
+        }
+
+        var isThere: Bool { unsafe depth == keys.count }
+
+        /// The next key on the way.
+        mutating func step() -> Key {
+            precondition(!isThere)
+            defer { depth += 1 }
+            // In bounds: checked.
+            return unsafe keys[depth]
+        }
     }
 
     private mutating func replace(_ replacement: inout Replacement) {
-        if replacement.depth == replacement.keys.count {
+        if replacement.isThere {
             replacement.hasArrived = true
             return swap(&replacement.node, &self)
         }
@@ -45,11 +67,10 @@ extension Node {
             children = Children()
             priority = nil
         }
-        let key = replacement.keys[replacement.depth]
-        replacement.depth += 1
+        let key = replacement.step()
         children.update(key, with: &replacement) { child, replacement in child.replace(&replacement) }
         // With something new below it, it cannot be empty.
-        self = replacement.isRemoval ? .children(children) : .object(children)
+        self = replacement.isRemoval ? .children(consume children) : .object(consume children)
         if let priority { self = with(priority: priority) }
     }
 

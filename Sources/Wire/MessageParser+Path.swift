@@ -93,7 +93,7 @@ extension MessageParser {
             case UInt8(ascii: "\""):
                 cursor.advance()
                 drafts.reader.cursor.offset = cursor.offset
-                return .value(Target(Path(keys)))
+                return .value(Target(Path(consume keys)))
             default: return nil
             }
         }
