@@ -40,6 +40,9 @@ extension JSONReader {
                 let power = Self.powersOfTen[Int(exponent.magnitude)]
                 let value = exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
                 return .number(isNegative ? -value : value)
+            } else if mantissa > 0, exponent < 0, exponent >= -19 {
+                let value = Self.quotient(mantissa, Self.integerPowersOfTen[-exponent])
+                return .number(isNegative ? -value : value)
             }
         }
         let value = Double(cursor.string(start..<cursor.offset)) ?? .infinity
@@ -78,6 +81,28 @@ extension JSONReader {
         guard cursor.offset > start else { throw unexpected() }
         return isNegative ? -value : value
     }
+
+    /// The double that is nearest to a quotient, and of two the even one: what most numbers with more than fifteen digits
+    /// need, which is how programs print doubles.
+    /// - Precondition: Neither is 0.
+    private static func quotient(_ dividend: UInt64, _ divisor: UInt64) -> Double {
+        // Both begin with a one, so the quotient of 127 by 64 bits has 63 or 64, of which a double takes 53.
+        let (shift, divisorShift) = (dividend.leadingZeroBitCount, divisor.leadingZeroBitCount)
+        let high = dividend << UInt64(shift)
+        let (quotient, remainder) = (divisor << UInt64(divisorShift)).dividingFullWidth((high >> 1, high << 63))
+        // Far behind the bit that is rounded at, a one stands for all that is left.
+        let rounded = Double(quotient | (remainder == 0 ? 0 : 1))
+        // 2^-126 at least: nothing is lost.
+        let exponent = divisorShift - shift - 63
+        return rounded * Double(bitPattern: UInt64(1023 + exponent) << 52)
+    }
+
+    /// 10^0 … 10^19, the greatest below 2^64.
+    private static let integerPowersOfTen: InlineArray<20, UInt64> = [
+        1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000,
+        100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000, 1_000_000_000_000_000,
+        10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
+    ]
 
     private static let powersOfTen: InlineArray<23, Double> = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
