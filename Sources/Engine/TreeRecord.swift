@@ -89,24 +89,22 @@ package struct TreeRecords: Sendable {
     /// Appends as many of the frame's children as fit.
     /// - Returns: The child that did not; nil when all are written.
     private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
-        let first = frames[top].last
-        var last = first
+        let children = frames[top].children
+        var last = frames[top].last
+        // A small tree does not take the room of a large one: each time four times as much.
+        var limit = payload.count
         var tooLarge: (Key, Node)?
-        frames[top].children.forEach(from: first) { key, child in
-            if key == first { return true }
-            let start = payload.count
-            payload.append(counted: key)
-            if payload.append(child, upTo: byteLimit) {
-                last = key
-                return true
+        repeat {
+            limit = min(byteLimit, max(4 * limit, Self.firstRoomByteCount))
+            payload.append(room: max(0, limit - payload.count)) { writer in
+                tooLarge = writer.append(children, behind: &last)
             }
-            payload.removeSubrange(start...)
-            tooLarge = (key, child)
-            return false
-        }
+        } while tooLarge != nil && limit < byteLimit
         frames[top].last = last
         return tooLarge
     }
+
+    private static let firstRoomByteCount = 4 << 10
 
     private static func head(_ path: Path, _ part: PartKind) -> [UInt8] {
         var payload: [UInt8] = []
@@ -132,13 +130,34 @@ private enum NodeTag {
     static let priority: UInt8 = 6
 }
 
-extension [UInt8] {
-    fileprivate mutating func append(_ node: Node) {
-        _ = append(node, upTo: .max)
+extension ByteWriter {
+    /// Appends those children behind the key `last` that fit, and moves `last` to the last one of them.
+    /// - Returns: The child that did not fit; nil when all did.
+    fileprivate mutating func append(_ children: Children, behind last: inout Key?) -> (Key, Node)? {
+        var tooLarge: (Key, Node)?
+        let first = last
+        var isBehindFirst = first == nil
+        children.forEachPage(from: first) { page in
+            for index in page.indices {
+                if !isBehindFirst, let first, page[index].key <= first { continue }
+                isBehindFirst = true
+                let start = count
+                append(counted: page[index].key)
+                append(page[index].node)
+                if isOverrun {
+                    truncate(to: start)
+                    tooLarge = (page[index].key, page[index].node)
+                    return false
+                }
+                last = page[index].key
+            }
+            return true
+        }
+        return tooLarge
     }
 
-    /// - Returns: false as soon as the array has more than `byteLimit` bytes; the node is then half there.
-    fileprivate mutating func append(_ node: Node, upTo byteLimit: Int) -> Bool {
+    /// Does not go on when there is no more room. Recursion as deep as paths may be.
+    fileprivate mutating func append(_ node: borrowing Node) {
         switch node {
         case .empty: preconditionFailure("nothing is not written down")
         case .boolean(let value): append(value ? NodeTag.yes : NodeTag.no)
@@ -150,20 +169,44 @@ extension [UInt8] {
             append(littleEndian: value.bitPattern)
         case .string(let text):
             append(NodeTag.text)
-            append(counted: text.string)
+            text.withBytes {
+                append(varint: UInt64($0.count))
+                // `UInt8` has no padding: every byte of the span is initialised.
+                append(unsafe $0.bytes)
+            }
         case .object(let children):
             append(NodeTag.object)
             append(varint: UInt64(children.count))
-            return children.forEach { key, child in
-                append(counted: key)
-                return append(child, upTo: byteLimit)
+            children.forEachPage { page in
+                for index in page.indices {
+                    append(counted: page[index].key)
+                    append(page[index].node)
+                    if isOverrun { return false }
+                }
+                return true
             }
         case .prioritized(let box):
             append(NodeTag.priority)
             append(box.priority.node)
-            return append(box.node, upTo: byteLimit)
+            append(box.node)
         }
-        return count <= byteLimit
+    }
+}
+
+extension [UInt8] {
+    /// Of a leaf, or a priority.
+    fileprivate mutating func append(_ leaf: Node) {
+        var byteCount = 32
+        var isWhole = false
+        while !isWhole {
+            let start = count
+            append(room: byteCount) { writer in
+                writer.append(leaf)
+                isWhole = !writer.isOverrun
+            }
+            if !isWhole { removeSubrange(start...) }
+            byteCount *= 4
+        }
     }
 }
 

@@ -11,6 +11,16 @@ extension Children {
         try root.forEach(from: start, body)
     }
 
+    /// Visits children in key order, a page at a time, until `body` says false: what looks at every child of a large tree,
+    /// and copies none.
+    /// - Parameter start: Pages before the one that holds this key, or would, are left out.
+    /// - Returns: false when `body` stopped the walk.
+    /// - Complexity: O(log n + visited).
+    @discardableResult
+    package func forEachPage(from start: Key? = nil, _ body: (Span<Entry>) -> Bool) -> Bool {
+        root.forEachPage(from: start, body)
+    }
+
     /// Visits children against key order, from `start` on (included) when it is given, until `body` says false.
     @discardableResult
     package func forEachReversed<Failure: Error>(
@@ -56,6 +66,45 @@ extension Children.Page {
             }
         }
         return true
+    }
+
+    func forEachPage(from start: Key?, _ body: (Span<Entry>) -> Bool) -> Bool {
+        switch self {
+        case .entries(let entries):
+            Self.fetchPages(below: entries.span)
+            return body(entries.span)
+        case .limbs(let limbs):
+            let first = start.map { limbs.index(holding: $0) } ?? 0
+            for index in first..<limbs.count {
+                guard limbs[index].page.forEachPage(from: index == first ? start : nil, body) else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Looks at the pages of the children that are objects. Children that did not come in key order lie anywhere in
+    /// memory, and a processor that is asked for all of them at once waits about as long as for one.
+    private static func fetchPages(below entries: Span<Entry>) {
+        var count = 0
+        for index in entries.indices {
+            if case .object(let children) = entries[index].node, case .entries(let page) = children.root {
+                count &+= page.count
+            }
+        }
+        guard count > 0 else { return }
+        // Now where they end is known without waiting. Every second entry (80 bytes) reaches almost every cache line.
+        var emptyCount = 0
+        for index in entries.indices {
+            if case .object(let children) = entries[index].node, case .entries(let page) = children.root {
+                var place = 0
+                while place < page.count {
+                    if case .empty = page[place].node { emptyCount &+= 1 }
+                    place &+= 2
+                }
+            }
+        }
+        // Something must come of it, or the compiler leaves it out.
+        precondition(emptyCount == 0, "an empty child was kept")
     }
 
     func forEachReversed<Failure: Error>(

@@ -268,7 +268,7 @@ extension Key {
 
     /// Room for all keys but long ones and integers with more zeros than anybody writes, and a quote at each end.
     typealias Room = (UInt64, UInt64, UInt64, UInt64)
-    private static let roomByteCount = 32
+    fileprivate static let roomByteCount = 32
 
     /// - Returns: Where in the room the text stands: neither the first nor the last byte is part of it.
     func spell(in room: UnsafeMutableRawBufferPointer) -> Range<Int> {
@@ -349,7 +349,33 @@ extension [UInt8] {
     }
 }
 
+extension ByteWriter {
+    /// Appends a varint length, then the key's UTF-8.
+    package mutating func append(counted key: Key) {
+        // Most keys are spelled where they are to be: their length goes in front of them.
+        let isSpelled = unsafe write(into: Key.roomByteCount) { room in
+            guard key.isSpelledFromTheFront else { return nil }
+            let range = unsafe key.spell(in: room)
+            unsafe room[0] = UInt8(truncatingIfNeeded: range.count)
+            return range.upperBound
+        }
+        if isSpelled { return }
+        key.withBytes {
+            append(varint: UInt64($0.count))
+            // `UInt8` has no padding: every byte of the span is initialised.
+            append(unsafe $0.bytes)
+        }
+    }
+}
+
 extension Key {
+    /// Whether ``spell(in:)`` begins with the second byte: short texts and push ids.
+    @inline(__always)
+    fileprivate var isSpelledFromTheFront: Bool {
+        let tail = words.tail
+        return tail >= Kind.short && tail < Kind.long
+    }
+
     /// Lends the text in quotes, when nothing in it is escaped in JSON and it has not its own place on the heap.
     /// - Returns: Nil without a call of `body` otherwise.
     @inline(__always)

@@ -204,6 +204,57 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     }
 }
 
+@Suite struct Writers {
+    /// What it writes is what an array would have appended, as long as there is room, and nothing of what does not fit.
+    @Test(arguments: 0..<40) func room(byteCount: Int) {
+        let steps: [(String, (inout [UInt8]) -> Void, (inout ByteWriter) -> Void)] = [
+            ("a byte", { $0.append(7) }, { $0.append(7) }),
+            ("a varint", { $0.append(varint: 300) }, { $0.append(varint: 300) }),
+            ("an integer", { $0.append(littleEndian: UInt32(0x0102_0304)) }, { $0.append(littleEndian: UInt32(0x0102_0304)) }),
+            ("bytes", { $0 += utf8("hello") }, { $0.append(utf8("hello").rawSpan) }),
+            ("no bytes", { $0 += [] }, { $0.append([UInt8]().rawSpan) }),
+            ("the longest varint", { $0.append(varint: .max) }, { $0.append(varint: .max) }),
+        ]
+        var wanted = utf8("before")
+        var found = wanted
+        found.append(room: byteCount) { writer in
+            #expect(writer.capacity == byteCount && writer.count == 0)
+            for (name, appending, writing) in steps {
+                let (start, before) = (writer.count, wanted.count)
+                appending(&wanted)
+                writing(&writer)
+                let fits = wanted.count - 6 <= byteCount
+                #expect(writer.isOverrun == !fits, "\(name) in \(byteCount)")
+                if fits {
+                    #expect(writer.count == wanted.count - 6)
+                } else {
+                    writer.truncate(to: start)
+                    #expect(!writer.isOverrun && writer.count == start)
+                    wanted.removeSubrange(before...)
+                }
+            }
+        }
+        #expect(found == wanted)
+    }
+
+    /// A place is lent whole or not at all, and counts only as far as it was used.
+    @Test func places() {
+        var bytes: [UInt8] = []
+        bytes.append(room: 10) { writer in
+            let taken = unsafe writer.write(into: 8) { room in
+                unsafe room[0] = 1
+                unsafe room[1] = 2
+                return 2
+            }
+            #expect(taken && writer.count == 2)
+            #expect(unsafe !writer.write(into: 8) { _ in nil } && writer.count == 2, "not wanted")
+            #expect(unsafe !writer.write(into: 9) { _ in 9 } && writer.count == 2, "no room")
+            #expect(!writer.isOverrun)
+        }
+        #expect(bytes == [1, 2])
+    }
+}
+
 @Suite struct Cursors {
     @Test func reading() {
         withCursor(over: utf8("0123456789").rawSpan) { cursor in
