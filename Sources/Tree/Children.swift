@@ -91,7 +91,7 @@ package struct Children: Sendable {
     }
 
     /// Moves the entries from `first` on to an array of their own.
-    private static func take(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Entry> {
+    static func take(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Entry> {
         let count = entries.count - first
         // Each place is filled once, from the last to the first.
         return unsafe ContiguousArray(unsafeUninitializedCapacity: count) { page, initializedCount in
@@ -225,8 +225,7 @@ extension Children.Page {
         // Push ids arrive in ascending order: a page that fills at its end stays full.
         if index == entries.count { return [entry] }
         let middle = entries.count / 2
-        var right = ContiguousArray(entries[middle...])
-        entries = ContiguousArray(entries[..<middle])
+        var right = Children.take(&entries, from: middle)
         if index <= middle {
             entries.insert(entry, at: index)
         } else {

@@ -87,6 +87,24 @@ extension Key: Hashable, Comparable {
         return compareTexts(left, right)
     }
 
+    /// Most of a key's order, without its text: for sorting many.
+    struct Order: Equatable {
+        var isInteger: Bool
+        /// Of a packed key only what it has in common with the others.
+        var head: UInt64
+
+        static func < (left: Order, right: Order) -> Bool {
+            left.isInteger == right.isInteger ? left.head < right.head : left.isInteger
+        }
+    }
+
+    /// A key whose order is less comes first; keys of the same order may be any.
+    var order: Order {
+        let words = words
+        return words.tail < Kind.short
+            ? Order(isInteger: true, head: words.head) : Order(isInteger: false, head: firstBytes)
+    }
+
     /// Two long keys, or keys of two kinds.
     @inline(never)
     private static func compareTexts(_ left: Key, _ right: Key) -> Int {

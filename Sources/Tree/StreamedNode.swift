@@ -42,6 +42,8 @@ package struct StreamedNode {
         var isAscending = true
         /// A name on the stack stands for null.
         var hasEmptyNodes = false
+        /// So many children on the stack become pages.
+        var stackedCount = StreamedNode.stackedCount
         /// `.value` and `.priority`, where they were said.
         var value = Node.empty
         var priority: Priority?
@@ -58,6 +60,9 @@ package struct StreamedNode {
 
     /// Children of one object on the stack before they become pages: all pages of them are full.
     private static let stackedCount = 32 * Children.pageCapacity
+    /// Of those that do not come in key order an eighth of what is in pages, up to so many: the more of them are sorted
+    /// first, the more of them go into one page. About 3 MB.
+    private static let stackedCountLimit = 64 << 10
 
     /// A name that was read and found to be a key: most objects of a text have the names of those before
     /// them.
@@ -303,16 +308,30 @@ package struct StreamedNode {
         }
         nodeCount += 1
         entries.append(Children.Entry(key: key, node: node))
-        if entries.count - frames[top].firstEntry >= Self.stackedCount { moveToPages(top) }
+        if entries.count - frames[top].firstEntry >= frames[top].stackedCount { moveToPages(top) }
     }
 
     private mutating func close() {
         let top = frames.count - 1
-        moveToPages(top)
+        let children = frames[top].children.isEmpty ? takeChildren(top) : takePages(top)
         let frame = frames.removeLast()
         // A `.value` wins over the children (wire-protocol §8.2).
-        let node = frame.value.isEmpty ? Node.children(frame.children) : frame.value
+        let node = frame.value.isEmpty ? Node.children(children) : frame.value
         complete(frame.priority == nil ? node : node.with(priority: frame.priority))
+    }
+
+    /// All children of a frame that has no pages.
+    private mutating func takeChildren(_ top: Int) -> Children {
+        let first = frames[top].firstEntry
+        if !frames[top].isAscending || frames[top].hasEmptyNodes { dropSuperseded(from: first) }
+        return Children(taking: &entries, from: first)
+    }
+
+    private mutating func takePages(_ top: Int) -> Children {
+        moveToPages(top)
+        var children = Children()
+        swap(&children, &frames[top].children)
+        return children
     }
 
     /// Takes the frame's entries off the stack and puts them into its pages; of two with one name the later
@@ -323,12 +342,17 @@ package struct StreamedNode {
         var children = Children()
         swap(&children, &frames[top].children)
         let isInOrder = frames[top].isAscending && !frames[top].hasEmptyNodes
-        if !isInOrder, children.isEmpty { dropSuperseded(from: first) }
-        if !(isInOrder || children.isEmpty) || !children.append(taking: &entries, from: first) {
-            for var entry in entries[first...] {
-                children.update(entry.key, with: &entry.node) { child, new in swap(&child, &new) }
+        // Null takes away what is in pages under its name.
+        let keepsEmptyNodes = !children.isEmpty
+        if !isInOrder { dropSuperseded(from: first, keepingEmptyNodes: keepsEmptyNodes) }
+        let mayAppend = !(keepsEmptyNodes && frames[top].hasEmptyNodes)
+        if !mayAppend || !children.append(taking: &entries, from: first) {
+            for index in first..<entries.count {
+                let key = entries[index].key
+                children.update(key, with: &entries[index].node) { child, new in swap(&child, &new) }
             }
             entries.removeSubrange(first...)
+            frames[top].stackedCount = min(max(Self.stackedCount, children.count / 8), Self.stackedCountLimit)
         }
         frames[top].children = children
         frames[top].isAscending = true
@@ -336,41 +360,63 @@ package struct StreamedNode {
     }
 
     /// Sorts entries by key; of those with one key the last stays, unless it is null.
-    private mutating func dropSuperseded(from first: Int) {
-        guard entries.count - first > Self.insertionSortedCount else {
-            return dropSupersededInPlace(from: first)
-        }
-        var sorted = ContiguousArray(
-            (first..<entries.count).sorted { left, right in
-                let order = Key.compare(entries[left].key, entries[right].key)
-                return order != 0 ? order < 0 : left < right
-            }.map { entries[$0] })
-        entries.removeSubrange(first...)
-        for index in sorted.indices {
-            let isSuperseded = index + 1 < sorted.count && sorted[index + 1].key == sorted[index].key
-            if !isSuperseded, !sorted[index].node.isEmpty { entries.append(sorted[index]) }
-        }
-        sorted.removeAll()
-    }
-
-    /// Objects of so many members are sorted where they are: an entry is cheap to move and dear to copy.
-    private static let insertionSortedCount = 24
-
-    private mutating func dropSupersededInPlace(from first: Int) {
-        for index in entries.indices.dropFirst(first + 1) {
-            var place = index
-            while place > first, Key.compare(entries[place - 1].key, entries[place].key) > 0 {
-                entries.swapAt(place - 1, place)
-                place -= 1
+    private mutating func dropSuperseded(from first: Int, keepingEmptyNodes keepsEmptyNodes: Bool = false) {
+        let count = entries.count - first
+        unsafe entries.withUnsafeMutableBufferPointer { stack in
+            // In bounds: from `first` on to the end.
+            let tail = unsafe UnsafeMutableBufferPointer(rebasing: stack[first...])
+            if count > Self.insertionSortedCount {
+                unsafe Self.sort(tail)
+            } else {
+                unsafe Self.sortByInsertion(tail)
             }
         }
-        var count = first
+        var kept = first
         for index in first..<entries.count {
             let isSuperseded = index + 1 < entries.count && entries[index + 1].key == entries[index].key
-            if isSuperseded || entries[index].node.isEmpty { continue }
-            if count < index { entries.swapAt(count, index) }
-            count += 1
+            if isSuperseded || (!keepsEmptyNodes && entries[index].node.isEmpty) { continue }
+            if kept < index { entries.swapAt(kept, index) }
+            kept += 1
         }
-        entries.removeSubrange(count...)
+        if kept < entries.count { entries.removeSubrange(kept...) }
+    }
+
+    /// Objects of so many members are sorted where they are.
+    private static let insertionSortedCount = 24
+
+    /// Entries are moved, not copied, so that nothing is counted; what leaves its place comes back to another one.
+    private static func sortByInsertion(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
+        guard let base = entries.baseAddress else { return }
+        for index in 1..<max(1, entries.count) {
+            guard unsafe Key.compare(base[index - 1].key, base[index].key) > 0 else { continue }
+            let entry = unsafe (base + index).move()
+            var place = index
+            repeat {
+                unsafe (base + place).moveInitialize(from: base + place - 1, count: 1)
+                place -= 1
+            } while unsafe place > 0 && Key.compare(base[place - 1].key, entry.key) > 0
+            unsafe (base + place).initialize(to: entry)
+        }
+    }
+
+    /// As above, for many.
+    private static func sort(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
+        struct Place {
+            var order: Key.Order
+            var index: Int
+        }
+        guard let base = entries.baseAddress else { return }
+        var places = entries.indices.map { unsafe Place(order: base[$0].key.order, index: $0) }
+        places.sort { left, right in
+            if left.order != right.order { return left.order < right.order }
+            let order = unsafe Key.compare(base[left.index].key, base[right.index].key)
+            return order != 0 ? order < 0 : left.index < right.index
+        }
+        let sorted = UnsafeMutablePointer<Children.Entry>.allocate(capacity: entries.count)
+        for (index, place) in places.enumerated() {
+            unsafe (sorted + index).moveInitialize(from: base + place.index, count: 1)
+        }
+        unsafe base.moveInitialize(from: sorted, count: entries.count)
+        unsafe sorted.deallocate()
     }
 }

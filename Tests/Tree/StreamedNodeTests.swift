@@ -1,6 +1,7 @@
 import PandoBytes
-import PandoTree
 import Testing
+
+@testable import PandoTree
 
 /// Reads a text in windows that grow by so many bytes.
 private func stream(_ text: [UInt8], by step: Int, at depth: Int = 0) throws -> Node {
@@ -50,12 +51,12 @@ private func problem(_ text: String, by step: Int, at depth: Int = 0) -> Streame
 
     /// Large objects, whose pages are made on the way: in order, against it, in any order, with doubles and
     /// nulls.
-    @Test(arguments: 0..<12) func largeObjects(seed: Int) throws {
+    @Test(arguments: 0..<14) func largeObjects(seed: Int) throws {
         var random = SeededGenerator(seed)
-        let count = [10, 1023, 1024, 1025, 3000, 9000][seed % 6]
+        let count = [10, 1023, 1024, 1025, 3000, 9000, 30_000][seed % 7]
         var members: [String] = []
         for index in 0..<count {
-            let number = seed < 6 ? index : Int.random(in: 0..<count, using: &random)
+            let number = seed < 7 ? index : Int.random(in: 0..<count, using: &random)
             let value =
                 random.one(in: 10) && seed >= 3 ? "null" : "\(Int.random(in: 0..<1000, using: &random))"
             members.append("\"\(seed % 2 == 0 ? "k" : "")\(number)\":\(value)")
@@ -65,6 +66,45 @@ private func problem(_ text: String, by step: Int, at depth: Int = 0) -> Streame
         let streamed = try stream(Array(text.utf8), by: 4096)
         streamed[Key("rows")].children.checkInvariants()
         #expect(streamed == (try node(text)))
+    }
+
+    /// Keys of every kind, many of which begin alike, in any order: with the last of two in effect, and nothing left of
+    /// what became null in a later page.
+    @Test(arguments: 0..<4) func anyOrder(seed: Int) throws {
+        var random = SeededGenerator(seed)
+        let kinds: [(Int) -> String] = [
+            { "\($0)" }, { "k\($0)" }, { "-OG7VEztwkPBy2l\(10_000 + $0)" }, { "-OG7VEzt\(100_000_000_000 + $0)" },
+            { "a long key that has no room in itself \($0)" }, { "é\($0)" }, { "\u{1F435}\($0)" }, { "\u{FF5E}\($0)" },
+        ]
+        var members: [String] = []
+        var wanted: [String: Int] = [:]
+        for _ in 0..<6000 {
+            let key = random.pick(kinds)(Int.random(in: 0..<400, using: &random))
+            let value = random.one(in: 8) ? nil : Int.random(in: 0..<1000, using: &random)
+            wanted[key] = value
+            members.append("\"\(key)\":\(value.map(String.init) ?? "null")")
+        }
+        let streamed = try stream(Array("{\(members.joined(separator: ","))}".utf8), by: 1 << 16)
+        streamed.children.checkInvariants()
+        let found = Dictionary(uniqueKeysWithValues: streamed.children.entries.map { ($0.key.string, $0.node) })
+        #expect(found == wanted.mapValues { .integer(Int64($0)) })
+        // A page at a time, from anywhere, they are the same.
+        let all = streamed.children.entries
+        for start in [nil, all[0].key, all[77].key, all[all.count - 1].key, Key("k2005")] {
+            var keys: [Key] = []
+            streamed.children.forEachPage(from: start) { page in
+                for index in page.indices { keys.append(page[index].key) }
+                return true
+            }
+            #expect(keys == all.suffix(keys.count).map(\.key))
+            if let start {
+                let before = all.count - keys.count
+                #expect(before == 0 || all[before - 1].key < start)
+                #expect(keys[min(Children.pageCapacity, keys.count) - 1] >= start)
+            } else {
+                #expect(keys.count == all.count)
+            }
+        }
     }
 
     /// The place is told in bytes of the text and as a path, wherever the pieces end.
