@@ -148,6 +148,8 @@ let package = Package(
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
-        tests("Server", on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "Reactor", "Bytes"]),
+        tests(
+            "Server",
+            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "Bytes"]),
     ]
 )

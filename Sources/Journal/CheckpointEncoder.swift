@@ -58,7 +58,8 @@ package struct CheckpointEncoder: Sendable {
 
     private mutating func beginBlock() {
         block = []
-        block.reserveCapacity(CheckpointFormat.blockByteCount + CheckpointFormat.blockByteCount / 4)
+        // A record of about a block's bytes may be the second one in it.
+        block.reserveCapacity(2 * CheckpointFormat.blockByteCount + CheckpointFormat.blockByteCount / 4)
         block.append(littleEndian: UInt64(0))
         block.append(littleEndian: recordCount)
     }

@@ -10,37 +10,20 @@ import PandoBytes
 /// the next start, unless the log begins behind it. An error leaves at most the unfinished file, which ``abandon()`` and the next start remove. A disk
 /// of its own, or nobody else on the one given: a disk is used by one thread at a time.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
-    private let disk: Storage
-    private let file: Storage.File
-    private let name: CheckpointName
     private var encoder: CheckpointEncoder
-    private var byteOffset: Int
-    private var unsyncedByteCount = 0
-
-    /// Bytes between two syncs. Without them the last one would be long, and until it is done the log's own, on the
-    /// same disk, would stand behind all that had gathered.
-    private let syncByteCount: Int
+    private var file: CheckpointFile<Storage>
 
     /// Makes the unfinished file.
     /// - Parameter syncByteCount: Bytes between two syncs; more where no log waits for the disk.
     package init(
         _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = 4 << 20
     ) throws(DiskFailure) {
-        self.syncByteCount = syncByteCount
-        self.disk = disk
-        name = header.name
         encoder = CheckpointEncoder(header)
-        let bytes = header.bytes
-        let file = try disk.open(name.unfinishedText, .create)
-        try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-            try disk.write(gathered, to: file, at: 0)
-        }
-        self.file = file
-        byteOffset = bytes.count
+        file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount)
     }
 
     /// Bytes written so far, the block being filled included.
-    package var byteCount: Int { byteOffset + encoder.pendingByteCount }
+    package var byteCount: Int { file.byteCount + encoder.pendingByteCount }
 
     /// - Parameter payload: At most ``JournalFormat/payloadByteLimit``.
     /// - Complexity: One copy of `payload`; now and then a write of about a mebibyte, and a sync.
@@ -48,42 +31,20 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
         _ kind: RecordKind, namespace: UInt32, payload: RawSpan
     ) throws(DiskFailure) {
         encoder.append(kind, namespace: namespace, payload: payload)
-        if encoder.isFull { try write(encoder.takeBlock()) }
+        if encoder.isFull { try file.write(encoder.takeBlock()) }
     }
 
     /// Writes the end mark, makes the file durable, and gives it its name.
     /// - Returns: What was written. The name is durable, too.
     package consuming func finish() throws(DiskFailure) -> (byteCount: Int, recordCount: Int) {
         let recordCount = encoder.recordCount
-        do throws(DiskFailure) {
-            try write(encoder.finish())
-            try disk.sync(file)
-        } catch {
-            // A full disk gets its room back; what cannot be removed, the next start removes.
-            try? disk.remove(name.unfinishedText)
-            throw error
-        }
-        try disk.rename(name.unfinishedText, to: name.text)
-        try disk.syncDirectory()
-        return (byteOffset, Int(clamping: recordCount))
+        let byteCount = try file.finish(encoder.finish())
+        return (byteCount, Int(clamping: recordCount))
     }
 
     /// Gives up, and the disk its room back.
     package consuming func abandon() throws(DiskFailure) {
-        try disk.remove(name.unfinishedText)
-    }
-
-    private mutating func write(_ bytes: [UInt8]) throws(DiskFailure) {
-        let (disk, file, byteOffset) = (disk, file, byteOffset)
-        try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-            try disk.write(gathered, to: file, at: byteOffset)
-        }
-        self.byteOffset += bytes.count
-        unsyncedByteCount += bytes.count
-        if unsyncedByteCount >= syncByteCount {
-            try disk.sync(file)
-            unsyncedByteCount = 0
-        }
+        try file.abandon()
     }
 }
 

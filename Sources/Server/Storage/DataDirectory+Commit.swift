@@ -72,24 +72,21 @@ extension DataDirectory {
     /// As many as a server keeps when it is not told otherwise.
     private static let keptCheckpointCount = Configuration().keptCheckpointCount
 
-    /// Large steps: no log waits for the disk.
-    private static let syncByteCount = 64 << 20
-
-    static func write<Storage: Disk>(
-        _ state: RecoveredState, as header: CheckpointHeader, on disk: Storage,
+    static func write(
+        _ state: RecoveredState, as header: CheckpointHeader, on disk: SystemDisk,
         progress: (_ byteCount: Int) -> Void
     ) throws(DiskFailure) {
-        var writer = try CheckpointWriter(header, on: disk, syncByteCount: syncByteCount)
+        var pipe = try CheckpointPipe(header, on: disk)
         do throws(DiskFailure) {
             try state.forEachRecord { kind, namespace, payload throws(DiskFailure) in
-                try writer.append(kind, namespace: namespace, payload: payload.rawSpan)
-                progress(writer.byteCount)
+                try pipe.append(kind, namespace: namespace, payload: payload.rawSpan)
+                progress(pipe.byteCount)
             }
         } catch {
-            // A full disk gets its room back at once; what stays, the next start removes.
-            try? writer.abandon()
+            // The disk's own words, which were first, stand.
+            try? pipe.abandon()
             throw error
         }
-        _ = try writer.finish()
+        try pipe.finish()
     }
 }

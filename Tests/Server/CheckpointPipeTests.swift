@@ -1,0 +1,58 @@
+import PandoBytes
+import PandoJournal
+import PandoSimulatedDisk
+import Testing
+
+@testable import PandoServer
+
+/// A checkpoint written by two threads is the one that one thread writes, or none at all.
+@Suite struct CheckpointPipeTests {
+    static let header = CheckpointHeader(
+        directory: DirectoryID(1, 2), timeline: 1, sequence: SequenceNumber(7), timestamp: 1_700_000_000_000,
+        beginsLog: true)
+    /// More blocks than may wait, of several records and of one.
+    static let payloads = (0..<12).map { [UInt8](repeating: UInt8($0), count: $0 % 3 == 0 ? 300_000 : 900_000) }
+
+    static func write(on disk: SimulatedDisk) throws(DiskFailure) {
+        var pipe = try CheckpointPipe(header, on: disk, syncByteCount: 3 << 20)
+        do throws(DiskFailure) {
+            for payload in payloads { try pipe.append(.tree, namespace: 1, payload: payload.rawSpan) }
+        } catch {
+            try? pipe.abandon()
+            throw error
+        }
+        try pipe.finish()
+    }
+
+    @Test func isTheSameFile() throws {
+        let (piped, plain) = (SimulatedDisk(), SimulatedDisk())
+        try Self.write(on: piped)
+        var writer = try CheckpointWriter(Self.header, on: plain)
+        for payload in Self.payloads { try writer.append(.tree, namespace: 1, payload: payload.rawSpan) }
+        _ = try writer.finish()
+        #expect(piped.contents == plain.contents)
+        #expect(Array(piped.contents.keys) == [Self.header.name.text])
+    }
+
+    /// Whichever call of the disk fails: it is told, and what has its name is whole.
+    @Test func everyFailureIsTold() throws {
+        let good = SimulatedDisk()
+        try Self.write(on: good)
+        #expect(good.operationCount > 10, "opening, blocks, syncs, the name")
+        for operation in 0..<good.operationCount {
+            let disk = SimulatedDisk(failing: operation)
+            #expect(throws: DiskFailure.self, "call \(operation)") { try Self.write(on: disk) }
+            let named = disk.contents[Self.header.name.text]
+            #expect(named == nil || named == good.contents[Self.header.name.text], "call \(operation)")
+            #expect(disk.contents.count <= 1)
+        }
+    }
+
+    @Test func whatIsAbandonedIsGone() throws {
+        let disk = SimulatedDisk()
+        var pipe = try CheckpointPipe(Self.header, on: disk)
+        for payload in Self.payloads { try pipe.append(.tree, namespace: 1, payload: payload.rawSpan) }
+        try pipe.abandon()
+        #expect(disk.contents.isEmpty)
+    }
+}
