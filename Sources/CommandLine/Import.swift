@@ -3,6 +3,7 @@ import Foundation
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoReactor
 import PandoServer
 import PandoTree
 
@@ -175,6 +176,8 @@ struct Import: ParsableCommand {
 
     /// Reads the file as it comes.
     private func parse(below target: Path, _ progress: inout Progress) throws -> Node {
+        var memory = MemoryAhead()
+        defer { memory.take()?.stop() }
         do {
             var input = try InputFile.open(file)
             var node = StreamedNode(at: target.count)
@@ -182,6 +185,7 @@ struct Import: ParsableCommand {
             while !isLast {
                 isLast = try !input.fill()
                 input.drop(try node.take(input.bytes, isLast: isLast))
+                memory?.advance()
                 guard input.bytes.byteCount <= 2 * StreamedNode.tokenByteLimit else {
                     throw InputFile.Failure(text: "\(file): \(InvalidData.stringTooLong.message)")
                 }

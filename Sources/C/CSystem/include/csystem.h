@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "csystem_journal.h"
+#include "csystem_memory.h"
 
 /// CRC-32C (Castagnoli), as SSE 4.2 computes it; continues from `seed` (0 to begin).
 uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count);

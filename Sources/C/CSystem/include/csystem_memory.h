@@ -1,0 +1,17 @@
+// The heap of a command that builds one large value and ends.
+#ifndef PANDO_CSYSTEM_MEMORY_H
+#define PANDO_CSYSTEM_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// From now on the heap grows by so many bytes at once, has all that is smaller than `map_byte_count` in it, and gives
+/// nothing back (mallopt(3)).
+void pando_heap_only_grow(int step_byte_count, int map_byte_count);
+/// The address at which the heap ends (sbrk(2)).
+uint64_t pando_heap_end(void);
+/// Makes the pages of a part of the heap present, and changes no byte of it (madvise(2), MADV_POPULATE_WRITE). -EINVAL
+/// where the kernel cannot, -ENOMEM where there is no memory of ours.
+int pando_heap_touch(uint64_t start, size_t byte_count);
+
+#endif

@@ -1,0 +1,27 @@
+#define _GNU_SOURCE
+#include "csystem_memory.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14, <asm-generic/mman-common.h>
+#endif
+
+void pando_heap_only_grow(int step_byte_count, int map_byte_count) {
+    mallopt(M_TOP_PAD, step_byte_count);
+    mallopt(M_MMAP_THRESHOLD, map_byte_count);
+    mallopt(M_TRIM_THRESHOLD, -1);
+}
+
+uint64_t pando_heap_end(void) {
+    return (uint64_t)(uintptr_t)sbrk(0);
+}
+
+int pando_heap_touch(uint64_t start, size_t byte_count) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t first = start & ~(page - 1);
+    return madvise((void *)(uintptr_t)first, byte_count + (size_t)(start - first), MADV_POPULATE_WRITE) != 0 ? -errno : 0;
+}
