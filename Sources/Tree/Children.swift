@@ -93,13 +93,19 @@ package struct Children: Sendable {
     /// Moves the entries from `first` on to an array of their own.
     static func take(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Entry> {
         let count = entries.count - first
-        // Each place is filled once, from the last to the first.
-        return unsafe ContiguousArray(unsafeUninitializedCapacity: count) { page, initializedCount in
-            for index in stride(from: count - 1, through: 0, by: -1) {
-                unsafe page.initializeElement(at: index, to: entries.removeLast())
+        // Not `init(unsafeUninitializedCapacity:)`, which looks for the array's type each time.
+        var page = ContiguousArray<Entry>()
+        page.reserveCapacity(count)
+        page.append(addingCapacity: count) { output in
+            unsafe output.withUnsafeMutableBufferPointer { places, initializedCount in
+                // Each place is filled once, from the last to the first.
+                for index in stride(from: count - 1, through: 0, by: -1) {
+                    unsafe places.initializeElement(at: index, to: entries.removeLast())
+                }
+                initializedCount = count
             }
-            initializedCount = count
         }
+        return page
     }
 
     package var isEmpty: Bool {
