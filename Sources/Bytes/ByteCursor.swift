@@ -108,6 +108,21 @@ package struct ByteCursor {
         unsafe withBytes(range) { bytes in unsafe String(decoding: bytes, as: UTF8.self) }
     }
 
+    /// The same as a text.
+    package func text(_ range: Range<Int>) -> Text {
+        unsafe withBytes(range) { unsafe Text(utf8: $0.span) }
+    }
+
+    /// The text of an absolute range; nil when it is no UTF-8. Traps outside.
+    package func validText(_ range: Range<Int>) -> Text? {
+        unsafe withBytes(range) { unsafe Text(validating: $0.span) }
+    }
+
+    /// The text of an absolute range, repaired as `String` does it when it is no UTF-8. Traps outside.
+    package func repairedText(_ range: Range<Int>) -> Text {
+        unsafe withBytes(range) { unsafe Text(decoding: $0.span) }
+    }
+
     /// A copy of an absolute range. Traps outside.
     @inlinable
     package func array(_ range: Range<Int>) -> [UInt8] {

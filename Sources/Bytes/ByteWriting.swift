@@ -23,6 +23,12 @@ extension [UInt8] {
         append(contentsOf: text.utf8)
     }
 
+    /// Appends the text's UTF-8.
+    package mutating func append(utf8 text: Text) {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        text.withBytes { append(unsafe $0.bytes) }
+    }
+
     /// Appends the bytes of a span.
     @inlinable
     package mutating func append(_ bytes: RawSpan) {
@@ -88,6 +94,12 @@ extension [UInt8] {
     /// Appends a varint length, then the text's UTF-8.
     package mutating func append(counted text: String) {
         append(varint: UInt64(text.utf8.count))
+        append(utf8: text)
+    }
+
+    /// As above.
+    package mutating func append(counted text: Text) {
+        append(varint: UInt64(text.utf8Count))
         append(utf8: text)
     }
 }

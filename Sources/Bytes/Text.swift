@@ -1,22 +1,136 @@
 /// Unicode text that is equal only when every byte is, and ordered by UTF-16 code units (wire-protocol §7.3).
 ///
-/// `String` alone would not do: it calls `é` and `e` + U+0301 equal, and the database must not (§8.6: no Unicode
-/// normalisation). It is still the storage: 16 bytes, text of up to 15 UTF-8 bytes inside them.
+/// `String` would not do: it calls `é` and `e` + U+0301 equal, and the database must not (§8.6: no Unicode
+/// normalisation). Most of what is done with a value is to keep it, compare it and write it down, and all of that is
+/// done with bytes; a `String` is made where somebody needs one (``string``).
+///
+/// Sixteen bytes, two words:
+///
+///               head                     tail ┌ 1 bit ┬ 7 bits ┬ 56 bits ┐
+///     short     bytes 1…8 of the text             0       0      bytes 9…15
+///     long      how many bytes it has             1      reference to all of them
+///
+/// Bytes stand with the first one lowest, zeros behind the last: as they stand in memory. Each text has one
+/// representation: a short one, unless it has more bytes than that or ends with a zero. The seven bits, which no pointer
+/// uses, are for enums that hold a text beside other things.
 ///
 /// Public, though nothing outside this package sees it: the compiler makes ``withBytes(_:)`` for the types at hand in
 /// other modules only of public code, and a key would otherwise cost a call through type metadata.
 public struct Text: Hashable, Comparable, Sendable {
-    public let string: String
+    /// See above.
+    @usableFromInline let head: UInt64
+    @usableFromInline let tail: Tail
+
+    @usableFromInline
+    enum Tail: Sendable {
+        case short(SevenBytes), long(TextBytes)
+    }
+
+    /// What is left beside the bits that say which kind it is.
+    @usableFromInline
+    struct SevenBytes: Sendable {
+        let first: UInt32
+        let second: UInt16
+        let third: UInt8
+    }
+
+    /// Bytes of a text that needs no heap.
+    static let shortByteCount = 15
+
+    /// The bit of the tail that says a text is long: the tail of a short one is below it, that of a long one is not.
+    @usableFromInline static var longBit: UInt64 { 1 << 63 }
+
+    /// Both words as numbers.
+    @inlinable
+    @inline(__always)
+    var words: (head: UInt64, tail: UInt64) {
+        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the highest of the bits that
+        // no pointer and no payload of seven bytes uses, is pinned down by the tests of this type.
+        unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
+    }
+
+    /// - Parameter tail: Of a short text.
+    @inline(__always)
+    private init(head: UInt64, tail: UInt64) {
+        assert(tail >> 56 == 0)
+        // As above; there is no reference among these bits.
+        self = unsafe unsafeBitCast((head, tail), to: Text.self)
+    }
+
+    private init(count: Int, _ bytes: TextBytes) {
+        head = UInt64(truncatingIfNeeded: count)
+        tail = .long(bytes)
+    }
+
+    /// Trusts the caller that the bytes are UTF-8. One allocation and one copy when they are many, none when they are
+    /// few.
+    package init(utf8 bytes: Span<UInt8>) {
+        let count = bytes.count
+        if count <= Self.shortByteCount, count == 0 || bytes[count &- 1] != 0 {
+            let (head, rest) = Self.words(of: bytes)
+            self.init(head: head, tail: rest)
+        } else {
+            self.init(count: count, TextBytes(bytes))
+        }
+    }
+
+    /// Nil when the bytes are no UTF-8.
+    package init?(validating bytes: Span<UInt8>) {
+        // `UInt8` has no padding: every byte of the span is initialised.
+        guard unsafe isValidUTF8(bytes.bytes) else { return nil }
+        self.init(utf8: bytes)
+    }
+
+    /// Bytes that are no UTF-8 are repaired as `String` does it.
+    package init(decoding bytes: Span<UInt8>) {
+        if let text = Text(validating: bytes) {
+            self = text
+        } else {
+            self.init(unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) })
+        }
+    }
 
     package init(_ string: String) {
-        self.string = string
+        // Strings of this platform are contiguous, so `withUTF8` changes nothing.
+        var string = string
+        // The span does not outlive the buffer, which is lent for the call.
+        self = string.withUTF8 { unsafe Text(utf8: $0.span) }
+    }
+
+    /// One behind the other.
+    package init(joining left: Text, _ right: Text) {
+        let (first, count) = (left.utf8Count, left.utf8Count + right.utf8Count)
+        self = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { place in
+            // So many bytes from the one, and the rest from the other: then all of the place is initialised.
+            left.withBytes { bytes in
+                unsafe bytes.withUnsafeBufferPointer { _ = unsafe place.initialize(fromContentsOf: $0) }
+            }
+            right.withBytes { bytes in
+                unsafe bytes.withUnsafeBufferPointer {
+                    _ = unsafe place.extracting(first...).initialize(fromContentsOf: $0)
+                }
+            }
+            return unsafe Text(utf8: place.span)
+        }
+    }
+
+    /// A copy, for people and for what works on characters; what is written out borrows the bytes instead. O(bytes).
+    public var string: String {
+        withBytes { bytes in
+            unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Bytes of UTF-8; O(1).
-    package var utf8Count: Int { string.utf8.count }
+    @inlinable
+    package var utf8Count: Int {
+        let words = words
+        if words.tail >= Self.longBit { return Int(truncatingIfNeeded: words.head) }
+        return Self.shortCount(words)
+    }
 
     /// The first byte; nil of an empty text.
-    package var firstByte: UInt8? { string.utf8.first }
+    package var firstByte: UInt8? { withBytes { $0.isEmpty ? nil : $0[0] } }
 
     /// Lends the UTF-8 bytes to `body`.
     ///
@@ -25,18 +139,35 @@ public struct Text: Hashable, Comparable, Sendable {
     @inlinable
     @inline(__always)
     public func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
-        // Strings of this platform are contiguous, so `withUTF8` changes nothing. The utf8 view's own way to lend its
-        // bytes takes four times as long.
-        var string = string
-        // The span does not outlive the buffer, which is lent for the call.
-        return string.withUTF8 { unsafe body($0.span) }
+        let words = words
+        var room = (words.head.littleEndian, words.tail.littleEndian)
+        return unsafe withUnsafeBytes(of: &room) { room in
+            let bytes: UnsafeBufferPointer<UInt8>
+            if case .long(let text) = tail {
+                // The object is there as long as this text is, and has so many bytes.
+                unsafe bytes = UnsafeBufferPointer(
+                    start: text.start, count: Int(truncatingIfNeeded: words.head))
+            } else {
+                // In bounds: at most 15 of 16.
+                unsafe bytes = room.bindMemory(to: UInt8.self).extracting(..<Self.shortCount(words))
+            }
+            // The span does not outlive the call, and the object not the text.
+            defer { withExtendedLifetime(self) {} }
+            return unsafe body(bytes.span)
+        }
     }
+}
 
+// MARK: - Comparing
+
+extension Text {
     public static func == (left: Text, right: Text) -> Bool {
-        if left.hasSameBits(as: right) { return true }
-        guard left.utf8Count == right.utf8Count else { return false }
-        return left.withBytes { a in
-            right.withBytes { b in a.count == b.count && firstDifference(a, b, count: a.count) == a.count }
+        let (a, b) = (left.words, right.words)
+        // The same in memory, and so the same text: two short ones that are equal, or one that was copied.
+        if a == b { return true }
+        // Equal counts of long texts.
+        guard a.tail & b.tail >= longBit, a.head == b.head else { return false }
+        return left.withBytes { x in right.withBytes { y in firstDifference(x, y, count: x.count) == x.count }
         }
     }
 
@@ -44,42 +175,63 @@ public struct Text: Hashable, Comparable, Sendable {
 
     /// By UTF-16 code units (see ``compareUTF16(_:_:)``): negative, zero or positive.
     package static func compare(_ left: Text, _ right: Text) -> Int {
-        if left.hasSameBits(as: right) { return 0 }
-        return left.withBytes { a in right.withBytes { b in compareUTF16(a, b) } }
-    }
-
-    /// Both are the same in memory, and so the same text: two of up to 15 bytes that are equal, which hold their bytes
-    /// in themselves, or one that was copied. Nothing is counted for it.
-    @inline(__always)
-    private func hasSameBits(as other: Text) -> Bool {
-        // A string is two words on 64-bit platforms, and looked at, not kept.
-        let (a, b) = unsafe (
-            unsafeBitCast(string, to: (UInt64, UInt64).self), unsafeBitCast(other.string, to: (UInt64, UInt64).self))
-        return a == b
+        let (a, b) = (left.words, right.words)
+        if a == b { return 0 }
+        return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
     }
 
     public func hash(into hasher: inout Hasher) {
-        withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
-    }
-
-    /// The first eight bytes as a big-endian number, zeros behind the end, in which numbers compare as the texts do by
-    /// UTF-16 code units: a smaller one is a smaller text, equal ones may be any.
-    package var prefix: UInt64 {
-        withBytes { bytes in
-            var prefix: UInt64 = 0
-            for index in 0..<Swift.min(8, bytes.count) {
-                let byte = bytes[index]
-                // U+E000…U+FFFF go behind the characters that are surrogates in UTF-16; their lead bytes end at F4.
-                prefix |=
-                    UInt64(byte == 0xEE || byte == 0xEF ? byte | 0x10 : byte) << UInt64(56 &- 8 &* index)
-            }
-            return prefix
+        let words = words
+        if words.tail < Self.longBit {
+            hasher.combine(words.head)
+            hasher.combine(words.tail)
+        } else {
+            withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
         }
     }
 }
 
+// MARK: - Short texts
+
+extension Text {
+    /// Up to 15 bytes as two numbers, the first byte lowest, zeros behind the last.
+    @inline(__always)
+    private static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
+        let count = bytes.count
+        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that are there.
+        let raw = unsafe bytes.bytes
+        if count >= 8 {
+            let head = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self)
+            let last = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: count &- 8, as: UInt64.self)
+            return (UInt64(littleEndian: head), UInt64(littleEndian: last) >> UInt64(8 &* (16 &- count)))
+        }
+        if count >= 4 {
+            let first = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt32.self)
+            let last = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: count &- 4, as: UInt32.self)
+            // They overlap where both have the same bytes.
+            let high = UInt64(UInt32(littleEndian: last)) << UInt64(8 &* (count &- 4))
+            return (UInt64(UInt32(littleEndian: first)) | high, 0)
+        }
+        var head: UInt64 = 0
+        for index in bytes.indices { head |= UInt64(bytes[index]) << UInt64(8 &* index) }
+        return (head, 0)
+    }
+
+    /// Bytes of a short text.
+    @inlinable
+    @inline(__always)
+    static func shortCount(_ words: (head: UInt64, tail: UInt64)) -> Int {
+        words.tail != 0
+            ? 16 &- words.tail.leadingZeroBitCount / 8 : 8 &- words.head.leadingZeroBitCount / 8
+    }
+}
+
 extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
-    public init(stringLiteral value: String) { self.init(value) }
+    public init(stringLiteral value: StaticString) {
+        // The span does not outlive the buffer, which is lent for the call.
+        self = value.withUTF8Buffer { unsafe Text(utf8: $0.span) }
+    }
+
     public var description: String { string }
 }
 

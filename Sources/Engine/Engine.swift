@@ -45,8 +45,8 @@ package struct Engine: ~Copyable, Sendable {
     /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
     package mutating func commit(_ delta: consuming Delta) -> Effects {
         let session = delta.session
-        var effects = Effects(reply: delta.reply)
-        // Taken out, so that its parts are not counted anew.
+        // Taken out, so that their parts are not counted anew.
+        var effects = Effects(reply: delta.reply.take())
         var kind = Delta.Kind.nothing
         swap(&kind, &delta.kind)
         switch consume kind {

@@ -150,7 +150,7 @@ extension [UInt8] {
     fileprivate mutating func append(credential: Credential) {
         append(credential.isAdmin ? 1 : 0)
         append(credential.authVariable == nil ? 0 : 1)
-        if let variable = credential.authVariable { append(counted: variable.string) }
+        if let variable = credential.authVariable { append(counted: variable) }
     }
 
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.

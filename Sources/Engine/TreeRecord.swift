@@ -301,6 +301,6 @@ extension ByteCursor {
 
     private mutating func readText() throws(UnreadableRecord) -> Text {
         guard let range = try? readCounted() else { throw ended() }
-        return Text(string(range))
+        return repairedText(range)
     }
 }

@@ -132,9 +132,9 @@ extension RuleValue {
     static func sum(_ left: RuleValue, _ right: RuleValue) throws(FailedOperation) -> RuleValue {
         switch (left, right) {
         case (.number(let a), .number(let b)): return .number(a + b)
-        case (.string(let a), .string(let b)): return .string(try joined(a.string, b.string))
-        case (.string(let a), .number(let b)): return .string(try joined(a.string, numberText(b)))
-        case (.number(let a), .string(let b)): return .string(try joined(numberText(a), b.string))
+        case (.string(let a), .string(let b)): return .string(try joined(a, b))
+        case (.string(let a), .number(let b)): return .string(try joined(a, Text(numberText(b))))
+        case (.number(let a), .string(let b)): return .string(try joined(Text(numberText(a)), b))
         default: throw operandError(left, right)
         }
     }
@@ -163,11 +163,11 @@ extension RuleValue {
         return FailedOperation(.wrongOperand)
     }
 
-    private static func joined(_ left: String, _ right: String) throws(FailedOperation) -> Text {
-        guard left.utf8.count + right.utf8.count <= RulesLimits.textByteCount else {
+    private static func joined(_ left: Text, _ right: Text) throws(FailedOperation) -> Text {
+        guard left.utf8Count + right.utf8Count <= RulesLimits.textByteCount else {
             throw FailedOperation(.tooLong)
         }
-        return Text(left + right)
+        return Text(joining: left, right)
     }
 }
 

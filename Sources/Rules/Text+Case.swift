@@ -25,7 +25,7 @@ extension Text {
                 // Small letters and capitals differ in one bit.
                 output.append(letters.contains(byte) ? byte ^ 0x20 : byte)
             }
-            return Text(String(decoding: output, as: UTF8.self))
+            return Text(utf8: output.span)
         }
     }
 }

@@ -37,7 +37,7 @@ extension Text {
                 }
             }
         }
-        return output.map { Text(String(decoding: $0, as: UTF8.self)) }
+        return output.map { Text(utf8: $0.span) }
     }
 
     /// How many UTF-16 code units the text has: its length in JavaScript.

@@ -108,10 +108,10 @@ extension JSONReader {
     }
 
     private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {
-        if isASCII { return Text(cursor.string(range)) }
-        guard let string = unsafe cursor.withBytes(range, { unsafe String(validating: $0, as: UTF8.self) })
-        else { throw .unexpected(byteOffset: range.lowerBound) }
-        return Text(string)
+        guard let text = isASCII ? cursor.text(range) : cursor.validText(range) else {
+            throw .unexpected(byteOffset: range.lowerBound)
+        }
+        return text
     }
 
     private mutating func readEscapedString(from start: Int) throws(MalformedJSON) -> Text {
@@ -127,10 +127,8 @@ extension JSONReader {
             runStart = cursor.offset
             _ = try skipPlainCharacters()
         }
-        guard let string = String(validating: scratch, as: UTF8.self) else {
-            throw .unexpected(byteOffset: start)
-        }
-        return Text(string)
+        guard let text = Text(validating: scratch.span) else { throw .unexpected(byteOffset: start) }
+        return text
     }
 
     private mutating func readEscape() throws(MalformedJSON) {

@@ -324,11 +324,14 @@ extension Key {
     }
 
     /// As ``string``.
-    package var text: Text { Text(string) }
+    package var text: Text { withBytes { Text(utf8: $0) } }
 }
 
 extension Key: ExpressibleByStringLiteral, CustomStringConvertible {
-    package init(stringLiteral value: String) { self.init(unchecked: Text(value)) }
+    package init(stringLiteral value: StaticString) {
+        // The span does not outlive the buffer, which is lent for the call.
+        self = value.withUTF8Buffer { unsafe Key(utf8: $0.span) }
+    }
     package var description: String { string }
 }
 

@@ -73,7 +73,7 @@ extension [UInt8] {
         case .boolean(let value): append(value ? "boolean:true" : "boolean:false")
         case .string(let text):
             append("string:")
-            append(utf8: text.string)
+            append(utf8: text)
         case .integer, .double: append(hashedNumber: leaf.doubleValue ?? 0)
         case .empty, .object, .prioritized: preconditionFailure("only leaves have a value")
         }

@@ -3,7 +3,7 @@ import PandoBytes
 /// A value of the tree: nothing, a leaf, or an object of children; leaves and objects may carry a priority.
 ///
 ///     Node      ┌──────────────────────────────┬─────┐
-///               │ payload                8…16  │ tag │   24 bytes in an entry
+///               │ payload                8…16  │ tag │   16 bytes: the tag is in bits that no payload uses
 ///               └──────────────────────────────┴─────┘
 ///     object    payload is one reference to a persistent B-tree (``Children``)
 ///     prioritized   payload is one reference to a box: priorities are rare, and cost nothing where there are none

@@ -117,7 +117,7 @@ extension MessageParser {
                 query = try parser.readQuery()
                 if verb == .listen, case .value = query {
                     // All strings in it have just been read, so it is UTF-8.
-                    queryText = Text(parser.drafts.reader.cursor.string(start..<parser.offset))
+                    queryText = parser.drafts.reader.cursor.text(start..<parser.offset)
                 }
             case .t: tag = try parser.readInteger()
             case .h: hash = try parser.readText()

@@ -92,7 +92,7 @@ extension [UInt8] {
         append(jsonPath: path.keys[...])
         if let queryText {
             append(",\"q\":[")
-            append(utf8: queryText.string)
+            append(utf8: queryText)
             append("]")
         }
         append("}}}")

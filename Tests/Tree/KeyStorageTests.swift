@@ -10,7 +10,7 @@ import Testing
     @Test func sixteenBytes() {
         #expect(MemoryLayout<Key>.size == 16 && MemoryLayout<Key>.stride == 16)
         #expect(MemoryLayout<Key?>.size == 16)
-        #expect(MemoryLayout<Children.Entry>.stride == 40)
+        #expect(MemoryLayout<Children.Entry>.stride == 32)
     }
 
     @Test(arguments: 0..<12) func behavesAsItsText(seed: Int) {
