@@ -177,6 +177,11 @@ extension Text {
     package static func compare(_ left: Text, _ right: Text) -> Int {
         let (a, b) = (left.words, right.words)
         if a == b { return 0 }
+        if a.tail | b.tail < longBit, markNonASCII(a.head | b.head | a.tail | b.tail) == 0 {
+            // The first byte highest, zeros behind the last.
+            if a.head != b.head { return a.head.byteSwapped < b.head.byteSwapped ? -1 : 1 }
+            return a.tail.byteSwapped < b.tail.byteSwapped ? -1 : 1
+        }
         return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
     }
 

@@ -45,14 +45,14 @@ package struct Engine: ~Copyable, Sendable {
     /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
     package mutating func commit(_ delta: consuming Delta) -> Effects {
         let session = delta.session
-        // Taken out, so that their parts are not counted anew.
-        var effects = Effects(reply: delta.reply.take())
+        var pushes: [Push] = []
+        // Taken out, so that its parts are not counted anew.
         var kind = Delta.Kind.nothing
         swap(&kind, &delta.kind)
         switch consume kind {
         case .nothing: break
-        case .write(let base, let changes): effects.pushes = write(changes, base: base)
-        case .listen(let listen): effects.pushes = begin(listen, for: session)
+        case .write(let base, let changes): pushes = write(changes, base: base)
+        case .listen(let listen): pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let credential): queue(writes, as: [credential], for: session)
         case .unqueue(let path): cancelQueued(at: path, of: session)
@@ -60,9 +60,9 @@ package struct Engine: ~Copyable, Sendable {
             // Listens first: the dead are told nothing.
             endAllListens(of: session)
             sessions[session] = nil
-            effects.pushes = write(changes, base: .root)
+            pushes = write(changes, base: .root)
         }
-        return effects
+        return Effects(pushes: pushes, reply: delta.reply.take())
     }
 
     /// Does the changes, and says who hears what.
