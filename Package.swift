@@ -9,8 +9,8 @@ let rules: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
     .enableExperimentalFeature("Lifetimes"),  // spans as results: borrowed bytes without a closure or a copy
-    // Whether two accesses to one variable overlap is checked at run time in debug builds, in which all tests run; in
-    // release it took a fifteenth of a GET's instructions and of a set's.
+    // Whether two accesses to one variable overlap is checked at run time in debug builds (the tests of the rooms, and
+    // those of the protocols from end to end); in release it took a fifteenth of a GET's instructions and of a set's.
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 

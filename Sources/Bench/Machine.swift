@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import PandoBytes
 import PandoJournal
 import PandoReactor
@@ -12,9 +11,9 @@ struct Machine: ParsableCommand {
         commandName: "machine",
         abstract: "What the disk and the processors give by themselves, without any server.",
         discussion: """
-            Writes and syncs 4096 bytes as the log does, one after the other, and at fixed moments: then a time counts from the \
-            moment at which its sync was due. And a thread for each processor only looks at the clock: what it misses, \
-            somebody else had, or nobody, where the machine is a guest.
+            Writes and syncs 4096 bytes as the log does, one after the other, and at fixed moments: then a time counts from \
+            the moment at which its sync was due. And a thread for each processor that this process may use only looks at \
+            the clock: what it misses, somebody else had, or nobody, where the machine is a guest.
             """)
 
     @Option(help: ArgumentHelp("Where to write; the file is gone afterwards.", valueName: "directory"))
@@ -36,15 +35,17 @@ struct Machine: ParsableCommand {
         let disk = try SystemDisk(directory: data, create: true)
         let inRow = try Self.syncTimes(on: disk, for: duration, every: nil)
         let atMoments = try Self.syncTimes(on: disk, for: duration, every: .seconds(1) / rate)
-        let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-        let stalls = try Stalls.measured(for: duration, threads: processorCount)
+        let stalls = try Stalls.measured(for: duration, threads: usableProcessorCount())
         print(
             Figures.table([
                 ["µs", "count", "p50", "p90", "p99", "p99.9", "longest"],
-                Self.row("fdatasync, one after the other", inRow),
-                Self.row("fdatasync, \(rate) a second, from when it was due", atMoments),
+                Self.row("fdatasync, one after the other", inRow.times),
+                Self.row("fdatasync, \(rate) a second, from when it was due", atMoments.times),
             ]))
-        print("\n\(processorCount) threads that only look at the clock: \(stalls.text(over: seconds))")
+        if atMoments.unserved > 0 {
+            print("The disk was so slow that of the fixed moments \(atMoments.unserved) had no sync.")
+        }
+        print("\n\(stalls.threadCount) threads that only look at the clock: \(stalls.text(over: seconds))")
     }
 
     private static func row(_ name: String, _ times: Latencies) -> [String] {
@@ -56,26 +57,31 @@ struct Machine: ParsableCommand {
 extension Machine {
     /// A block of the log, about: what one sync of a quiet server writes.
     private static let blockByteCount = 4096
-    /// Reserved before, as a segment of the log is; then the blocks begin again at the front.
-    private static let fileByteCount = 64 << 20
+    /// Reserved before, as a segment of the log is; then comes a new file, as a new segment does.
+    static let fileByteCount = 64 << 20
     static let fileName = "pando-bench.tmp"
 
     /// Writes a block and syncs it, again and again.
     /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the other.
-    /// - Returns: From when each began, or was due, until it was durable.
+    /// - Returns: From when each began, or was due, until it was durable; and how many moments had none, because twice
+    ///   the time was over before their turn.
     static func syncTimes(
         on disk: some Disk, for duration: Duration, every interval: Duration?
-    ) throws(DiskFailure) -> Latencies {
-        let file = try disk.open(fileName, .create)
-        try disk.reserve(0..<fileByteCount, of: file)
+    ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {
         let block = [UInt8](repeating: 0x61, count: blockByteCount)
+        var file = try newFile(on: disk)
         var times = Latencies()
         var offset = 0
         var due = MonotonicTime.now
         let end = due + duration
+        let deadline = end + duration
         while due < end {
             // Waiting by sleeping would measure how one is woken.
             while MonotonicTime.now < due {}
+            if let interval, MonotonicTime.now > deadline {
+                let step = (due + interval).nanoseconds - due.nanoseconds
+                return (times, Int(clamping: (end.nanoseconds - due.nanoseconds + step - 1) / step))
+            }
             try GatheredBytes.with(block.rawSpan) { (bytes) throws(DiskFailure) in
                 try disk.write(bytes, to: file, at: offset)
             }
@@ -83,10 +89,21 @@ extension Machine {
             let now = MonotonicTime.now
             times.record(nanoseconds: now.nanoseconds - due.nanoseconds)
             due = interval.map { due + $0 } ?? now
-            offset = (offset + blockByteCount) % fileByteCount
+            offset += blockByteCount
+            if offset + blockByteCount > fileByteCount {
+                file = try newFile(on: disk)
+                offset = 0
+            }
         }
+        return (times, 0)
+    }
+
+    /// A file without a name: it is gone when this ends, however it ends.
+    private static func newFile<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> Storage.File {
+        let file = try disk.open(fileName, .create)
         try disk.remove(fileName)
-        return times
+        try disk.reserve(0..<fileByteCount, of: file)
+        return file
     }
 }
 
@@ -95,9 +112,13 @@ struct Stalls: Sendable {
     /// What is shorter is the clock's own price, or an interrupt.
     static let shortest = Duration.microseconds(100)
 
+    let threadCount: Int
     var count = 0
+    /// Of all threads together.
     var total = Duration.zero
     var longest = Duration.zero
+
+    init(threadCount: Int) { self.threadCount = threadCount }
 
     mutating func add(_ gap: Duration) {
         count += 1
@@ -107,7 +128,7 @@ struct Stalls: Sendable {
 
     /// - Throws: A thread could not be started.
     static func measured(for duration: Duration, threads threadCount: Int) throws(SocketError) -> Stalls {
-        let all = StallCount()
+        let all = StallCount(threadCount)
         var threads: [NamedThread] = []
         defer { for thread in threads { thread.join() } }
         for index in 0..<threadCount {
@@ -130,15 +151,18 @@ struct Stalls: Sendable {
         return all.stalls.withLock { $0 }
     }
 
+    /// - Parameter seconds: How long it was measured.
     func text(over seconds: Double) -> String {
         let limit = Figures.decimal(Self.shortest / .milliseconds(1), places: 1)
         guard count > 0 else { return "never kept waiting for \(limit) ms" }
-        let share = total / Duration.seconds(seconds) * 100
+        let share = total / (Duration.seconds(seconds) * threadCount) * 100
         return "kept waiting \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
             + "the time, \(Figures.decimal(longest / .milliseconds(1), places: 1)) ms at the longest"
     }
 }
 
 private final class StallCount: Sendable {
-    let stalls = Mutex(Stalls())
+    let stalls: Mutex<Stalls>
+
+    init(_ threadCount: Int) { stalls = Mutex(Stalls(threadCount: threadCount)) }
 }

@@ -30,13 +30,13 @@ package func markPair(_ byte: UInt8, in word: UInt64) -> UInt64 {
     markZeros(word & everyByte(0xFE) ^ everyByte(UInt64(byte)))
 }
 
-/// Marks the bytes below `limit`, which is at most 80; the lowest mark is right.
+/// Marks the bytes below `limit`, which is at most 0x80; the lowest mark is right.
 @inlinable @inline(__always)
 package func markBelow(_ limit: UInt8, in word: UInt64) -> UInt64 {
     (word &- everyByte(UInt64(limit))) & ~word & everyByte(0x80)
 }
 
-/// Marks the bytes of 80 and above, which are no ASCII; every mark is right.
+/// Marks the bytes of 0x80 and above, which are no ASCII; every mark is right.
 @inlinable @inline(__always)
 package func markNonASCII(_ word: UInt64) -> UInt64 { word & everyByte(0x80) }
 

@@ -85,7 +85,7 @@ struct ListenerTable: @unchecked Sendable {
 
     init() {}
 
-    /// Nobody listens. Kept, since every write asks: the parts of a point are checked for exclusive access each.
+    /// Nobody listens. Kept, since every write asks.
     private(set) var isEmpty = true
 
     // MARK: Adding and removing

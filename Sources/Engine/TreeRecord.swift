@@ -42,6 +42,8 @@ package struct TreeRecords: Sendable {
     }
 
     private let byteLimit: Int
+    /// Bytes of the record before.
+    private var lastByteCount = Self.firstRoomByteCount
     /// A root without children.
     private var leaf: Node?
     /// Outermost first.
@@ -54,7 +56,8 @@ package struct TreeRecords: Sendable {
     }
 
     /// - Returns: Nil behind the last.
-    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in parts, at most once a level.
+    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in more room, and what no record
+    ///   has room for in parts: that costs about a third of it once more.
     package mutating func next() -> LogRecord? {
         if let leaf = leaf.take() {
             var payload = Self.head(.root, .node)
@@ -91,16 +94,18 @@ package struct TreeRecords: Sendable {
     private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
         let children = frames[top].children
         var last = frames[top].last
-        // A small tree does not take the room of a large one: each time four times as much.
-        var limit = payload.count
+        // A small tree does not take the room of a large one: as much as the record before, then four times as much.
+        var limit = max(4 * payload.count, lastByteCount)
         var tooLarge: (Key, Node)?
         repeat {
-            limit = min(byteLimit, max(4 * limit, Self.firstRoomByteCount))
+            limit = min(byteLimit, limit)
             payload.append(room: max(0, limit - payload.count)) { writer in
                 tooLarge = writer.append(children, behind: &last)
             }
-        } while tooLarge != nil && limit < byteLimit
+            limit *= 4
+        } while tooLarge != nil && limit < 4 * byteLimit
         frames[top].last = last
+        lastByteCount = max(Self.firstRoomByteCount, payload.count)
         return tooLarge
     }
 
@@ -197,6 +202,7 @@ extension [UInt8] {
     /// Of a leaf, or a priority.
     fileprivate mutating func append(_ leaf: Node) {
         var byteCount = 32
+        if case .string(let text) = leaf { byteCount += text.utf8Count }
         var isWhole = false
         while !isWhole {
             let start = count

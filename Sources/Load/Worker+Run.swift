@@ -73,7 +73,8 @@ extension Worker {
             return tally.failed()
         }
         client.inFlight += 1
-        // In a closed loop an operation is meant for the moment at which it is sent, so none is late.
+        // In a closed loop an operation is meant for the moment at which the read before it brought room: nothing is due,
+        // and what the harness takes until it is sent counts against the server.
         if !isClosedLoop { tally.sent(intended: intended, at: now) }
         client.scenario.send(client, intended: intended)
     }

@@ -57,7 +57,7 @@ final class Worker: @unchecked Sendable {
     /// Arrivals that were due and found no place by the end of the run.
     var unsentCount = 0
     /// The run's data could not be removed. Read after the loop is over.
-    var leftDataBehind = false
+    private(set) var leftDataBehind = false
     /// The moment of what is being handled: of the read whose messages these are, of the command, of the alarm. What
     /// one read has brought was there at that moment, however long we take to look at all of it; and one reading of
     /// the clock serves many messages.

@@ -25,8 +25,8 @@ package final class Channel: Pollable {
     package let outboundByteLimit: Int
     /// Bytes written and not yet taken by the kernel. O(1).
     package var outboundByteCount: Int { unsentByteCount }
-    // Stored apart from what other rooms may see: accesses to a class's property are checked while the program runs,
-    // 25 ns each, unless the compiler sees them all, and sees that nothing happens meanwhile.
+    // Stored apart from what other rooms may see: then the compiler sees every access, and that nothing happens
+    // meanwhile.
     private var listener: (any ChannelDelegate)?
     private var unsentByteCount = 0
     /// All that was written so far.

@@ -38,3 +38,7 @@ package struct NamedThread: Sendable {
         precondition(result == 0, "joined twice, or by itself: \(errorText(-result))")
     }
 }
+
+/// How many processors this process may run on: fewer than there are under `taskset` or in a container with a set of them.
+/// At least 1.
+package func usableProcessorCount() -> Int { Int(pando_usable_processor_count()) }

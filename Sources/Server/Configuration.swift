@@ -1,4 +1,3 @@
-import Glibc
 import Logging
 import PandoIdentity
 import PandoJournal
@@ -74,7 +73,7 @@ package struct Configuration: Sendable {
 
     /// How many loops to run: one processor is left to the database thread.
     var effectiveLoopCount: Int {
-        loopCount > 0 ? loopCount : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
+        loopCount > 0 ? loopCount : max(1, usableProcessorCount() - 1)
     }
 
     /// Every problem that shows without opening a file or a socket, in the words the operator typed.

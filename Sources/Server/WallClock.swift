@@ -2,7 +2,7 @@
 /// order of commits. Confined to whoever owns it.
 ///
 /// A class, and the machine is asked before the property is touched: then the compiler sees that nobody else touches it
-/// meanwhile, and each command is spared a check for exclusive access (125 instructions).
+/// meanwhile, and each command is spared a check for exclusive access where the build has those (125 instructions).
 final class WallClock {
     private var last: Int64
     private let surroundings: Surroundings

@@ -39,8 +39,8 @@ package final class MaskingKeys {
         unsafe frame.deallocate()
     }
 
-    /// Lends a frame with `payload`, masked with a fresh key. One copy; allocates only for a payload longer than all
-    /// before.
+    /// Lends a frame with `payload`, masked with a fresh key. One copy; allocates only where kind or length is another
+    /// than the one before.
     /// - Parameter body: Must not ask for another frame.
     package func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
         if opcode.rawValue != opcodeBits || payload.byteCount != payloadByteCount {

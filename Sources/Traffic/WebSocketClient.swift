@@ -64,6 +64,11 @@ package final class WebSocketClient: ChannelDelegate {
         send(.text, text.rawSpan)
     }
 
+    /// The same.
+    package func send(_ text: RawSpan) {
+        send(.text, text)
+    }
+
     package func ping() {
         let nothing: [UInt8] = []
         send(.ping, nothing.rawSpan)
@@ -80,11 +85,6 @@ package final class WebSocketClient: ChannelDelegate {
     package func cut() {
         isClosing = true
         channel.reset()
-    }
-
-    /// The same.
-    package func send(_ text: RawSpan) {
-        send(.text, text)
     }
 
     private func send(_ opcode: Opcode, _ payload: RawSpan) {

@@ -82,13 +82,13 @@ extension JSONReader {
             high |= word & (1 << plainBits &- 1)
             cursor.advance(Int(plainBits / 8))
             guard cursor.current >= 0x20 else { throw unexpected() }
-            return high & 0x8080_8080_8080_8080 == 0
+            return markNonASCII(high) == 0
         }
         // Fewer than eight bytes are left.
         while true {
             let byte = cursor.current
             switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return high & 0x8080_8080_8080_8080 == 0
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return markNonASCII(high) == 0
             case 0..<0x20: throw unexpected()
             default:
                 high |= UInt64(byte)
@@ -100,11 +100,7 @@ extension JSONReader {
     /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit that is set
     /// is in the first one. (Higher ones may be borrows.)
     static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let high: UInt64 = 0x8080_8080_8080_8080
-        func zeros(_ value: UInt64) -> UInt64 { (value &- ones) & ~value & high }
-        let control = (word &- (ones &* 0x20)) & ~word & high
-        return zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5C)) | control
+        mark(UInt8(ascii: "\""), in: word) | mark(UInt8(ascii: "\\"), in: word) | markBelow(0x20, in: word)
     }
 
     private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {

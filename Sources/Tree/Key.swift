@@ -189,13 +189,10 @@ extension Key {
     /// The same of eight bytes at once: true when one of them is below 20, or one of those.
     @inline(__always)
     static func holdsForbidden(_ word: UInt64) -> Bool {
-        // The highest bit of some byte is set when one is zero, and in none otherwise (Hacker's Delight, §6-1).
-        func zeros(_ word: UInt64) -> UInt64 { (word &- everyByte(1)) & ~word }
-        let controls = (word &- everyByte(0x20)) & ~word
         let marks =
-            zeros(word ^ everyByte(0x23)) | zeros(word ^ everyByte(0x24))
-            | zeros(word & everyByte(0xFE) ^ everyByte(0x2E))
-            | zeros(word ^ everyByte(0x5B)) | zeros(word ^ everyByte(0x5D)) | zeros(word ^ everyByte(0x7F))
-        return (controls | marks) & everyByte(0x80) != 0
+            markBelow(0x20, in: word) | mark(UInt8(ascii: "#"), in: word) | mark(UInt8(ascii: "$"), in: word)
+            | markPair(UInt8(ascii: "."), in: word) | mark(UInt8(ascii: "["), in: word)
+            | mark(UInt8(ascii: "]"), in: word) | mark(0x7F, in: word)
+        return marks != 0
     }
 }

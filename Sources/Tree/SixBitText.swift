@@ -1,3 +1,5 @@
+import PandoBytes
+
 // Twenty characters of the push alphabet in 120 bits (wire-protocol §13.2), eight at a time.
 //
 //     -  0…9  A…Z  _  a…z       the alphabet, in ASCII order: so numbers made of it compare as the texts do
@@ -43,6 +45,3 @@ private func characters(of digits: UInt64) -> UInt64 {
 private func bytesFrom(_ least: UInt64, _ word: UInt64) -> UInt64 {
     (word &+ everyByte(0x80 &- least)) >> 7 & everyByte(1)
 }
-
-@inline(__always)
-func everyByte(_ byte: UInt64) -> UInt64 { byte &* 0x0101_0101_0101_0101 }

@@ -323,7 +323,7 @@ package struct StreamedNode {
     /// All children of a frame that has no pages.
     private mutating func takeChildren(_ top: Int) -> Children {
         let first = frames[top].firstEntry
-        if !frames[top].isAscending || frames[top].hasEmptyNodes { dropSuperseded(from: first) }
+        if !frames[top].isAscending || frames[top].hasEmptyNodes { entries.dropSuperseded(from: first) }
         return Children(taking: &entries, from: first)
     }
 
@@ -344,7 +344,7 @@ package struct StreamedNode {
         let isInOrder = frames[top].isAscending && !frames[top].hasEmptyNodes
         // Null takes away what is in pages under its name.
         let keepsEmptyNodes = !children.isEmpty
-        if !isInOrder { dropSuperseded(from: first, keepingEmptyNodes: keepsEmptyNodes) }
+        if !isInOrder { entries.dropSuperseded(from: first, keepingEmptyNodes: keepsEmptyNodes) }
         let mayAppend = !(keepsEmptyNodes && frames[top].hasEmptyNodes)
         if !mayAppend || !children.append(taking: &entries, from: first) {
             for index in first..<entries.count {
@@ -357,66 +357,5 @@ package struct StreamedNode {
         frames[top].children = children
         frames[top].isAscending = true
         frames[top].hasEmptyNodes = false
-    }
-
-    /// Sorts entries by key; of those with one key the last stays, unless it is null.
-    private mutating func dropSuperseded(from first: Int, keepingEmptyNodes keepsEmptyNodes: Bool = false) {
-        let count = entries.count - first
-        unsafe entries.withUnsafeMutableBufferPointer { stack in
-            // In bounds: from `first` on to the end.
-            let tail = unsafe UnsafeMutableBufferPointer(rebasing: stack[first...])
-            if count > Self.insertionSortedCount {
-                unsafe Self.sort(tail)
-            } else {
-                unsafe Self.sortByInsertion(tail)
-            }
-        }
-        var kept = first
-        for index in first..<entries.count {
-            let isSuperseded = index + 1 < entries.count && entries[index + 1].key == entries[index].key
-            if isSuperseded || (!keepsEmptyNodes && entries[index].node.isEmpty) { continue }
-            if kept < index { entries.swapAt(kept, index) }
-            kept += 1
-        }
-        if kept < entries.count { entries.removeSubrange(kept...) }
-    }
-
-    /// Objects of so many members are sorted where they are.
-    private static let insertionSortedCount = 24
-
-    /// Entries are moved, not copied, so that nothing is counted; what leaves its place comes back to another one.
-    private static func sortByInsertion(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
-        guard let base = entries.baseAddress else { return }
-        for index in 1..<max(1, entries.count) {
-            guard unsafe Key.compare(base[index - 1].key, base[index].key) > 0 else { continue }
-            let entry = unsafe (base + index).move()
-            var place = index
-            repeat {
-                unsafe (base + place).moveInitialize(from: base + place - 1, count: 1)
-                place -= 1
-            } while unsafe place > 0 && Key.compare(base[place - 1].key, entry.key) > 0
-            unsafe (base + place).initialize(to: entry)
-        }
-    }
-
-    /// As above, for many.
-    private static func sort(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
-        struct Place {
-            var order: Key.Order
-            var index: Int
-        }
-        guard let base = entries.baseAddress else { return }
-        var places = entries.indices.map { unsafe Place(order: base[$0].key.order, index: $0) }
-        places.sort { left, right in
-            if left.order != right.order { return left.order < right.order }
-            let order = unsafe Key.compare(base[left.index].key, base[right.index].key)
-            return order != 0 ? order < 0 : left.index < right.index
-        }
-        let sorted = UnsafeMutablePointer<Children.Entry>.allocate(capacity: entries.count)
-        for (index, place) in places.enumerated() {
-            unsafe (sorted + index).moveInitialize(from: base + place.index, count: 1)
-        }
-        unsafe base.moveInitialize(from: sorted, count: entries.count)
-        unsafe sorted.deallocate()
     }
 }

@@ -51,7 +51,28 @@ extension MessageParser {
             default: try parser.skip()
             }
         }
-        return action(verb) { () throws(Refusal) in
+        return put(verb, &target, &draft, hash, wantsCurrentValue)
+    }
+
+    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction, with `cv` behind
+    /// (§11.2). Nil without a look at what may be in it when it is written otherwise.
+    mutating func readUsualPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
+        guard drafts.reader.cursor.take("{\"p\":") else { return nil }
+        var target = try readTarget(below: .root)
+        guard drafts.reader.cursor.take(",\"d\":") else { return nil }
+        var draft = try readDraft()
+        let hash = drafts.reader.cursor.take(",\"h\":") ? try readText() : .absent
+        let wantsCurrentValue = drafts.reader.cursor.take(",\"cv\":") ? try readBoolean() : .absent
+        guard drafts.reader.cursor.take("}") else { return nil }
+        return put(verb, &target, &draft, hash, wantsCurrentValue)
+    }
+
+    /// What the members of a put come to.
+    private mutating func put(
+        _ verb: Verb, _ target: inout Field<Target>, _ draft: inout Field<Draft>, _ hash: Field<Text>,
+        _ wantsCurrentValue: Field<Bool>
+    ) -> Action? {
+        action(verb) { () throws(Refusal) in
             let target = try target.take("p")
             let draft = try draft.take("d")
             try Self.check(draft, at: target)
@@ -61,23 +82,6 @@ extension MessageParser {
             let wants = try wantsCurrentValue.optional("cv") ?? false
             return .put(target, draft, hash: hash, wantsCurrentValue: wants)
         }
-    }
-
-    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction, with `cv` behind
-    /// (§11.2). Nil for any other, and for one that is refused: ``readPut(_:)`` says why.
-    mutating func readUsualPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
-        guard drafts.reader.cursor.take("{\"p\":"), case .value(let target) = try readTarget(below: .root),
-            drafts.reader.cursor.take(",\"d\":"), case .value(let draft) = try readDraft()
-        else { return nil }
-        var hash: Text?
-        if drafts.reader.cursor.take(",\"h\":") {
-            guard case .value(let text) = try readText() else { return nil }
-            hash = text
-        }
-        let wantsCurrentValue = hash != nil && drafts.reader.cursor.take(",\"cv\":true")
-        guard drafts.reader.cursor.take("}"), (try? Self.check(draft, at: target)) != nil else { return nil }
-        if verb == .onDisconnectPut { return .onDisconnectPut(target, draft) }
-        return .put(target, draft, hash: hash, wantsCurrentValue: wantsCurrentValue)
     }
 
     /// `oc` (§12.1). Its `d` is null and says nothing.

@@ -6,28 +6,48 @@ import Testing
 @testable import PandoBench
 
 @Suite struct MachineTests {
-    @Test(arguments: [nil, Duration.microseconds(50)]) func syncsAreCountedAndTheFileIsGone(_ interval: Duration?) throws {
+    @Test func eachMomentHasItsSyncOrIsTold() throws {
         let disk = SimulatedDisk()
-        let times = try Machine.syncTimes(on: disk, for: .milliseconds(2), every: interval)
+        let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(2), every: .microseconds(50))
+        #expect(times.count + unserved == 40)
         #expect(times.count > 0)
-        #expect(times.percentile(1) == times.maximum)
-        // Each moment has its sync, however late it comes.
-        if interval != nil { #expect(times.count == 40) }
         #expect(try disk.list().isEmpty)
     }
 
-    @Test func failureOfTheDiskIsTold() {
-        let disk = SimulatedDisk(failing: 20)
-        #expect(throws: DiskFailure.self) { try Machine.syncTimes(on: disk, for: .seconds(60), every: nil) }
+    @Test func oneAfterTheOther() throws {
+        let disk = SimulatedDisk()
+        let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(1), every: nil)
+        #expect(times.count > 0)
+        #expect(unserved == 0)
+        #expect(try disk.list().isEmpty)
     }
 
-    @Test func stallsAreThoseOfAllThreads() throws {
-        var stalls = Stalls()
+    @Test func momentsBeyondTwiceTheTimeAreToldNotServed() throws {
+        // Nothing can be done in a nanosecond: two moments are due at once, and their time is over.
+        let (times, unserved) = try Machine.syncTimes(
+            on: SimulatedDisk(), for: .nanoseconds(2), every: .nanoseconds(1))
+        #expect(times.count + unserved == 2)
+        #expect(unserved > 0)
+    }
+
+    @Test func failureOfTheDiskIsToldAndLeavesNoFile() throws {
+        let disk = SimulatedDisk(failing: 20)
+        #expect(throws: DiskFailure.self) { try Machine.syncTimes(on: disk, for: .seconds(60), every: nil) }
+        #expect(try disk.list().isEmpty)
+    }
+
+    @Test func stallsAreThoseOfAllThreads() {
+        var stalls = Stalls(threadCount: 2)
         #expect(stalls.text(over: 1).hasPrefix("never"))
         for milliseconds in [1, 4, 2] { stalls.add(.milliseconds(milliseconds)) }
         #expect(
             stalls.text(over: 0.5)
-                == "kept waiting 3 times for longer than 0.1 ms, 1.40 % of the time, 4.0 ms at the longest")
-        #expect(try Stalls.measured(for: .milliseconds(5), threads: 2).longest < .seconds(60))
+                == "kept waiting 3 times for longer than 0.1 ms, 0.70 % of the time, 4.0 ms at the longest")
+    }
+
+    @Test func eachThreadIsMeasured() throws {
+        let stalls = try Stalls.measured(for: .milliseconds(5), threads: 3)
+        #expect(stalls.threadCount == 3)
+        #expect(stalls.total <= .seconds(60) && stalls.longest <= stalls.total)
     }
 }

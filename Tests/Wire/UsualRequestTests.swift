@@ -59,8 +59,8 @@ import Testing
         #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/.priority","d":true}}}"#,
         #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/.priority","d":7}}}"#,
         #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":{".sv":"timestamp"}}}}"#,
-        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/"#
-            + #"26/27/28/29/30/31/32","d":{"a":1}}}}"#,
+        #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/"#
+            + #"23/24/25/26/27/28/29/30/31/32","d":{"a":1}}}}"#,
         // Verbs of one letter that are none, or need no body.
         #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{}}}}"#,
         #"{"t":"d","d":{"r":1,"a":"z","b":{}}}"#,
@@ -82,32 +82,52 @@ import Testing
         #expect(outcome(text) == outcome(" " + text))
     }
 
-    /// Paths are read eight bytes at a time up to what ends a segment or is not legal in one: wherever that stands, what
-    /// comes of the path is what comes of its text.
+    /// Paths are read eight bytes at a time up to what ends a segment or is not legal in one, and at the end of a message
+    /// byte by byte: wherever that stands, what comes of the path is what comes of its text.
     @Test(arguments: 0...19)
     func pathIsReadAsItsText(_ position: Int) throws {
-        for byte in UInt8(1)...0x7F {
-            var text = Array("abcdefgh12345678XYZW".utf8)
-            text[position] = byte
-            let path = String(decoding: text, as: UTF8.self)
-            var escaped: [UInt8] = []
-            escaped.append(json: Text(path))
-            let request = #"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(String(decoding: escaped, as: UTF8.self)),"d":1}}}"#
-            let expected: String
-            do {
-                expected = "\(try Target(wire: Text(path)))"
-            } catch {
-                expected = "\(error)"
+        for character in (UInt32(1)...0x7F).compactMap(Unicode.Scalar.init) + ["é", "\u{FFFD}", "😀"] {
+            for length in Set([position + 1, 20]) {
+                var characters = Array("abcdefgh12345678XYZW".unicodeScalars.prefix(length))
+                characters[position] = character
+                var path = ""
+                path.unicodeScalars.append(contentsOf: characters)
+                let expected: String
+                do { expected = "\(try Target(wire: Text(path)))" } catch { expected = "\(error)" }
+                // Behind the path stand eleven bytes, or four.
+                #expect(try readAsPut(path) == expected, "\(path.debugDescription)")
+                #expect(try readAsCancel(path) == expected, "\(path.debugDescription)")
             }
-            switch try parse(request) {
-            case .request(let request):
-                switch request.action {
-                case .put(let target, _, _, _): #expect("\(target)" == expected, "\(path.debugDescription)")
-                case .invalid(_, let problem): #expect("\(problem)" == expected, "\(path.debugDescription)")
-                default: Issue.record("\(request.action)")
-                }
-            case let other: Issue.record("\(other)")
+        }
+    }
+
+    private func quoted(_ text: String) -> String {
+        var json: [UInt8] = []
+        json.append(json: Text(text))
+        return String(decoding: json, as: UTF8.self)
+    }
+
+    private func readAsPut(_ path: String) throws -> String {
+        switch try parse(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(quoted(path)),"d":1}}}"#) {
+        case .request(let request):
+            switch request.action {
+            case .put(let target, _, _, _): "\(target)"
+            case .invalid(_, let problem): "\(problem)"
+            default: "\(request)"
             }
+        case let other: "\(other)"
+        }
+    }
+
+    private func readAsCancel(_ path: String) throws -> String {
+        switch try parse(#"{"t":"d","d":{"r":1,"a":"oc","b":{"p":\#(quoted(path))}}}"#) {
+        case .request(let request):
+            switch request.action {
+            case .onDisconnectCancel(let target): "\(target)"
+            case .invalid(_, let problem): "\(problem)"
+            default: "\(request)"
+            }
+        case let other: "\(other)"
         }
     }
 }

@@ -23,5 +23,22 @@ uint64_t pando_heap_end(void) {
 int pando_heap_touch(uint64_t start, size_t byte_count) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t first = start & ~(page - 1);
-    return madvise((void *)(uintptr_t)first, byte_count + (size_t)(start - first), MADV_POPULATE_WRITE) != 0 ? -errno : 0;
+    size_t length = byte_count + (size_t)(start - first);
+    return madvise((void *)(uintptr_t)first, length, MADV_POPULATE_WRITE) != 0 ? -errno : 0;
+}
+
+int pando_heap_can_touch(void) {
+    char here = 0;
+    return pando_heap_touch((uint64_t)(uintptr_t)&here, 1);
+}
+
+int64_t pando_resident_page_count(uint64_t start, size_t byte_count) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int64_t count = 0;
+    for (uint64_t address = start & ~(page - 1); address < start + byte_count; address += page) {
+        unsigned char is_resident = 0;
+        if (mincore((void *)(uintptr_t)address, page, &is_resident) != 0) return -errno;
+        count += is_resident & 1;
+    }
+    return count;
 }

@@ -392,6 +392,13 @@ int32_t pando_thread_start(
 
 int32_t pando_thread_join(uint64_t handle) { return -pthread_join((pthread_t)handle, NULL); }
 
+int32_t pando_usable_processor_count(void) {
+    cpu_set_t set;
+    // Fails where there are more processors than the set has room for.
+    long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (int32_t)count : 1;
+}
+
 void pando_error_text(int32_t code, char *text, size_t capacity) {
     // The GNU strerror_r may answer with a string of its own.
     const char *message = strerror_r(code, text, capacity);

@@ -61,6 +61,7 @@ final class StampedRequest {
     /// - Parameter number: One that ``fits(place:number:)``.
     func with(_ request: Pending, number: Int = 0, _ body: (RawSpan) -> Void) {
         guard let message = unsafe message else { preconditionFailure("no request was made") }
+        precondition(number >= leastNumber && number < numberLimit, "no room for the number's digits")
         // In bounds: `byteCount` bytes are there.
         let buffer = unsafe UnsafeMutableRawBufferPointer(start: message, count: byteCount)
         var bytes = unsafe buffer.mutableBytes

@@ -258,8 +258,7 @@ final class IOLoop: @unchecked Sendable {
             switch item {
             case .frames(let id, let range): session(id)?.send(arena.extracting(range))
             case .shared(let bytes, let recipients):
-                // One look at the table for all of them: each would be checked for exclusive access. Sessions leave it only
-                // at the end of a tick.
+                // One look at the table for all of them. Sessions leave it only at the end of a tick.
                 let sessions = sessions
                 for id in recipients { session(id, among: sessions)?.send(bytes) }
             case .large(let id, let message): session(id)?.send(message)

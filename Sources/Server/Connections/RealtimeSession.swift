@@ -92,7 +92,7 @@ final class RealtimeSession: ClientSession {
         // The reader lends memory of its own, so nobody else may hold it meanwhile.
         var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
         swap(&reader, &self.reader)
-        // Out of this class as well: else each frame is checked for exclusive access to it.
+        // Out of this class as well: of a local the compiler knows that nobody else touches it.
         var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
         swap(&reassembler, &self.reassembler)
         do {

@@ -162,8 +162,8 @@ final class DatabaseHost {
     var leavesSomething: Bool { isRoomAgain || !backlog.isEmpty && !isWaiting }
 
     private func takeBacklog() {
-        // Out of this class meanwhile: else each message is checked for exclusive access to it. Nothing comes before this
-        // returns.
+        // Out of this class meanwhile: of a local the compiler knows that nobody else touches it. Nothing comes before
+        // this returns.
         var backlog: [DatabaseMessage] = []
         swap(&backlog, &self.backlog)
         while takenCount < backlog.count, !isWaiting {
@@ -263,7 +263,6 @@ final class DatabaseHost {
         }
         try write(delta, in: database, at: command.time)
         let effects = database.engine.commit(consume delta)
-        // Each look at a part of this class is checked for exclusive access: where there is nothing to tell, none is taken.
         guard !effects.pushes.isEmpty else { return effects.reply }
         encoder.encode(effects.pushes)
         // What a listen brings to who listens is told with it.

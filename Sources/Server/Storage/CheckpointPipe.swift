@@ -4,7 +4,7 @@ import PandoReactor
 import Synchronization
 
 /// Writes one checkpoint with two threads: the caller's makes the blocks, one of its own writes and syncs them. For who
-/// has nothing else to do meanwhile: an import. In memory are a few blocks.
+/// has nothing else to do meanwhile: an import. In memory are a few blocks of a mebibyte or two.
 ///
 ///     var pipe = try CheckpointPipe(header, on: disk)
 ///     try pipe.append(…)                  // many
@@ -24,6 +24,7 @@ struct CheckpointPipe: ~Copyable {
         struct State {
             /// Oldest first.
             var blocks: [[UInt8]] = []
+            var byteCount = 0
             var end: End?
             /// The first one; nothing is written after it.
             var failure: DiskFailure?
@@ -47,8 +48,8 @@ struct CheckpointPipe: ~Copyable {
         }
     }
 
-    /// Blocks that wait to be written: each has a mebibyte or two.
-    private static let blockLimit = 4
+    /// Bytes that wait to be written, or one block: one that ends with a long text may have more.
+    private static let waitingByteLimit = 4 << 20
     /// Bytes between two syncs: no log waits for the disk, and the last sync finds little to do.
     private static let syncByteCount = 8 << 20
 
@@ -95,8 +96,11 @@ struct CheckpointPipe: ~Copyable {
         blockByteCount += block.count
         while true {
             let (hasRoom, failure) = belt.state.withLock { state in
-                let hasRoom = state.blocks.count < Self.blockLimit
-                if hasRoom { state.blocks.append(block) }
+                let hasRoom = state.blocks.isEmpty || state.byteCount + block.count <= Self.waitingByteLimit
+                if hasRoom {
+                    state.blocks.append(block)
+                    state.byteCount += block.count
+                }
                 return (hasRoom, state.failure)
             }
             if let failure { throw failure }
@@ -131,24 +135,27 @@ struct CheckpointPipe: ~Copyable {
     ) throws(DiskFailure) {
         var file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount)
         while true {
-            let (blocks, end) = belt.state.withLock { state in
-                defer { state.blocks = [] }
-                return (state.blocks, state.end)
+            let (block, end) = belt.state.withLock { state in
+                let block = state.blocks.isEmpty ? nil : state.blocks.removeFirst()
+                state.byteCount -= block?.count ?? 0
+                return (block, state.end)
             }
             if case .abandon = end { return try file.abandon() }
-            belt.emptied.ring()
-            do throws(DiskFailure) {
-                for block in blocks { try file.write(block) }
-            } catch {
-                // A full disk gets its room back at once; what stays, the next start removes.
-                try? file.abandon()
-                throw error
-            }
-            if case .finish(let rest) = end {
+            if let block {
+                belt.emptied.ring()
+                do throws(DiskFailure) {
+                    try file.write(block)
+                } catch {
+                    // A full disk gets its room back at once; what stays, the next start removes.
+                    try? file.abandon()
+                    throw error
+                }
+            } else if case .finish(let rest) = end {
                 _ = try file.finish(rest)
                 return
+            } else {
+                belt.filled.wait()
             }
-            belt.filled.wait()
         }
     }
 }

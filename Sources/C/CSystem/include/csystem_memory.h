@@ -10,8 +10,12 @@
 void pando_heap_only_grow(int step_byte_count, int map_byte_count);
 /// The address at which the heap ends (sbrk(2)).
 uint64_t pando_heap_end(void);
+/// 0 where pando_heap_touch() works here, or -errno.
+int pando_heap_can_touch(void);
 /// Makes the pages of a part of the heap present, and changes no byte of it (madvise(2), MADV_POPULATE_WRITE). -EINVAL
 /// where the kernel cannot, -ENOMEM where there is no memory of ours.
 int pando_heap_touch(uint64_t start, size_t byte_count);
+/// How many pages of a range are in memory (mincore(2)), for tests; -errno where some of it is not mapped.
+int64_t pando_resident_page_count(uint64_t start, size_t byte_count);
 
 #endif

@@ -135,6 +135,8 @@ uint64_t pando_thread_id(void);
 int32_t pando_thread_start(
     const char *name, size_t stack_bytes, void (*body)(void *), void *context, uint64_t *handle);
 int32_t pando_thread_join(uint64_t handle);
+/// How many processors this process may run on (sched_getaffinity(2)); at least 1.
+int32_t pando_usable_processor_count(void);
 void pando_error_text(int32_t code, char *text, size_t capacity);
 
 #endif

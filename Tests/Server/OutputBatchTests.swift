@@ -1,0 +1,83 @@
+import PandoBytes
+import PandoEngine
+import Testing
+
+@testable import PandoServer
+
+/// Answers that lie one behind the other become one item for each session, up to a size.
+@Suite struct OutputBatchTests {
+    private let one = SessionID(1)
+    private let two = SessionID(2)
+
+    private func batch(_ answers: [(SessionID, Int)]) -> OutputBatch {
+        var batch = OutputBatch()
+        for (session, byteCount) in answers {
+            let start = batch.arena.count
+            batch.arena += [UInt8](repeating: 0, count: byteCount)
+            batch.appendFrames(from: start, to: session)
+        }
+        batch.finish()
+        return batch
+    }
+
+    private func ranges(_ batch: OutputBatch) -> [String] {
+        batch.items.map { item in
+            switch item {
+            case .frames(let session, let range): "\(session.rawValue):\(range.lowerBound)..<\(range.upperBound)"
+            case .resumeReading: "resume"
+            default: "other"
+            }
+        }
+    }
+
+    @Test func answersOfOneSessionAreOneItem() {
+        #expect(ranges(batch([(one, 10), (one, 20), (one, 5)])) == ["1:0..<35"])
+        #expect(ranges(batch([(one, 10), (two, 20), (one, 5)])) == ["1:0..<10", "2:10..<30", "1:30..<35"])
+        #expect(ranges(batch([])) == [])
+    }
+
+    @Test func noItemOfSeveralAnswersIsLongerThanTheLimit() {
+        let limit = 64 << 10
+        #expect(ranges(batch([(one, limit - 1), (one, 1)])) == ["1:0..<\(limit)"])
+        #expect(ranges(batch([(one, limit - 1), (one, 2)])) == ["1:0..<\(limit - 1)", "1:\(limit - 1)..<\(limit + 1)"])
+        // One alone is what it is.
+        #expect(ranges(batch([(one, limit + 9), (one, 1)])) == ["1:0..<\(limit + 9)", "1:\(limit + 9)..<\(limit + 10)"])
+    }
+
+    @Test func whatComesBetweenStaysBetween() {
+        var batch = OutputBatch()
+        #expect(batch.isEmpty)
+        batch.arena += [1, 2, 3]
+        batch.appendFrames(from: 0, to: one)
+        #expect(!batch.isEmpty, "an answer that is no item yet")
+        batch.append(.resumeReading)
+        batch.arena += [4]
+        batch.appendFrames(from: 3, to: one)
+        batch.finish()
+        batch.finish()
+        #expect(ranges(batch) == ["1:0..<3", "resume", "1:3..<4"])
+    }
+}
+
+@Suite struct SessionTableTests {
+    @Test func whoIsGoneIsNotFound() {
+        let database = Database(id: 1, name: "a", access: .open)
+        var table = SessionTable()
+        let (one, two) = (SessionID(1), SessionID(2))
+        let first = HostedSession(database: database, publicID: nil)
+        #expect(table[one] == nil)
+        table.add(first, as: one)
+        table.add(HostedSession(database: database, publicID: nil), as: two)
+        #expect(table[one] === first)
+        #expect(table[one] === first)
+        #expect(table.remove(one) === first)
+        #expect(table[one] == nil)
+        #expect(table.remove(one) == nil)
+        // Who was found last is not who goes.
+        #expect(table[two] != nil)
+        let again = HostedSession(database: database, publicID: nil)
+        table.add(again, as: two)
+        #expect(table[two] === again)
+        #expect(table.ids.map(\.rawValue) == [2])
+    }
+}
