@@ -1,3 +1,4 @@
+import Glibc
 import PandoBytes
 import PandoJournal
 import PandoSimulatedDisk
@@ -53,6 +54,47 @@ import Testing
         var pipe = try CheckpointPipe(Self.header, on: disk)
         for payload in Self.payloads { try pipe.append(.tree, namespace: 1, payload: payload.rawSpan) }
         try pipe.abandon()
+        #expect(disk.contents.isEmpty)
+    }
+
+    /// Wherever the power goes: what has its name afterwards is whole, and who was told that it is durable finds it.
+    @Test func powerCutsLeaveAllOrNothing() throws {
+        let good = SimulatedDisk()
+        try Self.write(on: good)
+        let whole = good.contents[Self.header.name.text]
+        for crashPoint in 0...good.operationCount {
+            let disk = SimulatedDisk(crashingBefore: crashPoint)
+            let isPromised = (try? Self.write(on: disk)) != nil
+            disk.losePower(seed: UInt64(crashPoint))
+            let named = disk.contents[Self.header.name.text]
+            #expect(named == nil || named == whole, "before call \(crashPoint)")
+            #expect(!isPromised || named == whole, "before call \(crashPoint)")
+        }
+    }
+
+    /// The blocks are made faster than they are written: who makes them waits, and is woken again and again.
+    @Test func slowDiskHoldsTheEncoderBack() throws {
+        let (slow, plain) = (SimulatedDisk(), SimulatedDisk())
+        slow.onOperation = { operation in
+            if operation == "pwritev" { usleep(2000) }
+            return .goOn
+        }
+        try Self.write(on: slow)
+        try Self.write(on: plain)
+        #expect(slow.contents == plain.contents)
+    }
+
+    /// The disk fails while the encoder waits for room.
+    @Test func failureWakesWhoWaits() throws {
+        let disk = SimulatedDisk()
+        var writeCount = 0
+        disk.onOperation = { operation in
+            guard operation == "pwritev" else { return .goOn }
+            usleep(2000)
+            writeCount += 1
+            return writeCount == 4 ? .fail(28) : .goOn
+        }
+        #expect(throws: DiskFailure.self) { try Self.write(on: disk) }
         #expect(disk.contents.isEmpty)
     }
 }
