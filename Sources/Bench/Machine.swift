@@ -126,8 +126,11 @@ struct Stalls: Sendable {
         longest = max(longest, gap)
     }
 
+    /// - Parameter shortest: What counts: from this on.
     /// - Throws: A thread could not be started.
-    static func measured(for duration: Duration, threads threadCount: Int) throws(SocketError) -> Stalls {
+    static func measured(
+        for duration: Duration, threads threadCount: Int, from shortest: Duration = Self.shortest
+    ) throws(SocketError) -> Stalls {
         let all = StallCount(threadCount)
         var threads: [NamedThread] = []
         defer { for thread in threads { thread.join() } }
@@ -138,7 +141,7 @@ struct Stalls: Sendable {
                     let end = last + duration
                     while last < end {
                         let now = MonotonicTime.now
-                        if now - last >= Self.shortest {
+                        if now - last >= shortest {
                             let gap = now - last
                             all.stalls.withLock { $0.add(gap) }
                         }
