@@ -3,33 +3,39 @@ import PandoBytes
 /// Copies the checkpoints and the log of a directory, also while a server writes to it: what is there then
 /// can be read as the directory could at one moment, and at any before it.
 ///
-/// Checkpoints go first, so that none is ahead of its log; a segment only grows, so what was copied of it is
-/// a prefix, whose torn end recovery cuts off. Files that the server removes meanwhile make it begin anew.
+/// Checkpoints go first, so that none is ahead of its log. Of the last segment, entry by entry is looked at and the
+/// whole ones are copied: one that the server prepared is written within, and pieces of it that were read one after
+/// another are no prefix of the log. Files that the server removes meanwhile make it begin anew.
 ///
 /// - Parameters:
 ///   - target: Another directory; files of the same names are replaced.
 ///   - progress: Is told now and then how many bytes were copied.
 /// - Returns: Bytes copied, all of them durable.
-/// - Complexity: One pass, in the memory of a mebibyte.
+/// - Throws: ``JournalError/corrupt(_:)`` for damage in the last segment, ``JournalError/disk(_:)``.
+/// - Complexity: One pass, two over the last segment; in the memory of a mebibyte or the largest entry.
 package func copyLog<Storage: Disk>(
     of source: Storage, to target: Storage, progress: (_ byteCount: Int) -> Void
 ) throws(JournalError) -> Int {
     var attemptsLeft = 10
     while true {
         let listing = try readableListing(of: source)
-        do throws(DiskFailure) {
+        do throws(JournalError) {
             var byteCount = 0
-            for name in listing.checkpoints.map(\.text) + listing.segments.map(\.text) {
+            for name in listing.checkpoints.map(\.text) + listing.segments.dropLast().map(\.text) {
                 try copy(name, from: source, to: target, &byteCount, progress)
             }
-            try target.syncDirectory()
+            if let last = listing.segments.last {
+                let end = try endOfEntries(in: last, on: source)
+                try copy(last.text, upTo: end, from: source, to: target, &byteCount, progress)
+            }
+            try onDisk { () throws(DiskFailure) in try target.syncDirectory() }
             return byteCount
         } catch {
             attemptsLeft -= 1
             let now = try readableListing(of: source)
             guard attemptsLeft > 0, now.segments != listing.segments || now.checkpoints != listing.checkpoints
             else {
-                throw .disk(error)
+                throw error
             }
             for name in listing.checkpoints.map(\.text) + listing.segments.map(\.text) {
                 try? target.remove(name)
@@ -38,11 +44,49 @@ package func copyLog<Storage: Disk>(
     }
 }
 
+/// Where the last whole entry of the last segment ends.
+private func endOfEntries<Storage: Disk>(in name: SegmentName, on disk: Storage) throws(JournalError) -> Int {
+    var reader = try SegmentReader.open(name, mode: .read, on: disk)
+    var problem: JournalProblem?
+    do throws(DiskFailure) {
+        while problem == nil {
+            switch try reader.nextEntry() {
+            case .entry: continue
+            case .end: return reader.offset
+            case .contradiction(let flaw, let byteOffset): problem = reader.problem(at: byteOffset, flaw)
+            case .bad(let reason, let sequence, let entry, let byteOffset):
+                switch try reader.judge(reason, sequence, entry: entry, byteOffset: byteOffset, next: nil) {
+                case nil: continue
+                case .tornTail: return reader.offset
+                case let flaw?: problem = reader.problem(at: byteOffset, flaw)
+                }
+            }
+        }
+    } catch {
+        throw .disk(error)
+    }
+    guard let problem else { preconditionFailure("the search ends with a problem or with an offset") }
+    throw .corrupt(problem)
+}
+
 private func copy<Storage: Disk>(
-    _ name: String, from source: Storage, to target: Storage, _ total: inout Int, _ progress: (Int) -> Void
+    _ name: String, upTo end: Int? = nil, from source: Storage, to target: Storage, _ total: inout Int,
+    _ progress: (Int) -> Void
+) throws(JournalError) {
+    do throws(DiskFailure) {
+        try copyBytes(name, upTo: end, from: source, to: target, &total, progress)
+    } catch {
+        throw .disk(error)
+    }
+}
+
+private func copyBytes<Storage: Disk>(
+    _ name: String, upTo end: Int?, from source: Storage, to target: Storage, _ total: inout Int,
+    _ progress: (Int) -> Void
 ) throws(DiskFailure) {
     let file = try source.open(name, .read)
-    let byteCount = try source.byteCount(of: file)
+    let fileByteCount = try source.byteCount(of: file)
+    let byteCount = min(end ?? fileByteCount, fileByteCount)
     var window = FileWindow(of: file, path: source.directory + "/" + name, byteCount: byteCount, on: source)
     let copy = try target.open(name, .create)
     var offset = 0

@@ -120,7 +120,7 @@ struct DirectoryReader<Storage: Disk> {
                     last: summary.lastSequence, checkpoint: checkpoint)
                 throw .corrupt(JournalProblem(file: name.text, byteOffset: reader.offset, flaw: flaw))
             }
-            summary.tornByteCount = reader.byteCount - reader.offset
+            summary.tornByteCount = max(reader.offset, reader.writtenEnd) - reader.offset
             return reader
         }
         if moment != nil, summary.checkpoint == nil, let earliest = listing.checkpoints.first {
@@ -167,13 +167,14 @@ struct DirectoryReader<Storage: Disk> {
             case .contradiction(let flaw, let byteOffset):
                 throw .corrupt(reader.problem(at: byteOffset, flaw))
             case .bad(let reason, let sequence, let entry, let byteOffset):
-                let flaw: JournalFlaw
+                let flaw: JournalFlaw?
                 do throws(DiskFailure) {
                     flaw = try reader.judge(
                         reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
                 } catch {
                     throw .disk(error)
                 }
+                guard let flaw else { continue }
                 if case .tornTail = flaw { return }
                 throw .corrupt(reader.problem(at: byteOffset, flaw))
             }
@@ -224,17 +225,27 @@ extension SegmentReader {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
     }
 
-    /// What a bad record means: a torn tail, which was promised to nobody, or damage.
+    /// What a bad record means: a torn tail, which was promised to nobody, or damage. Nil, and ``nextEntry()`` goes on,
+    /// when it is a good one by now: whoever reads beside a server may come upon zeros, and behind them upon what was
+    /// written since.
     mutating func judge(
+        _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
+        next: SegmentName?
+    ) throws(DiskFailure) -> JournalFlaw? {
+        let flaw = try flaw(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+        return try isThereNow(at: byteOffset) ? nil : flaw
+    }
+
+    private mutating func flaw(
         _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
         next: SegmentName?
     ) throws(DiskFailure) -> JournalFlaw {
         if let next {
-            if byteOffset == byteCount { return .entryUnfinished(sequence: entry) }
+            if byteOffset == writtenEnd { return .entryUnfinished(sequence: entry) }
             return .damaged(reason, sequence: sequence, witness: next.firstSequence)
         }
         switch try witness(against: sequence, entry: entry, byteOffset: byteOffset) {
-        case .none: return .tornTail(byteCount: byteCount - offset)
+        case .none: return .tornTail(byteCount: max(byteOffset, writtenEnd) - offset)
         case .found(let header, _): return .damaged(reason, sequence: sequence, witness: header.sequence)
         case .tooTangled: return .undecidable(reason, sequence: sequence)
         }

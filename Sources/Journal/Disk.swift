@@ -19,6 +19,10 @@ package protocol Disk: AnyObject, Sendable {
     /// The directory's path, for messages.
     var directory: String { get }
 
+    /// Whether what is written over bytes of a file takes their place: then a sync of it has nothing else to write down,
+    /// where one that makes a file longer must say so. False of file systems that write elsewhere, and of memory.
+    var overwritesInPlace: Bool { get }
+
     /// The names in the directory, in no order.
     func list() throws(DiskFailure) -> [String]
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File

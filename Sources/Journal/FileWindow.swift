@@ -87,11 +87,41 @@ struct FileWindow<Storage: Disk>: ~Copyable {
         }
     }
 
+    /// The next ``load(_:)`` reads the file again: somebody may have written there meanwhile.
+    mutating func forget() { loaded = 0..<0 }
+
+    /// Whether the file ends at `byteCount` by now.
+    func endsNow(at byteCount: Int) throws(DiskFailure) -> Bool { try disk.byteCount(of: file) == byteCount }
+
+    /// Where the last byte of `start..<fileByteCount` that is not zero ends; `start` where all of them are.
+    /// - Complexity: One read of them.
+    mutating func writtenEnd(from start: Int) throws(DiskFailure) -> Int {
+        var end = start
+        var offset = start
+        while offset < fileByteCount {
+            let range = offset..<min(offset + Self.usualByteCount, fileByteCount)
+            try load(range)
+            if let last = bytes(range).lastNonzeroOffset { end = offset + last + 1 }
+            offset = range.upperBound
+        }
+        return end
+    }
+
     /// A loaded range of the file. Traps outside of what is loaded.
     @_lifetime(borrow self)
     func bytes(_ range: Range<Int>) -> RawSpan {
         precondition(range.lowerBound >= loaded.lowerBound && range.upperBound <= loaded.upperBound)
         return buffer.rawSpan.extracting(
             range.lowerBound - loaded.lowerBound..<range.upperBound - loaded.lowerBound)
+    }
+}
+
+extension RawSpan {
+    /// Where the last byte that is not zero lies; nil where all are.
+    fileprivate var lastNonzeroOffset: Int? {
+        var end = byteCount
+        while end >= 8, littleEndian(at: end - 8, as: UInt64.self) == 0 { end -= 8 }
+        while end > 0, littleEndian(at: end - 1, as: UInt8.self) == 0 { end -= 1 }
+        return end > 0 ? end - 1 : nil
     }
 }

@@ -196,7 +196,8 @@ private func inspect<Storage: Disk>(
             report.problems.append(reader.problem(at: byteOffset, flaw))
             guard try skip(&reader, behind: byteOffset) else { return }
         case .bad(let reason, let sequence, let entry, let byteOffset):
-            let flaw = try reader.judge(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+            guard let flaw = try reader.judge(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+            else { continue }
             report.problems.append(reader.problem(at: byteOffset, flaw))
             if case .tornTail = flaw { return }
             guard try skip(&reader, behind: byteOffset) else { return }

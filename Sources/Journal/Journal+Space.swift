@@ -20,6 +20,42 @@ package struct JournalOptions: Sendable {
 // old one gives its own up.
 
 extension Journal {
+    /// Whether a file for the next segment is worth preparing now: the segment at hand is on its way to its end.
+    package var wantsPreparedSegment: Bool {
+        preparedByteCount == 0 && disk.overwritesInPlace && byteOffset >= rotationOffset / 4
+    }
+
+    /// As many bytes as a segment that is prepared should have.
+    package var segmentByteLimit: Int { options.segmentByteLimit }
+
+    /// ``PreparedSegment/make(byteCount:on:isAbandoned:)`` has made a file of so many bytes: the next segment's.
+    package mutating func take(preparedByteCount byteCount: Int) { preparedByteCount = byteCount }
+
+    /// Gives up the file that was prepared, and with it its room.
+    package mutating func discardPreparedSegment() throws(JournalError) {
+        try refuseIfPoisoned()
+        guard preparedByteCount > 0 else { return }
+        preparedByteCount = 0
+        do throws(DiskFailure) {
+            try disk.remove(PreparedSegment.name)
+        } catch {
+            failure = error
+            throw .disk(error)
+        }
+    }
+
+    /// At the end, when all is written and synced: gives back the room behind it, prepared or promised.
+    package mutating func giveRoomBack() throws(JournalError) {
+        try discardPreparedSegment()
+        do throws(DiskFailure) {
+            try disk.truncate(file, to: byteOffset)
+        } catch {
+            failure = error
+            throw .disk(error)
+        }
+        reservedEnd = byteOffset
+    }
+
     /// Bytes that can be accepted (headers and padding included) and written without asking the disk for room.
     package var headroom: Int { reservedEnd - byteOffset - pendingByteCount }
 
@@ -32,7 +68,10 @@ extension Journal {
         guard missing > 0 else { return true }
         let step = options.reservationByteCount
         if try takeRoom((missing + step - 1) / step * step) { return true }
-        guard missing % step != 0 else { return false }
+        if missing % step != 0, try takeRoom(missing) { return true }
+        // What was prepared for later is needed now.
+        guard preparedByteCount > 0 else { return false }
+        try discardPreparedSegment()
         return try takeRoom(missing)
     }
 
@@ -59,8 +98,13 @@ extension Journal {
         let room = max(0, reservedEnd - byteOffset, pendingByteCount)
         let new: Storage.File
         do throws(DiskFailure) {
-            new = try SegmentMaker.make(header, on: disk, room: room)
+            new = try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
         } catch {
+            if preparedByteCount > 0, error.operation == "open", error.isMissing {
+                // Whoever took it away has not harmed the log.
+                preparedByteCount = 0
+                return try rotate()
+            }
             guard error.isOutOfSpace, error.operation != "fsync", error.operation != "fdatasync" else {
                 failure = error
                 throw .disk(error)
@@ -78,7 +122,8 @@ extension Journal {
         file = new
         seed = header.seed
         byteOffset = JournalFormat.segmentHeaderByteCount
-        reservedEnd = byteOffset + room
+        reservedEnd = max(byteOffset + room, preparedByteCount)
+        preparedByteCount = 0
         rotationOffset = options.segmentByteLimit
         segmentCount += 1
         segmentFirstSequence = header.firstSequence

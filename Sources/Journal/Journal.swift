@@ -23,6 +23,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     var byteOffset: Int
     /// Up to here the disk has promised room in the current segment.
     var reservedEnd: Int
+    /// Of the file that was prepared for the next segment; 0 while there is none.
+    var preparedByteCount = 0
     /// From here on the segment is full.
     var rotationOffset: Int
     private var batch = PendingBatch()

@@ -19,6 +19,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// No room on the disk (or in the quota): there may be some later.
     package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
 
+    /// Nothing has that name.
+    var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
+
     package var description: String { "\(path): \(operation) failed: \(errorText) (errno \(errorNumber))" }
 }
 
@@ -96,6 +99,8 @@ package enum BadRecord: Equatable, Sendable {
     case cutShort
     case payloadTooLarge(byteCount: Int)
     case checksumMismatch
+    /// Zeros where its header should be, as in a segment that was prepared (``PreparedSegment``), but something follows.
+    case unwritten
 }
 
 /// Everything that can be wrong with a log.

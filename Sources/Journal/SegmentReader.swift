@@ -60,6 +60,10 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     /// Everything before this was known to be on disk by whoever wrote the record here: its mark is the
     /// sequence before its own.
     private(set) var settledOffset = JournalFormat.segmentHeaderByteCount
+    /// Behind this are only zeros: known once something is no record, and the whole file until then.
+    private(set) var writtenEnd: Int
+    /// As it was where the entry begins.
+    private var entrySuccession: Succession
 
     enum Step {
         /// A whole entry; its bytes are loaded in the window.
@@ -74,8 +78,10 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     private init(fileName: String, header: SegmentHeader, window: consuming FileWindow<Storage>) {
         self.fileName = fileName
         self.header = header
+        writtenEnd = window.fileByteCount
         self.window = window
         succession = Succession(firstSequence: header.firstSequence)
+        entrySuccession = succession
         seed = header.seed
     }
 
@@ -107,11 +113,24 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     mutating func nextEntry() throws(DiskFailure) -> Step {
         var position = offset
         var recordCount = 0
+        entrySuccession = succession
         while true {
             if position == byteCount && recordCount == 0 { return .end }
+            let outcome: Result<RecordHeader, BadRecord>
+            do throws(DiskFailure) {
+                outcome = try readRecord(at: position, entryOffset: offset)
+                if case .failure = outcome { writtenEnd = try window.writtenEnd(from: position) }
+            } catch {
+                // A server that stops cuts off what it has prepared and not filled.
+                guard recordCount == 0, try window.endsNow(at: position) else { throw error }
+                writtenEnd = position
+                return .end
+            }
             let record: RecordHeader
-            switch try readRecord(at: position, entryOffset: offset) {
+            switch outcome {
             case .failure(let reason):
+                // A segment that was prepared, and not filled: the log ends here as at the end of a file.
+                if writtenEnd == position && recordCount == 0 { return .end }
                 let sequence = succession.expected ?? .zero
                 return .bad(
                     reason, sequence: sequence, entry: succession.openEntry ?? sequence, byteOffset: position)
@@ -153,6 +172,10 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         try window.load(entryOffset..<position + JournalFormat.recordHeaderByteCount)
         let record = RecordHeader(
             window.bytes(position..<position + JournalFormat.recordHeaderByteCount), at: 0)
+        // No record has the sequence 0; some segment's checksum of zeros is 0.
+        guard record.sequence > .zero || record.checksum != 0 || record.payloadByteCount > 0 else {
+            return .failure(.unwritten)
+        }
         guard record.payloadByteCount <= JournalFormat.payloadByteLimit else {
             return .failure(.payloadTooLarge(byteCount: Int(record.payloadByteCount)))
         }
@@ -163,6 +186,15 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
             return .failure(.checksumMismatch)
         }
         return .success(record)
+    }
+
+    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is there by now, since somebody who writes to the
+    /// file has come so far. Then ``nextEntry()`` begins the entry again.
+    mutating func isThereNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
+        window.forget()
+        guard case .success = try readRecord(at: byteOffset, entryOffset: byteOffset) else { return false }
+        succession = entrySuccession
+        return true
     }
 
     /// Searches everything behind a bad record at `byteOffset` for a good one that `isWanted`.

@@ -3,6 +3,7 @@ import CSystem
 /// A directory of the machine we run on.
 package final class SystemDisk: Disk {
     package let directory: String
+    package let overwritesInPlace: Bool
     private let descriptor: Int32
 
     /// An open file, or a held lock.
@@ -28,6 +29,7 @@ package final class SystemDisk: Disk {
             try check(unsafe pando_disk_make_directory(directory), "mkdir", directory)
         }
         descriptor = try check(unsafe pando_disk_open_directory(directory), "open", directory)
+        overwritesInPlace = try check(pando_disk_overwrites_in_place(descriptor), "fstatfs", directory) != 0
     }
 
     deinit {

@@ -109,7 +109,8 @@ package final class Server: @unchecked Sendable {
             let opened = try DataDirectory.open(path, into: &state, endsSessions: true, options: configuration.journalOptions,
                 logger: logger)
             journal = try JournalThread(
-                opened, checkpointDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
+                opened, checkpointDisk: try SystemDisk(directory: path, create: false),
+                segmentDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
                 logger: logger
             ) { [database] message in
                 if case .durable(let ticket) = message { database.release(upTo: ticket) } else { database.post(message) }

@@ -10,11 +10,12 @@ import PandoTree
 import PandoWire
 
 /// A server without threads, sockets or time of its own: whoever holds it says when the database thread, the journal
-/// thread and the checkpoint thread get a turn, and on what disk. What runs in a turn is what runs in `pando serve`.
+/// thread, the checkpoint thread and the segment thread get a turn, and on what disk. What runs in a turn is what runs in
+/// `pando serve`.
 ///
 ///     say, send, close ──▶ mailbox ──stepDatabase()──▶ orders ──stepJournal()──▶ disk
-///                                        │                          └──stepCheckpoint()──▶ disk
-///                                        └──▶ takeOutputs()
+///                                        │                          ├──stepCheckpoint()──▶ disk
+///                                        └──▶ takeOutputs()         └──stepSegment()──▶ disk
 ///
 /// An error that ends `pando serve` ends this: see ``failure``.
 ///
@@ -49,6 +50,10 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let checkpoints: CheckpointJobWriter<Storage>
     private let checkpointOrders: Mailbox<CheckpointJob>
     private var jobs: [CheckpointJob] = []
+    private let disk: Storage
+    /// The bytes of segments to be prepared.
+    private let segmentOrders: Mailbox<Int>
+    private var segmentJobs: [Int] = []
     private let host: DatabaseHost
     private let budget: EncodingBudget
     /// What `waitForRoom` reaches, which is made before the server is.
@@ -76,6 +81,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         mailbox = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: bell)
         checkpointOrders = Mailbox(ringing: bell)
+        segmentOrders = Mailbox(ringing: bell)
+        self.disk = disk
         let turn = JournalTurn()
         self.turn = turn
         let orders = Mailbox<JournalOrder>(ringing: bell)
@@ -85,14 +92,14 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             // A dead process answers nobody; this one must come back to be looked at.
             if turn.failure != nil { space.set(granted: .max, isFull: true) }
         }
-        let checkpointOrders = checkpointOrders
+        let (checkpointOrders, segmentOrders) = (checkpointOrders, segmentOrders)
         let writer = JournalWriter(
             journal, configuration: configuration, door: door, surroundings: surroundings, logger: logger,
             tell: { [mailbox, weak turn] message in
                 // As the door does: let out at once, unless somebody is inside.
                 if case .durable(let ticket) = message, turn?.release(upTo: ticket) == true { return }
                 mailbox.post(message)
-            }, writeCheckpoint: { checkpointOrders.post($0) })
+            }, writeCheckpoint: { checkpointOrders.post($0) }, prepareSegment: { segmentOrders.post($0) })
         self.writer = writer
         turn.body = { () throws(JournalError) in
             var batch: [JournalOrder] = []
@@ -215,6 +222,27 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         do throws(DiskFailure) {
             let isWritten = try checkpoints.write(job)
             door.orders.post(.checkpointFinished(isWritten: isWritten))
+        } catch {
+            turn.fail(error)
+        }
+    }
+
+    /// Whether a segment waits to be prepared.
+    package var hasSegmentJob: Bool {
+        var new: [Int] = []
+        segmentOrders.drain(into: &new)
+        segmentJobs += new
+        return !segmentJobs.isEmpty
+    }
+
+    /// The segment thread prepares one segment. The disk may give the others their turns meanwhile.
+    /// - Parameter isAbandoned: Is asked between its steps; true gives up.
+    package func stepSegment(isAbandoned: () -> Bool = { false }) {
+        guard failure == nil, hasSegmentJob else { return }
+        let byteCount = segmentJobs.removeFirst()
+        do throws(DiskFailure) {
+            let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk, isAbandoned: isAbandoned)
+            door.orders.post(.segmentPrepared(byteCount: isThere ? byteCount : nil))
         } catch {
             turn.fail(error)
         }

@@ -32,6 +32,7 @@ final class Simulation {
     var operationsLeft: Int?
     var hasFailedOperation = false
     private var isWritingCheckpoint = false
+    private var isPreparingSegment = false
     private var isInJournalTurn = false
     private var isNested = false
     /// What was found while the disk was at work.
@@ -103,8 +104,9 @@ final class Simulation {
         case 0..<35: try letClientsAct()
         case 35..<57: databaseTurn()
         case 57..<76: journalTurn()
-        case 76..<80: checkpointTurn()
-        case 80..<93: try hear()
+        case 76..<79: checkpointTurn()
+        case 79..<82: segmentTurn()
+        case 82..<93: try hear()
         case 93..<97: advanceTime()
         case 97: changeDisk()
         case 98: setClockBack()
@@ -138,6 +140,15 @@ final class Simulation {
         server.stepCheckpoint()
         isWritingCheckpoint = false
         totals.checkpoints += 1
+    }
+
+    private func segmentTurn() {
+        guard let server, !hasDied, server.hasSegmentJob else { return }
+        note("segment thread")
+        isPreparingSegment = true
+        server.stepSegment { random.chance(2) }
+        isPreparingSegment = false
+        totals.preparedSegments += 1
     }
 
     func hear() throws {
@@ -204,6 +215,7 @@ final class Simulation {
             databaseTurn()
             journalTurn()
             checkpointTurn()
+            segmentTurn()
             try hear()
         }
         isQuiet = false
@@ -257,7 +269,7 @@ final class Simulation {
     // MARK: The disk
 
     private func verdict(on operation: String) -> SimulatedDisk.Verdict {
-        if isWritingCheckpoint, !isNested, random.chance(40) { letOthersGoOn() }
+        if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { letOthersGoOn() }
         if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, random.chance(20) { letDatabaseGoOn() }
         if disk.hasCrashed { return .die }
         if let left = operationsLeft {
@@ -286,7 +298,7 @@ final class Simulation {
         return .fail(number)
     }
 
-    /// A checkpoint is written while everything else goes on.
+    /// A checkpoint is written, or a segment prepared, while everything else goes on.
     private func letOthersGoOn() {
         isNested = true
         defer { isNested = false }

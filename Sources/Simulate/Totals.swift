@@ -10,6 +10,7 @@ struct Totals: CustomStringConvertible {
     var refusedStarts = 0
     var refusalsForRoom = 0
     var checkpoints = 0
+    var preparedSegments = 0
     var clockJumps = 0
 
     static func += (sum: inout Totals, one: Totals) {
@@ -23,12 +24,14 @@ struct Totals: CustomStringConvertible {
         sum.refusedStarts += one.refusedStarts
         sum.refusalsForRoom += one.refusalsForRoom
         sum.checkpoints += one.checkpoints
+        sum.preparedSegments += one.preparedSegments
         sum.clockJumps += one.clockJumps
     }
 
     var description: String {
         "\(lives) starts, \(answers) answers, \(powerCuts) power cuts, \(kills) kills, \(stops) stops, "
             + "\(failedOperations) failed disk operations, \(flippedBits) flipped bits, \(refusedStarts) starts refused, "
-            + "\(refusalsForRoom) writes refused for room, \(checkpoints) checkpoints, \(clockJumps) clocks set back"
+            + "\(refusalsForRoom) writes refused for room, \(checkpoints) checkpoints, \(preparedSegments) segments prepared, "
+            + "\(clockJumps) clocks set back"
     }
 }

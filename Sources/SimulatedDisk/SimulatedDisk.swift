@@ -56,6 +56,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     package static let sectorByteCount = 512
 
     package let directory = "/simulated"
+    package let overwritesInPlace = true
     package private(set) var operationCount = 0
     package private(set) var syncCount = 0
     package private(set) var writeCount = 0

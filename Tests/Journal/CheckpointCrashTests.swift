@@ -14,6 +14,10 @@ struct LongScript {
         /// Writes so many of its records.
         case writeRecords(Int)
         case finishCheckpoint
+        /// Prepares the next segment; nothing while the one at hand is far from its end, or one is there.
+        case prepareSegment
+        /// As a server that stops.
+        case giveRoomBack
     }
 
     var steps: [Step]
@@ -83,6 +87,19 @@ struct LongScript {
                         guard error.isOutOfSpace else { throw JournalError.disk(error) }
                     }
                 case .beginCheckpoint: continue
+                case .prepareSegment:
+                    guard journal.wantsPreparedSegment else { continue }
+                    do throws(DiskFailure) {
+                        let byteCount = journal.segmentByteLimit
+                        if try PreparedSegment.make(byteCount: byteCount, on: disk, isAbandoned: { false }) {
+                            journal.take(preparedByteCount: byteCount)
+                        }
+                    } catch {
+                        throw JournalError.disk(error)
+                    }
+                case .giveRoomBack:
+                    try journal.sync()
+                    try journal.giveRoomBack()
                 }
             }
             try journal.sync()
@@ -99,7 +116,7 @@ struct LongScript {
         steps.flatMap { step -> [Entry] in if case .batch(let entries, _) = step { entries } else { [] } }
     }
 
-    static func random(seed: UInt64, batchCount: Int) -> LongScript {
+    static func random(seed: UInt64, batchCount: Int, prepares: Bool = false) -> LongScript {
         var random = SeededGenerator(seed: seed)
         var steps: [Step] = []
         for index in 0..<batchCount {
@@ -107,6 +124,7 @@ struct LongScript {
                 .batch(
                     (0..<Int.random(in: 1...3, using: &random)).map { Entry.small("\(index).\($0)", &random) },
                     syncs: Int.random(in: 0..<3, using: &random) > 0))
+            if prepares { steps.append(.prepareSegment) }
             switch index % 4 {
             case 1: steps.append(.beginCheckpoint)
             case 2: steps.append(.writeRecords(Int.random(in: 0...4, using: &random)))
@@ -114,6 +132,7 @@ struct LongScript {
             default: break
             }
         }
+        if prepares { steps.append(.giveRoomBack) }
         return LongScript(steps: steps)
     }
 }
@@ -126,7 +145,10 @@ extension Entry {
 }
 
 @Suite struct CheckpointCrashTests {
-    static let scripts = [LongScript.random(seed: 11, batchCount: 16), LongScript.random(seed: 12, batchCount: 13)]
+    static let scripts = [
+        LongScript.random(seed: 11, batchCount: 16), LongScript.random(seed: 12, batchCount: 13),
+        LongScript.random(seed: 13, batchCount: 12, prepares: true),
+    ]
 
     /// A dry run, and what it left: several segments and two checkpoints, with older ones gone.
     @Test(arguments: 0..<scripts.count)

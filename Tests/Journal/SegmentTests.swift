@@ -239,7 +239,7 @@ import Testing
                 JournalProblem(
                     file: thirdName, byteOffset: 32,
                     flaw: .sequenceGap(expected: SequenceNumber(8), found: SequenceNumber(9))),
-                JournalProblem(file: thirdName, byteOffset: 144, flaw: .tornTail(byteCount: 39)),
+                JournalProblem(file: thirdName, byteOffset: 144, flaw: .tornTail(byteCount: 33)),  // then zeros
             ])
         #expect(disk.contents == files)
     }

@@ -33,6 +33,7 @@ private final class Bench {
             let opened = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: directory, create: false),
+                segmentDisk: try SystemDisk(directory: directory, create: false),
                 configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
         } else {
             journal = nil

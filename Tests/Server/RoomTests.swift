@@ -35,6 +35,7 @@ final class LimitedDisk: Disk {
     }
 
     var directory: String { real.directory }
+    var overwritesInPlace: Bool { real.overwritesInPlace }
     func list() throws(DiskFailure) -> [String] { try real.list() }
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
         if mode == .create { try refuseIfFull("open") }
@@ -206,8 +207,8 @@ private final class HostBench {
         let opened = try Journal.open(
             on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
         journal = try JournalThread(
-            opened, checkpointDisk: try LimitedDisk(directory, gauge), configuration: configuration,
-            logger: logger, tell: { [mailbox] in mailbox.post($0) })
+            opened, checkpointDisk: try LimitedDisk(directory, gauge),
+            segmentDisk: try LimitedDisk(directory, gauge), configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
             outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], logger: logger)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(pando_disk_piece) == sizeof(struct iovec), "a piece is an iovec");
@@ -33,6 +35,21 @@ int pando_disk_make_directory(const char *path) {
 int pando_disk_open_directory(const char *path) {
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return directory < 0 ? -errno : directory;
+}
+
+int pando_disk_overwrites_in_place(int directory) {
+    struct statfs about;
+    if (fstatfs(directory, &about) != 0) return -errno;
+    switch ((uint64_t)about.f_type) {
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case RAMFS_MAGIC:
+    case TMPFS_MAGIC:
+    case 0x2FC12FC1:  // ZFS, which is not in Linux's list
+    case 0xCA451A4E:  // bcachefs, which older lists do not have
+        return 0;
+    default: return 1;
+    }
 }
 
 int64_t pando_disk_list(int directory, char *names, size_t capacity) {
@@ -189,6 +206,10 @@ int pando_disk_would_block(void) {
 
 int pando_disk_is_full(int error) {
     return error == ENOSPC || error == EDQUOT;
+}
+
+int pando_disk_is_missing(int error) {
+    return error == ENOENT;
 }
 
 const char *pando_disk_error_text(int error) {

@@ -9,6 +9,8 @@ enum JournalOrder: Sendable {
     /// Everything that was true after the entries before it.
     case checkpoint(Snapshot)
     case checkpointFinished(isWritten: Bool)
+    /// A file for the next segment is there, of so many bytes; nil when nothing came of it.
+    case segmentPrepared(byteCount: Int?)
     /// Room for so many bytes in all.
     case reserve(Int)
     case stop

@@ -13,13 +13,15 @@ final class JournalThread: Sendable {
     let door: JournalDoor
     private let thread: NamedThread
     private let checkpoints: CheckpointThread
+    private let segments: SegmentThread
 
     /// - Parameters:
     ///   - checkpointDisk: The same directory, for another thread.
+    ///   - segmentDisk: The same, for a third.
     ///   - tell: Hears, on the journal thread, what the database must know (``JournalWriter``).
     init<Storage: Disk>(
-        _ journal: consuming Journal<Storage>, checkpointDisk: Storage, configuration: Configuration,
-        logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void
+        _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
+        configuration: Configuration, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void
     ) throws(SocketError) {
         let bell = try Bell()
         let orders = Mailbox<JournalOrder>(ringing: bell)
@@ -30,9 +32,11 @@ final class JournalThread: Sendable {
             on: checkpointDisk, keeping: configuration.keptCheckpointCount, logger: logger
         ) { isWritten in orders.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
+        let segments = try SegmentThread(on: segmentDisk, logger: logger) { orders.post(.segmentPrepared(byteCount: $0)) }
+        self.segments = segments
         let writer = JournalWriter(
             journal, configuration: configuration, door: door, surroundings: .machine, logger: logger,
-            tell: tell, writeCheckpoint: { checkpoints.post($0) })
+            tell: tell, writeCheckpoint: { checkpoints.post($0) }, prepareSegment: { segments.prepare(byteCount: $0) })
         thread = try NamedThread.start("pando-journal") {
             var batch: [JournalOrder] = []
             do throws(JournalError) {
@@ -57,6 +61,8 @@ final class JournalThread: Sendable {
 
     /// Makes everything durable, whatever the mode, finishes the checkpoint being written, and ends the threads.
     func stop() {
+        // First: what it answers is taken before the stop.
+        segments.stop()
         door.orders.post(.stop)
         thread.join()
         checkpoints.stop()

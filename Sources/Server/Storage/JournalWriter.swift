@@ -8,8 +8,9 @@ import PandoReactor
 ///                                          └──▶ durable(last ticket), sync by the clock    interval
 ///                                          └──▶ durable(last ticket), sync now and then    none
 ///
-/// It also keeps room ahead of what is written (``LogSpace``), and has checkpoints made: when enough log has gathered it
-/// asks the database thread for a snapshot, which comes back among the entries and so stands at an exact sequence.
+/// It also keeps room ahead of what is written (``LogSpace``), has the next segment prepared where every write is synced
+/// (``PreparedSegment``), and has checkpoints made: when enough log has gathered it asks the database thread for a
+/// snapshot, which comes back among the entries and so stands at an exact sequence.
 ///
 /// Any error it throws is final: nothing more may leave the process.
 ///
@@ -45,6 +46,11 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private var checkpointPause: MonotonicTime?
     private var segmentCount: Int
 
+    private let prepareSegment: @Sendable (_ byteCount: Int) -> Void
+    private var isPreparingSegment = false
+    /// Segments there were when one was last asked for: once for each.
+    private var preparedAtCount = 0
+
     /// Room is taken ahead of what is written: less than this, and the next step is due.
     private static var lowRoomByteCount: Int { 8 << 20 }
     private static var roomRetryInterval: Duration { .seconds(1) }
@@ -64,11 +70,14 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - tell: Hears of each ticket up to which everything is as durable as `durability` asks, when a checkpoint is due,
     ///     and when there is room again.
     ///   - writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
+    ///   - prepareSegment: Has a segment prepared, and answers with ``JournalOrder/segmentPrepared(byteCount:)``.
     init(
         _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
         surroundings: Surroundings, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void,
-        writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void
+        writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
+        prepareSegment: @escaping @Sendable (_ byteCount: Int) -> Void
     ) {
+        self.prepareSegment = prepareSegment
         logByteCount = journal.recovery.replayedByteCount
         segmentCount = journal.segmentCount
         self.journal = journal
@@ -116,6 +125,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 snapshot = (taken, journal.lastAppended)
                 snapshotByteCount = logByteCount
             case .checkpointFinished(let isWritten): finishCheckpoint(isWritten)
+            case .segmentPrepared(let byteCount): finishPreparing(byteCount)
             case .reserve(let byteCount): wantedByteCount = max(wantedByteCount, byteCount)
             case .stop: goesOn = false
             }
@@ -131,6 +141,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             logger.info("a new segment of the log: \(journal.segmentName)")
         }
         askForCheckpointIfDue()
+        try askForSegmentIfDue()
+        if !goesOn { try journal.giveRoomBack() }
         return goesOn
     }
 
@@ -178,6 +190,23 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             space.set(granted: appendedByteCount + journal.headroom, isFull: false)
             tell(.roomAgain)
         }
+    }
+
+    // MARK: The next segment
+
+    private func askForSegmentIfDue() throws(JournalError) {
+        // Room is scarce: what is there is for writes.
+        if isFull { return try journal.discardPreparedSegment() }
+        guard durability == .always, !isPreparingSegment, preparedAtCount != segmentCount, journal.wantsPreparedSegment
+        else { return }
+        isPreparingSegment = true
+        preparedAtCount = segmentCount
+        prepareSegment(journal.segmentByteLimit)
+    }
+
+    private func finishPreparing(_ byteCount: Int?) {
+        isPreparingSegment = false
+        if let byteCount { journal.take(preparedByteCount: byteCount) }
     }
 
     // MARK: Checkpoints

@@ -18,6 +18,9 @@ enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 int pando_disk_make_directory(const char *path);
 /// A descriptor of the directory, to give to the functions below.
 int pando_disk_open_directory(const char *path);
+/// 1 when what is written over a file's bytes takes their place on the disk, 0 on file systems that write it elsewhere or
+/// hold it in memory.
+int pando_disk_overwrites_in_place(int directory);
 /// The names in the directory, each ended by NUL, as far as they fit; answers the bytes needed for all of them.
 int64_t pando_disk_list(int directory, char *names, size_t capacity);
 /// Opens a file of the directory; PANDO_DISK_CREATE makes it (mode 0600) or empties it.
@@ -47,6 +50,8 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner);
 int pando_disk_would_block(void);
 /// True for ENOSPC and EDQUOT: no room, and there may be some later.
 int pando_disk_is_full(int error);
+/// True for ENOENT: nothing has that name.
+int pando_disk_is_missing(int error);
 /// The text of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 

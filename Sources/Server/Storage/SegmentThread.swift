@@ -1,0 +1,63 @@
+import Glibc
+import Logging
+import PandoJournal
+import PandoReactor
+import Synchronization
+
+/// The segment thread: prepares the file of the next segment while the log goes on in the one before
+/// (``PreparedSegment``).
+///
+/// A full disk ends one attempt and no more; any other failure of the disk ends the process, as a failure of the log does.
+final class SegmentThread: Sendable {
+    private enum Order: Sendable {
+        case prepare(byteCount: Int)
+        case stop
+    }
+
+    private let orders: Mailbox<Order>
+    private let thread: NamedThread
+    private let abandoned = AbandonFlag()
+
+    /// - Parameters:
+    ///   - disk: Used by this thread alone.
+    ///   - finished: Is called on the thread after each attempt, with the file's bytes; nil when nothing came of it.
+    init<Storage: Disk>(
+        on disk: Storage, logger: Logger, finished: @escaping @Sendable (_ byteCount: Int?) -> Void
+    ) throws(SocketError) {
+        let bell = try Bell()
+        let orders = Mailbox<Order>(ringing: bell)
+        self.orders = orders
+        thread = try NamedThread.start("pando-segment") { [abandoned] in
+            var batch: [Order] = []
+            while true {
+                bell.wait()
+                orders.drain(into: &batch)
+                for order in batch {
+                    guard case .prepare(let byteCount) = order else { return }
+                    do throws(DiskFailure) {
+                        let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk) {
+                            abandoned.isSet.load(ordering: .relaxed)
+                        }
+                        finished(isThere ? byteCount : nil)
+                    } catch {
+                        logger.critical("the next segment failed, the disk cannot be relied on any more: \(error)")
+                        _exit(74)
+                    }
+                }
+                batch.removeAll(keepingCapacity: true)
+            }
+        }
+    }
+
+    /// Any thread; one at a time.
+    func prepare(byteCount: Int) {
+        orders.post(.prepare(byteCount: byteCount))
+    }
+
+    /// Gives up what is under way, and ends the thread.
+    func stop() {
+        abandoned.isSet.store(true, ordering: .relaxed)
+        orders.post(.stop)
+        thread.join()
+    }
+}

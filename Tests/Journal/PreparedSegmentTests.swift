@@ -1,0 +1,276 @@
+import PandoBytes
+import PandoJournal
+import PandoSimulatedDisk
+import Testing
+
+/// Segments that were written full of zeros before they were filled: what is not filled is no part of the log.
+@Suite struct PreparedSegmentTests {
+    static let three = SegmentTests.segment(1, through: 3)
+
+    static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+
+    /// A journal on a segment that was prepared.
+    static func preparedJournal(
+        on disk: SimulatedDisk, _ segmentByteLimit: Int
+    ) throws -> Journal<SimulatedDisk> {
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(segmentByteLimit), entries: &none)
+        try Self.append("begins", to: &journal)
+        let filler = String(repeating: "x", count: segmentByteLimit / 32)
+        while !journal.wantsPreparedSegment { try Self.append(filler, to: &journal) }
+        try #require(try PreparedSegment.make(byteCount: segmentByteLimit, on: disk, isAbandoned: { false }))
+        journal.take(preparedByteCount: segmentByteLimit)
+        let count = journal.segmentCount
+        while journal.segmentCount == count { try Self.append(filler, to: &journal) }
+        return journal
+    }
+
+    static func append(_ text: String, to journal: inout Journal<SimulatedDisk>) throws {
+        try journal.append(entry: Entry(text).journalRecords)
+        try journal.write()
+        try journal.sync()
+    }
+
+    // MARK: Reading
+
+    @Test(arguments: [1, 7, 8, 39, 40, 41, 4096, 2 << 20, (3 << 20) + 8])
+    func zerosAreTheEnd(count: Int) throws {
+        let disk = SimulatedDisk(files: [firstSegment: Self.three.bytes + Self.zeros(count)])
+        #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
+        var history = History()
+        let seen = try readDirectory(disk, into: &history)
+        #expect(SegmentTests.payloads(history.entries) == [1, 2, 3] && seen.tornByteCount == 0)
+
+        let (entries, summary) = try recover(disk)
+        #expect(SegmentTests.payloads(entries) == [1, 2, 3] && summary.tornByteCount == 0)
+        #expect(disk.contents[firstSegment] == Self.three.bytes, "what is appended comes right behind")
+    }
+
+    /// The power went between a rotation and the cutting of the segment before.
+    @Test func zerosAreTheEndOfAnySegment() throws {
+        var first = Self.three
+        first.bytes += Self.zeros(500)
+        let files = SegmentTests.files(first, SegmentTests.segment(4, through: 5))
+        #expect(outcome(of: files).map(SegmentTests.payloads) == .success([1, 2, 3, 4, 5]))
+        #expect(try inspect(SimulatedDisk(files: files)) { _, _ in }.problems.isEmpty)
+        // And nothing is missing behind them: what follows says where it begins.
+        let gap = SegmentTests.files(first, SegmentTests.segment(5, through: 5))
+        let flaw = JournalFlaw.sequenceGap(expected: SequenceNumber(4), found: SequenceNumber(5))
+        let problem = JournalProblem(
+            file: SegmentTests.segment(5, through: 5).name, byteOffset: 32, flaw: flaw)
+        #expect(outcome(of: gap) == .failure(.corrupt(problem)))
+    }
+
+    /// A write of which a power cut has left the beginning only: what is cut off is counted without the zeros behind it.
+    @Test(arguments: [1, 20, 40])
+    func aTornRecordBeforeZeros(keptCount: Int) throws {
+        let whole = SegmentTests.segment(1, through: 4).bytes
+        let torn = Array(whole[..<(Self.three.bytes.count + keptCount)]) + Self.zeros(1000)
+        let disk = SimulatedDisk(files: [firstSegment: torn])
+        let report = try inspect(disk) { _, _ in }
+        guard case .tornTail(let byteCount)? = report.problems.first?.flaw else {
+            Issue.record("\(report.problems)")
+            return
+        }
+        #expect((1...keptCount).contains(byteCount))
+        let (entries, summary) = try recover(disk)
+        #expect(SegmentTests.payloads(entries) == [1, 2, 3] && summary.tornByteCount == byteCount)
+    }
+
+    /// Zeros where a record was promised are damage, as anything else there is.
+    @Test func zerosBeforeARecordAreDamage() {
+        var bytes = Self.three.bytes
+        bytes.replaceSubrange(96..<144, with: Self.zeros(48))
+        let problem = JournalProblem(
+            file: firstSegment, byteOffset: 96,
+            flaw: .damaged(.unwritten, sequence: SequenceNumber(2), witness: SequenceNumber(3)))
+        #expect(outcome(of: bytes) == .failure(.corrupt(problem)))
+    }
+
+    /// In one segment of 2^32 the checksum of a header of zeros is zero: it is no record there either.
+    @Test func zerosAreNoRecordInAnySegment() throws {
+        func checksum(_ bits: UInt64) -> UInt32 {
+            let header = SegmentHeader(directory: DirectoryID(bits, 0), timeline: 1, firstSequence: SequenceNumber(1))
+            return slowCRC32C(Self.zeros(36), continuing: header.seed)
+        }
+        // Checksums are linear: which bits of the id make it zero is a system of 32 equations.
+        var rows = (0..<64).map { (bits: UInt64(1) << $0, value: checksum(1 << $0) ^ checksum(0)) }
+        var bits: UInt64 = 0
+        var target = checksum(0)
+        for bit in 0..<32 as Range<UInt32> {
+            guard let index = rows.firstIndex(where: { $0.value >> bit & 1 == 1 }) else { continue }
+            let row = rows.remove(at: index)
+            for other in rows.indices where rows[other].value >> bit & 1 == 1 {
+                rows[other] = (rows[other].bits ^ row.bits, rows[other].value ^ row.value)
+            }
+            if target >> bit & 1 == 1 { (bits, target) = (bits ^ row.bits, target ^ row.value) }
+        }
+        try #require(checksum(bits) == 0)
+        let segment = SegmentTests.segment(1, through: 3, directory: DirectoryID(bits, 0))
+        #expect(outcome(of: segment.bytes + Self.zeros(400)).map(SegmentTests.payloads) == .success([1, 2, 3]))
+    }
+
+    // MARK: Writing
+
+    /// What is written into a prepared segment asks for no room, and makes nothing longer.
+    @Test func aSegmentIsTakenAsItWasPrepared() throws {
+        let disk = SimulatedDisk()
+        var journal = try Self.preparedJournal(on: disk, 8192)
+        #expect(disk.contents[journal.segmentName]?.count == 8192)
+        #expect(!disk.fileNames.contains { $0.hasSuffix(".new") })
+        let start = disk.operations.count
+        let headroom = journal.headroom
+        #expect(headroom > 7000)
+        let isReserved = try journal.reserve(5000)
+        #expect(isReserved)
+        try Self.append("one more", to: &journal)
+        #expect(disk.operations[start...] == ["pwritev", "fdatasync"])
+        #expect(disk.contents[journal.segmentName]?.count == 8192)
+
+        let entryCount = try inspect(disk) { _, _ in }.entryCount
+        disk.losePower(seed: 1)
+        #expect(try recover(disk).entries.count == entryCount)
+    }
+
+    /// One rotation into it: what must be on disk before what.
+    @Test func aPreparedSegmentIsTakenInOrder() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(60), entries: &none)
+        try Self.append("one, and the segment is full", to: &journal)
+        _ = try journal.reserve(400)
+        try #require(try PreparedSegment.make(byteCount: 300, on: disk, isAbandoned: { false }))
+        journal.take(preparedByteCount: 300)
+        let start = disk.operations.count
+        try journal.append(entry: Entry("two").journalRecords)
+        try journal.write()
+        #expect(
+            disk.operations[start...] == [
+                // Room beyond what was prepared, since so much was promised.
+                "open", "fallocate", "pwritev", "fdatasync", "rename", "fsync", "ftruncate", "pwritev",
+            ])
+        #expect(journal.headroom > 300)
+    }
+
+    /// Room that is needed now is not kept for later; and a file that somebody took away is not missed.
+    @Test func whatIsPreparedCanBeGivenUp() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(4096), entries: &none)
+        try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
+        journal.take(preparedByteCount: 4096)
+        disk.capacity = disk.usedByteCount
+        let isReserved = try journal.reserve(3000)
+        #expect(isReserved, "the prepared file's room is taken")
+        #expect(!disk.fileNames.contains { $0.hasSuffix(".new") })
+
+        disk.capacity = .max
+        try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
+        journal.take(preparedByteCount: 4096)
+        try disk.remove("journal-prepared.log.new")
+        for index in 0..<200 { try Self.append("entry \(index)", to: &journal) }
+        #expect(journal.segmentCount > 1)
+        try journal.giveRoomBack()
+        let lengths = disk.usedByteCount
+        #expect(lengths == disk.contents.values.reduce(0) { $0 + $1.count }, "no room is held")
+        disk.killProcess()
+        #expect(try recover(disk).entries.count == 200)
+    }
+
+    /// No room for it, or no time: nothing is left of it.
+    @Test func whatCannotBePreparedLeavesNothing() throws {
+        let disk = SimulatedDisk()
+        disk.capacity = 1000
+        #expect(try !PreparedSegment.make(byteCount: 1001, on: disk, isAbandoned: { false }))
+        #expect(disk.fileNames.isEmpty)
+        var steps = 0
+        let isThere = try PreparedSegment.make(byteCount: 1000, on: disk) {
+            steps += 1
+            return true
+        }
+        #expect(!isThere && steps == 1 && disk.fileNames.isEmpty)
+    }
+
+    // MARK: Beside a server
+
+    /// Who reads while a server writes may see zeros first and, behind them, what was written since: that is no damage.
+    /// What is read, or copied, is what was there at one moment.
+    @Test(arguments: 0..<3 as Range<Int>)
+    func readingBesideAWriter(reader: Int) throws {
+        // The pieces that are read at a time are smaller than what is written between two of them.
+        let segmentByteLimit = 3 << 20
+        let filler = String(repeating: "x", count: 300 << 10)
+        for moment in [0, 2, 3, 4, 5, 7] {
+            let disk = SimulatedDisk()
+            var journal = try Self.preparedJournal(on: disk, segmentByteLimit)
+            let before = try inspect(disk) { _, _ in }.entryCount
+            var readCount = 0
+            var isWriting = false
+            disk.onOperation = { operation in
+                guard operation == "pread", !isWriting else { return .goOn }
+                readCount += 1
+                if readCount >= moment {
+                    isWriting = true
+                    for _ in 0..<4 where journal.headroom > 400 << 10 { try? Self.append(filler, to: &journal) }
+                    isWriting = false
+                }
+                return .goOn
+            }
+            let context = Comment("writing before read \(moment)")
+            switch reader {
+            case 0:
+                let report = try inspect(disk) { _, _ in }
+                #expect(report.problems.isEmpty, context)
+                #expect(report.entryCount >= before, context)
+            case 1:
+                var history = History()
+                let summary = try readDirectory(disk, into: &history)
+                #expect(history.entries.count >= before && summary.tornByteCount == 0, context)
+            default:
+                let copy = SimulatedDisk()
+                _ = try copyLog(of: disk, to: copy) { _ in }
+                #expect(try recover(copy).entries.count >= before, context)
+            }
+            disk.onOperation = nil
+            #expect(readCount > 3, "nothing was written between reads")
+        }
+    }
+
+    /// A server that stops cuts off what it has not filled, while somebody reads it.
+    @Test func readingBesideAStop() throws {
+        for moment in 1..<7 {
+            let disk = SimulatedDisk()
+            var journal = try Self.preparedJournal(on: disk, 3 << 20)
+            let before = try inspect(disk) { _, _ in }.entryCount
+            var readCount = 0
+            disk.onOperation = { operation in
+                if operation == "pread" { readCount += 1 }
+                if operation == "pread", readCount == moment { try? journal.giveRoomBack() }
+                return .goOn
+            }
+            let report = try inspect(disk) { _, _ in }
+            #expect(report.problems.isEmpty && report.entryCount == before, "the stop comes before read \(moment)")
+        }
+    }
+
+    /// A read that gives less than there is remains an error: it is not where the log ends.
+    @Test func aShortReadIsNoEnd() throws {
+        let disk = SimulatedDisk()
+        _ = try Self.preparedJournal(on: disk, 64 << 10)
+        disk.killProcess()
+        let count = disk.operationCount
+        _ = try? recover(disk)
+        let readings = disk.operationCount - count
+        for index in 0..<readings {
+            disk.killProcess()
+            let before = try inspect(disk) { _, _ in }.entryCount
+            var operation = 0
+            disk.onOperation = { _ in
+                defer { operation += 1 }
+                return operation == index ? .cutShort : .goOn
+            }
+            if let (entries, _) = try? recover(disk) { #expect(entries.count == before, "operation \(index)") }
+            disk.onOperation = nil
+        }
+    }
+}
