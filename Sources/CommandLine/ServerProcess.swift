@@ -10,6 +10,7 @@ enum ServerProcess {
     /// - Precondition: ``Signals/block()`` was called before any thread began.
     static func serve(_ configuration: Configuration) throws {
         raiseDescriptorLimit()
+        letThreadsShareHeaps()
         var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
         let authenticator: Authenticator

@@ -155,14 +155,25 @@ extension [UInt8] {
 
     /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
     mutating func append(countedPath keys: ArraySlice<Key>) {
+        guard !keys.isEmpty else { return append(0) }
         var byteCount = keys.count - 1
         for index in keys.indices { byteCount += keys[index].utf8Count }
-        append(varint: UInt64(Swift.max(0, byteCount)))
-        for index in keys.indices {
-            if index > keys.startIndex { append(UInt8(ascii: "/")) }
-            append(utf8: keys[index])
+        append(room: Self.varintByteLimit + byteCount + Key.roomByteCount) { writer in
+            // Each key is written with the byte before it: the length's last, or a slash.
+            var first = byteCount
+            while first >= 0x80 {
+                writer.append(UInt8(truncatingIfNeeded: first) | 0x80)
+                first >>= 7
+            }
+            for index in keys.indices {
+                writer.append(
+                    index == keys.startIndex ? UInt8(truncatingIfNeeded: first) : UInt8(ascii: "/"), utf8: keys[index])
+            }
         }
     }
+
+    /// Bytes of the longest varint.
+    private static var varintByteLimit: Int { 10 }
 
     fileprivate mutating func append(countedJSON node: Node) {
         let start = count

@@ -103,6 +103,7 @@ struct DirectoryReader<Storage: Disk> {
         }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
             var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
+            reader.isFollowed = next != nil
             if let flaw = reader.header.flaw(after: first, lastSequence: summary.lastSequence) {
                 throw .corrupt(JournalProblem(file: name.text, byteOffset: flaw.byteOffset, flaw: flaw.flaw))
             }
@@ -120,7 +121,6 @@ struct DirectoryReader<Storage: Disk> {
                     last: summary.lastSequence, checkpoint: checkpoint)
                 throw .corrupt(JournalProblem(file: name.text, byteOffset: reader.offset, flaw: flaw))
             }
-            summary.tornByteCount = max(reader.offset, reader.writtenEnd) - reader.offset
             return reader
         }
         if moment != nil, summary.checkpoint == nil, let earliest = listing.checkpoints.first {
@@ -163,6 +163,7 @@ struct DirectoryReader<Storage: Disk> {
                     throw .corrupt(reader.problem(at: range.lowerBound, flaw))
                 }
             case .end:
+                summary.unfilledByteCount = reader.byteCount - reader.offset
                 return
             case .contradiction(let flaw, let byteOffset):
                 throw .corrupt(reader.problem(at: byteOffset, flaw))
@@ -175,8 +176,11 @@ struct DirectoryReader<Storage: Disk> {
                     throw .disk(error)
                 }
                 guard let flaw else { continue }
-                if case .tornTail = flaw { return }
-                throw .corrupt(reader.problem(at: byteOffset, flaw))
+                guard case .tornTail(let byteCount) = flaw else {
+                    throw .corrupt(reader.problem(at: byteOffset, flaw))
+                }
+                summary.tornByteCount = byteCount
+                return
             }
         }
     }
@@ -232,8 +236,14 @@ extension SegmentReader {
         _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
         next: SegmentName?
     ) throws(DiskFailure) -> JournalFlaw? {
-        let flaw = try flaw(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
-        return try isThereNow(at: byteOffset) ? nil : flaw
+        do throws(DiskFailure) {
+            let flaw = try flaw(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+            return try isThereNow(at: byteOffset) ? nil : flaw
+        } catch {
+            guard try window.shrinks() else { throw error }
+            beginEntryAgain()
+            return nil
+        }
     }
 
     private mutating func flaw(
@@ -241,11 +251,11 @@ extension SegmentReader {
         next: SegmentName?
     ) throws(DiskFailure) -> JournalFlaw {
         if let next {
-            if byteOffset == writtenEnd { return .entryUnfinished(sequence: entry) }
+            if byteOffset == byteCount { return .entryUnfinished(sequence: entry) }
             return .damaged(reason, sequence: sequence, witness: next.firstSequence)
         }
         switch try witness(against: sequence, entry: entry, byteOffset: byteOffset) {
-        case .none: return .tornTail(byteCount: max(byteOffset, writtenEnd) - offset)
+        case .none: return .tornTail(byteCount: try window.writtenEnd(from: byteOffset) - offset)
         case .found(let header, _): return .damaged(reason, sequence: sequence, witness: header.sequence)
         case .tooTangled: return .undecidable(reason, sequence: sequence)
         }

@@ -20,7 +20,7 @@ package protocol Disk: AnyObject, Sendable {
     var directory: String { get }
 
     /// Whether what is written over bytes of a file takes their place: then a sync of it has nothing else to write down,
-    /// where one that makes a file longer must say so. False of file systems that write elsewhere, and of memory.
+    /// where one that makes a file longer must say so, and never needs room. False where that is not known.
     var overwritesInPlace: Bool { get }
 
     /// The names in the directory, in no order.

@@ -8,7 +8,7 @@ struct FileWindow<Storage: Disk>: ~Copyable {
     private let file: Storage.File
     private let path: String
     /// As it was when the window was opened: what somebody appends meanwhile is not there.
-    let fileByteCount: Int
+    private(set) var fileByteCount: Int
 
     private var buffer: [UInt8]
     /// Which bytes of the file lie at the start of `buffer`. Invariant: `loaded.count <= buffer.count`.
@@ -90,11 +90,31 @@ struct FileWindow<Storage: Disk>: ~Copyable {
     /// The next ``load(_:)`` reads the file again: somebody may have written there meanwhile.
     mutating func forget() { loaded = 0..<0 }
 
-    /// Whether the file ends at `byteCount` by now.
-    func endsNow(at byteCount: Int) throws(DiskFailure) -> Bool { try disk.byteCount(of: file) == byteCount }
+    /// Whether the file has become shorter since the window was opened. Then the window is on what is left: a server that
+    /// stops cuts off the room that it has not filled, whoever reads.
+    mutating func shrinks() throws(DiskFailure) -> Bool {
+        let byteCount = try disk.byteCount(of: file)
+        guard byteCount < fileByteCount else { return false }
+        fileByteCount = byteCount
+        forget()
+        return true
+    }
 
-    /// Where the last byte of `start..<fileByteCount` that is not zero ends; `start` where all of them are.
-    /// - Complexity: One read of them.
+    /// Whether there are only zeros from `start` to the end of the file.
+    /// - Complexity: A read up to the first byte that is none.
+    mutating func isUnwritten(from start: Int) throws(DiskFailure) -> Bool {
+        var offset = start
+        while offset < fileByteCount {
+            let range = offset..<min(offset + Self.usualByteCount, fileByteCount)
+            try load(range)
+            if bytes(range).lastNonzeroOffset != nil { return false }
+            offset = range.upperBound
+        }
+        return true
+    }
+
+    /// Where the last byte behind `start` that is not zero ends; `start` where there is none.
+    /// - Complexity: One read to the end of the file.
     mutating func writtenEnd(from start: Int) throws(DiskFailure) -> Int {
         var end = start
         var offset = start

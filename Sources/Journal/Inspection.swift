@@ -88,6 +88,7 @@ package func inspect<Storage: Disk>(
         report.segmentCount += 1
         do throws(JournalError) {
             var reader = try SegmentReader.open(name, mode: .read, on: disk)
+            reader.isFollowed = next != nil
             for checkpoint in report.checkpoints where first == nil {
                 if let problem = checkpoint.foreignness(beside: reader.header) { report.problems.append(problem) }
             }

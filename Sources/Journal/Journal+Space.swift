@@ -25,8 +25,9 @@ extension Journal {
         preparedByteCount == 0 && disk.overwritesInPlace && byteOffset >= rotationOffset / 4
     }
 
-    /// As many bytes as a segment that is prepared should have.
-    package var segmentByteLimit: Int { options.segmentByteLimit }
+    /// How many bytes of the next segment to prepare. Never more than a segment that is not the last has: zeros are the
+    /// end of the last one only.
+    package var wantedPreparedByteCount: Int { min(options.segmentByteLimit, PreparedSegment.byteLimit) }
 
     /// ``PreparedSegment/make(byteCount:on:isAbandoned:)`` has made a file of so many bytes: the next segment's.
     package mutating func take(preparedByteCount byteCount: Int) { preparedByteCount = byteCount }
@@ -37,7 +38,7 @@ extension Journal {
         guard preparedByteCount > 0 else { return }
         preparedByteCount = 0
         do throws(DiskFailure) {
-            try disk.remove(PreparedSegment.name)
+            try PreparedSegment.remove(from: disk)
         } catch {
             failure = error
             throw .disk(error)
@@ -60,7 +61,8 @@ extension Journal {
     package var headroom: Int { reservedEnd - byteOffset - pendingByteCount }
 
     /// Takes room for at least `byteCount` more bytes: in whole steps, or on a nearly full disk just that.
-    /// - Returns: false when the disk has no room; nothing has changed, and asking again later is harmless.
+    /// - Returns: false when the disk has no room, not even with what was prepared for later, which is given up first. What
+    ///   was granted stays, and asking again is harmless.
     /// - Throws: Any other failure of the disk, which is final.
     package mutating func reserve(_ byteCount: Int) throws(JournalError) -> Bool {
         try refuseIfPoisoned()
@@ -98,13 +100,8 @@ extension Journal {
         let room = max(0, reservedEnd - byteOffset, pendingByteCount)
         let new: Storage.File
         do throws(DiskFailure) {
-            new = try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
+            new = try makeSegment(header, room: room)
         } catch {
-            if preparedByteCount > 0, error.operation == "open", error.isMissing {
-                // Whoever took it away has not harmed the log.
-                preparedByteCount = 0
-                return try rotate()
-            }
             guard error.isOutOfSpace, error.operation != "fsync", error.operation != "fdatasync" else {
                 failure = error
                 throw .disk(error)
@@ -123,9 +120,22 @@ extension Journal {
         seed = header.seed
         byteOffset = JournalFormat.segmentHeaderByteCount
         reservedEnd = max(byteOffset + room, preparedByteCount)
+        if preparedByteCount > 0 { takenPreparedCount += 1 }
         preparedByteCount = 0
         rotationOffset = options.segmentByteLimit
         segmentCount += 1
         segmentFirstSequence = header.firstSequence
+    }
+
+    /// Makes the next segment of the file that was prepared, if it is still there.
+    private mutating func makeSegment(_ header: SegmentHeader, room: Int) throws(DiskFailure) -> Storage.File {
+        do throws(DiskFailure) {
+            return try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
+        } catch {
+            guard preparedByteCount > 0, error.operation == "open", error.isMissing else { throw error }
+        }
+        // Whoever took it away has not harmed the log.
+        preparedByteCount = 0
+        return try SegmentMaker.make(header, on: disk, room: room)
     }
 }

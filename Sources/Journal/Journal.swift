@@ -25,6 +25,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     var reservedEnd: Int
     /// Of the file that was prepared for the next segment; 0 while there is none.
     var preparedByteCount = 0
+    /// Segments that were prepared before they were begun.
+    package internal(set) var takenPreparedCount = 0
     /// From here on the segment is full.
     var rotationOffset: Int
     private var batch = PendingBatch()

@@ -19,6 +19,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// No room on the disk (or in the quota): there may be some later.
     package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
 
+    /// Too many files are open: there may be fewer later.
+    var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
+
     /// Nothing has that name.
     var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 

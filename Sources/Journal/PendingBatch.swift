@@ -26,25 +26,24 @@ struct PendingBatch {
             return
         }
         precondition(payload.byteCount == Int(header.payloadByteCount))
-        header.append(to: &bytes)
-        bytes.append(payload)
-        pad(header)
+        let byteCount = header.recordByteCount
+        bytes.append(room: byteCount) { writer in
+            writer.append(header)
+            writer.append(payload)
+            for _ in writer.count..<byteCount { writer.append(0) }
+        }
+        self.byteCount += byteCount
     }
 
     /// No copy of a large `payload`.
     mutating func append(_ header: RecordHeader, shared payload: SharedBytes) {
         precondition(payload.count == Int(header.payloadByteCount))
-        header.append(to: &bytes)
+        let start = bytes.count
+        bytes.append(room: JournalFormat.recordHeaderByteCount) { $0.append(header) }
         if payload.count > 0 { large.append((bytes.count, payload)) }
-        pad(header)
-    }
-
-    private mutating func pad(_ header: RecordHeader) {
-        let byteCount = JournalFormat.paddingByteCount(payloadByteCount: Int(header.payloadByteCount))
-        let zeros = InlineArray<8, UInt8>(repeating: 0)
-        // `UInt8` has no padding: every byte is initialised.
-        bytes.append(unsafe zeros.span.bytes.extracting(first: byteCount))
-        self.byteCount += header.recordByteCount
+        let padding = header.recordByteCount - (bytes.count - start) - payload.count
+        bytes.append(contentsOf: repeatElement(0, count: padding))
+        byteCount += header.recordByteCount
     }
 
     /// Puts mark and checksum into every header, last thing before the write: the mark is then as high as can
@@ -101,5 +100,13 @@ struct PendingBatch {
         bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
         large.removeAll(keepingCapacity: true)
         byteCount = 0
+    }
+}
+
+extension ByteWriter {
+    fileprivate mutating func append(_ header: RecordHeader) {
+        let words = header.words
+        // Integers have no padding: every byte is initialised.
+        append(unsafe words.span.bytes)
     }
 }

@@ -27,6 +27,8 @@ package struct RecoverySummary: Equatable, Sendable {
     package var hasReachedMoment = false
     /// What was cut off the end: writes that never were acknowledged.
     package var tornByteCount = 0
+    /// Room at the end that was prepared and not filled, cut off as well.
+    package var unfilledByteCount = 0
 }
 
 /// Who builds a state from what a data directory holds.

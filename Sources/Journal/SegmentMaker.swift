@@ -39,12 +39,15 @@ package enum PreparedSegment {
     static let name = SegmentName.prefix + "prepared" + SegmentName.unfinishedSuffix
     /// Written and synced at a time: while one is under way, a sync of the log waits for about as long.
     static let stepByteCount = 256 << 10
+    /// A larger segment is prepared up to here: so much more a start has to look at, and the disk to hold.
+    static let byteLimit = 64 << 20
 
     /// Makes the file. On its own thread, with its own door to the files: the log goes on meanwhile.
     /// - Parameters:
     ///   - byteCount: At least 1.
     ///   - isAbandoned: Is asked between steps; true gives up.
-    /// - Returns: Whether it is there. If not, there was no room or it was given up, and nothing is left of it.
+    /// - Returns: Whether it is there. If not, there was no room, or no descriptor, or it was given up, and nothing is left
+    ///   of it.
     /// - Throws: Any other failure of the disk, which is final.
     package static func make<Storage: Disk>(
         byteCount: Int, on disk: Storage, isAbandoned: () -> Bool
@@ -56,7 +59,7 @@ package enum PreparedSegment {
             var offset = 0
             while offset < byteCount {
                 if isAbandoned() {
-                    try disk.remove(name)
+                    try remove(from: disk)
                     return false
                 }
                 let step = zeros.rawSpan.extracting(first: min(zeros.count, byteCount - offset))
@@ -68,9 +71,18 @@ package enum PreparedSegment {
             }
             return true
         } catch {
-            guard error.isOutOfSpace else { throw error }
-            if error.operation != "open" { try disk.remove(name) }
+            guard error.isOutOfSpace || error.lacksDescriptors else { throw error }
+            try remove(from: disk)
             return false
+        }
+    }
+
+    /// Removes the file. Nothing to do when somebody else has.
+    static func remove<Storage: Disk>(from disk: Storage) throws(DiskFailure) {
+        do throws(DiskFailure) {
+            try disk.remove(name)
+        } catch {
+            guard error.isMissing else { throw error }
         }
     }
 }

@@ -60,8 +60,8 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     /// Everything before this was known to be on disk by whoever wrote the record here: its mark is the
     /// sequence before its own.
     private(set) var settledOffset = JournalFormat.segmentHeaderByteCount
-    /// Behind this are only zeros: known once something is no record, and the whole file until then.
-    private(set) var writtenEnd: Int
+    /// Another segment follows: this one is full, and no zeros are its end.
+    var isFollowed = false
     /// As it was where the entry begins.
     private var entrySuccession: Succession
 
@@ -78,7 +78,6 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     private init(fileName: String, header: SegmentHeader, window: consuming FileWindow<Storage>) {
         self.fileName = fileName
         self.header = header
-        writtenEnd = window.fileByteCount
         self.window = window
         succession = Succession(firstSequence: header.firstSequence)
         entrySuccession = succession
@@ -111,26 +110,29 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
 
     /// Reads and checks the next entry, every record of it.
     mutating func nextEntry() throws(DiskFailure) -> Step {
+        while true {
+            do throws(DiskFailure) {
+                return try readEntry()
+            } catch {
+                guard try window.shrinks() else { throw error }
+                beginEntryAgain()
+            }
+        }
+    }
+
+    private mutating func readEntry() throws(DiskFailure) -> Step {
         var position = offset
         var recordCount = 0
         entrySuccession = succession
         while true {
             if position == byteCount && recordCount == 0 { return .end }
-            let outcome: Result<RecordHeader, BadRecord>
-            do throws(DiskFailure) {
-                outcome = try readRecord(at: position, entryOffset: offset)
-                if case .failure = outcome { writtenEnd = try window.writtenEnd(from: position) }
-            } catch {
-                // A server that stops cuts off what it has prepared and not filled.
-                guard recordCount == 0, try window.endsNow(at: position) else { throw error }
-                writtenEnd = position
-                return .end
-            }
             let record: RecordHeader
-            switch outcome {
+            switch try readRecord(at: position, entryOffset: offset) {
             case .failure(let reason):
                 // A segment that was prepared, and not filled: the log ends here as at the end of a file.
-                if writtenEnd == position && recordCount == 0 { return .end }
+                if recordCount == 0, reason.mayBeUnwritten, !isFollowed, try window.isUnwritten(from: position) {
+                    return .end
+                }
                 let sequence = succession.expected ?? .zero
                 return .bad(
                     reason, sequence: sequence, entry: succession.openEntry ?? sequence, byteOffset: position)
@@ -193,9 +195,12 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     mutating func isThereNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
         window.forget()
         guard case .success = try readRecord(at: byteOffset, entryOffset: byteOffset) else { return false }
-        succession = entrySuccession
+        beginEntryAgain()
         return true
     }
+
+    /// ``nextEntry()`` reads the entry anew whose reading has ended in the midst of it.
+    mutating func beginEntryAgain() { succession = entrySuccession }
 
     /// Searches everything behind a bad record at `byteOffset` for a good one that `isWanted`.
     mutating func find(
@@ -220,4 +225,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     }
 }
 
-extension BadRecord: Error {}
+extension BadRecord: Error {
+    /// Zeros, as far as they were looked at.
+    fileprivate var mayBeUnwritten: Bool { self == .unwritten || self == .cutShort }
+}

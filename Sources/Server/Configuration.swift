@@ -31,6 +31,10 @@ package struct Configuration: Sendable {
     package var durability = Durability.always
     /// Bytes of one file of the log.
     package var segmentByteLimit = JournalOptions.standardSegmentByteLimit
+    /// Room is taken on the disk ahead of what is written: less than this, and the next step is due.
+    package var lowRoomByteCount = 8 << 20
+    /// Room in the log that clients' writes leave to what cannot be refused: the ends of sessions.
+    package var spareRoomByteCount = 1 << 20
     /// Bytes of log after which a checkpoint is written; recovery reads at most about so much.
     package var checkpointByteLimit = 256 << 20
     /// Time after which one is written whatever there is; zero for never.

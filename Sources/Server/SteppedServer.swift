@@ -54,6 +54,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// The bytes of segments to be prepared.
     private let segmentOrders: Mailbox<Int>
     private var segmentJobs: [Int] = []
+    private let abandonedSegment = AbandonFlag()
     private let host: DatabaseHost
     private let budget: EncodingBudget
     /// What `waitForRoom` reaches, which is made before the server is.
@@ -99,7 +100,12 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
                 // As the door does: let out at once, unless somebody is inside.
                 if case .durable(let ticket) = message, turn?.release(upTo: ticket) == true { return }
                 mailbox.post(message)
-            }, writeCheckpoint: { checkpointOrders.post($0) }, prepareSegment: { segmentOrders.post($0) })
+            }, writeCheckpoint: { checkpointOrders.post($0) },
+            preparer: SegmentPreparer(
+                prepare: { [abandonedSegment] byteCount in
+                    abandonedSegment.isSet.store(false, ordering: .relaxed)
+                    segmentOrders.post(byteCount)
+                }, abandon: { [abandonedSegment] in abandonedSegment.isSet.store(true, ordering: .relaxed) }))
         self.writer = writer
         turn.body = { () throws(JournalError) in
             var batch: [JournalOrder] = []
@@ -235,13 +241,18 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         return !segmentJobs.isEmpty
     }
 
+    /// Segments that were prepared before they were begun.
+    package var takenPreparedCount: Int { writer.takenPreparedCount }
+
     /// The segment thread prepares one segment. The disk may give the others their turns meanwhile.
     /// - Parameter isAbandoned: Is asked between its steps; true gives up.
     package func stepSegment(isAbandoned: () -> Bool = { false }) {
         guard failure == nil, hasSegmentJob else { return }
         let byteCount = segmentJobs.removeFirst()
         do throws(DiskFailure) {
-            let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk, isAbandoned: isAbandoned)
+            let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk) {
+                isAbandoned() || abandonedSegment.isSet.load(ordering: .relaxed)
+            }
             door.orders.post(.segmentPrepared(byteCount: isThere ? byteCount : nil))
         } catch {
             turn.fail(error)

@@ -10,6 +10,8 @@ struct Plan: CustomStringConvertible {
     var stepLimit: Int
     var segmentByteLimit: Int
     var reservationByteCount: Int
+    var lowRoomByteCount: Int
+    var spareRoomByteCount: Int
     var checkpointByteLimit: Int
     /// The disk is nearly full now and then.
     var hasFullDisks: Bool
@@ -20,12 +22,17 @@ struct Plan: CustomStringConvertible {
     /// Bits change between two lives.
     var hasRot: Bool
 
+    /// Nobody ever waits for room.
+    var hasAmpleRoom: Bool { lowRoomByteCount > 2 * spareRoomByteCount }
+
     init(_ random: inout SeededGenerator) {
         durability = random.chance(60) ? .always : random.chance(50) ? .interval : .none
         lifeCount = .random(in: 2...6, using: &random)
         stepLimit = random.pick([40, 120, 300])
         segmentByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
         reservationByteCount = random.pick([512, 4 << 10, 64 << 10])
+        // Small enough for the room of a prepared segment to be all there is, or as in a server.
+        (lowRoomByteCount, spareRoomByteCount) = random.pick([(300, 2 << 10), (2 << 10, 8 << 10), (8 << 20, 1 << 20), (8 << 20, 1 << 20)])
         checkpointByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
         hasFullDisks = random.chance(25)
         hasSlowLoops = random.chance(15)

@@ -52,8 +52,15 @@ struct Simulate: ParsableCommand {
         }
         let elapsed = (ContinuousClock.now - began) / .seconds(1)
         print("\(totals)")
+        if ran >= Self.seedCountThatMeetsAll, let untried = totals.untried {
+            print("\(ran) seeds have met no \(untried): the simulation is not what it should be")
+            throw ExitCode(1)
+        }
         print("\(ran) seeds from \(seed) passed in \(tenths(elapsed)) s, \(tenths(Double(ran) / elapsed)) a second")
     }
+
+    /// So many seeds meet everything, tens of times at least.
+    private static let seedCountThatMeetsAll: UInt64 = 1000
 
     /// Runs the seed again, to tell what led to the failure.
     private func explain(_ seed: UInt64, _ error: any Error) throws -> Never {

@@ -65,6 +65,8 @@ extension Simulation {
         configuration.isDevelopment = true
         configuration.durability = plan.durability
         configuration.checkpointByteLimit = plan.checkpointByteLimit
+        configuration.lowRoomByteCount = plan.lowRoomByteCount
+        configuration.spareRoomByteCount = plan.spareRoomByteCount
         var options = JournalOptions()
         options.segmentByteLimit = plan.segmentByteLimit
         options.reservationByteCount = plan.reservationByteCount

@@ -128,7 +128,9 @@ final class Simulation {
         guard let server, !hasDied else { return }
         note("journal thread")
         isInJournalTurn = true
+        let takenBefore = server.takenPreparedCount
         server.stepJournal()
+        totals.takenSegments += server.takenPreparedCount - takenBefore
         isInJournalTurn = false
         if !hasDied { checker.journalTurn(at: surroundings.monotonicMilliseconds) }
     }
@@ -148,7 +150,6 @@ final class Simulation {
         isPreparingSegment = true
         server.stepSegment { random.chance(2) }
         isPreparingSegment = false
-        totals.preparedSegments += 1
     }
 
     func hear() throws {
@@ -201,7 +202,7 @@ final class Simulation {
     private func changeDisk() {
         guard plan.hasFullDisks else { return }
         disk.capacity = random.chance(40)
-            ? .max : disk.usedByteCount + (random.chance(50) ? 1 << 20 : 0) + Int.random(in: 0...3000, using: &random)
+            ? .max : disk.usedByteCount + (random.chance(50) ? plan.spareRoomByteCount : 0) + Int.random(in: 0...3000, using: &random)
         note("the disk has room for \(disk.capacity == .max ? "all" : "\(disk.capacity - disk.usedByteCount) bytes")")
     }
 
@@ -270,7 +271,7 @@ final class Simulation {
 
     private func verdict(on operation: String) -> SimulatedDisk.Verdict {
         if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { letOthersGoOn() }
-        if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, random.chance(20) { letDatabaseGoOn() }
+        if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, plan.hasAmpleRoom, random.chance(20) { letDatabaseGoOn() }
         if disk.hasCrashed { return .die }
         if let left = operationsLeft {
             operationsLeft = left - 1

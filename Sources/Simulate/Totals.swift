@@ -10,7 +10,7 @@ struct Totals: CustomStringConvertible {
     var refusedStarts = 0
     var refusalsForRoom = 0
     var checkpoints = 0
-    var preparedSegments = 0
+    var takenSegments = 0
     var clockJumps = 0
 
     static func += (sum: inout Totals, one: Totals) {
@@ -24,14 +24,22 @@ struct Totals: CustomStringConvertible {
         sum.refusedStarts += one.refusedStarts
         sum.refusalsForRoom += one.refusalsForRoom
         sum.checkpoints += one.checkpoints
-        sum.preparedSegments += one.preparedSegments
+        sum.takenSegments += one.takenSegments
         sum.clockJumps += one.clockJumps
     }
 
-    var description: String {
-        "\(lives) starts, \(answers) answers, \(powerCuts) power cuts, \(kills) kills, \(stops) stops, "
-            + "\(failedOperations) failed disk operations, \(flippedBits) flipped bits, \(refusedStarts) starts refused, "
-            + "\(refusalsForRoom) writes refused for room, \(checkpoints) checkpoints, \(preparedSegments) segments prepared, "
-            + "\(clockJumps) clocks set back"
+    private var parts: [(Int, String)] {
+        [
+            (lives, "starts"), (answers, "answers"), (powerCuts, "power cuts"), (kills, "kills"), (stops, "stops"),
+            (failedOperations, "failed disk operations"), (flippedBits, "flipped bits"),
+            (refusedStarts, "starts refused"), (refusalsForRoom, "writes refused for room"),
+            (checkpoints, "checkpoints"), (takenSegments, "prepared segments taken"),
+            (clockJumps, "clocks set back"),
+        ]
     }
+
+    var description: String { parts.map { "\($0) \($1)" }.joined(separator: ", ") }
+
+    /// Something that never happened; nil when everything did.
+    var untried: String? { parts.first { $0.0 == 0 }?.1 }
 }

@@ -65,13 +65,22 @@ extension [UInt8] {
         append(UInt8(ascii: "\""))
     }
 
-    /// Eight bytes at a look: most text needs no escape anywhere (100 bytes: 1130 instructions byte by byte, 450 so).
+    /// Thirty-two bytes at a look, then eight: most text needs no escape anywhere (100 bytes: 1130 instructions byte by
+    /// byte, 450 by eight).
     private mutating func append(escaping text: Span<UInt8>) {
         // `UInt8` has no padding: every byte of the span is initialised.
         let bytes = unsafe text.bytes
         var runStart = 0
         var index = 0
         while index < text.count {
+            if text.count &- index >= 32 {
+                // In bounds: as many bytes remain.
+                let words = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self)
+                if !JSONReader.hasBytesThatNeedCare(words) {
+                    index &+= 32
+                    continue
+                }
+            }
             if text.count &- index >= 8 {
                 // In bounds: eight bytes remain.
                 let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)

@@ -71,6 +71,10 @@ extension JSONReader {
     /// Moves to the next quote or backslash. True when all on the way was ASCII.
     private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
         var high: UInt64 = 0
+        while let words = cursor.fourWords, !Self.hasBytesThatNeedCare(words) {
+            high |= joined(words)
+            cursor.advance(32)
+        }
         while let word = cursor.word {
             let care = Self.bytesThatNeedCare(word)
             guard care != 0 else {
@@ -101,6 +105,12 @@ extension JSONReader {
     /// is in the first one. (Higher ones may be borrows.)
     static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
         mark(UInt8(ascii: "\""), in: word) | mark(UInt8(ascii: "\\"), in: word) | markBelow(0x20, in: word)
+    }
+
+    /// Whether one of thirty-two bytes is.
+    @inline(__always)
+    static func hasBytesThatNeedCare(_ words: SIMD4<UInt64>) -> Bool {
+        contains(below: 0x20, or: UInt8(ascii: "\""), or: UInt8(ascii: "\\"), in: words)
     }
 
     private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {

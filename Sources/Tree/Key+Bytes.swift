@@ -19,7 +19,7 @@ extension Key {
 
     /// Room for all keys but long ones and integers with more zeros than anybody writes, and a quote at each end.
     typealias Room = (UInt64, UInt64, UInt64, UInt64)
-    fileprivate static let roomByteCount = 32
+    package static let roomByteCount = 32
 
     /// - Returns: Where in the room the text stands: neither the first nor the last byte is part of it.
     func spell(in room: UnsafeMutableRawBufferPointer) -> Range<Int> {
@@ -121,18 +121,31 @@ extension [UInt8] {
 extension ByteWriter {
     /// Appends a varint length, then the key's UTF-8.
     package mutating func append(counted key: Key) {
-        // Most keys are spelled where they are to be: their length goes in front of them.
-        let isSpelled = unsafe write(into: Key.roomByteCount) { room in
-            guard key.isSpelledFromTheFront else { return nil }
-            let range = unsafe key.spell(in: room)
-            unsafe room[0] = UInt8(truncatingIfNeeded: range.count)
-            return range.upperBound
-        }
-        if isSpelled { return }
+        if spell(key, behind: { UInt8(truncatingIfNeeded: $0) }) { return }
         key.withBytes {
             append(varint: UInt64($0.count))
             // `UInt8` has no padding: every byte of the span is initialised.
             append(unsafe $0.bytes)
+        }
+    }
+
+    /// Appends a byte, then the key's UTF-8.
+    package mutating func append(_ first: UInt8, utf8 key: Key) {
+        if spell(key, behind: { _ in first }) { return }
+        append(first)
+        // As above.
+        key.withBytes { append(unsafe $0.bytes) }
+    }
+
+    /// Most keys are spelled where they are to be, behind a byte that `first` makes of their length.
+    /// - Returns: false when this one is not, or where less than ``Key/roomByteCount`` is left: then nothing was written.
+    @inline(__always)
+    private mutating func spell(_ key: Key, behind first: (_ byteCount: Int) -> UInt8) -> Bool {
+        unsafe write(into: Key.roomByteCount) { room in
+            guard key.isSpelledFromTheFront else { return nil }
+            let range = unsafe key.spell(in: room)
+            unsafe room[0] = first(range.count)
+            return range.upperBound
         }
     }
 }

@@ -90,7 +90,7 @@ struct LongScript {
                 case .prepareSegment:
                     guard journal.wantsPreparedSegment else { continue }
                     do throws(DiskFailure) {
-                        let byteCount = journal.segmentByteLimit
+                        let byteCount = journal.wantedPreparedByteCount
                         if try PreparedSegment.make(byteCount: byteCount, on: disk, isAbandoned: { false }) {
                             journal.take(preparedByteCount: byteCount)
                         }

@@ -16,6 +16,7 @@ final class LimitedDisk: Disk {
     typealias File = SystemDisk.File
     private let real: SystemDisk
     private let full: Gauge
+    let overwritesInPlace: Bool
 
     final class Gauge: Sendable {
         let isFull = Atomic<Bool>(false)
@@ -23,7 +24,8 @@ final class LimitedDisk: Disk {
         let refusals = Atomic<Int>(0)
     }
 
-    init(_ directory: String, _ full: Gauge) throws(DiskFailure) {
+    init(_ directory: String, _ full: Gauge, overwritesInPlace: Bool = true) throws(DiskFailure) {
+        self.overwritesInPlace = overwritesInPlace
         real = try SystemDisk(directory: directory, create: true)
         self.full = full
     }
@@ -35,7 +37,6 @@ final class LimitedDisk: Disk {
     }
 
     var directory: String { real.directory }
-    var overwritesInPlace: Bool { real.overwritesInPlace }
     func list() throws(DiskFailure) -> [String] { try real.list() }
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
         if mode == .create { try refuseIfFull("open") }

@@ -40,16 +40,7 @@ int pando_disk_open_directory(const char *path) {
 int pando_disk_overwrites_in_place(int directory) {
     struct statfs about;
     if (fstatfs(directory, &about) != 0) return -errno;
-    switch ((uint64_t)about.f_type) {
-    case BTRFS_SUPER_MAGIC:
-    case F2FS_SUPER_MAGIC:
-    case RAMFS_MAGIC:
-    case TMPFS_MAGIC:
-    case 0x2FC12FC1:  // ZFS, which is not in Linux's list
-    case 0xCA451A4E:  // bcachefs, which older lists do not have
-        return 0;
-    default: return 1;
-    }
+    return (uint64_t)about.f_type == EXT4_SUPER_MAGIC || (uint64_t)about.f_type == XFS_SUPER_MAGIC;
 }
 
 int64_t pando_disk_list(int directory, char *names, size_t capacity) {
@@ -206,6 +197,10 @@ int pando_disk_would_block(void) {
 
 int pando_disk_is_full(int error) {
     return error == ENOSPC || error == EDQUOT;
+}
+
+int pando_disk_lacks_descriptors(int error) {
+    return error == EMFILE || error == ENFILE;
 }
 
 int pando_disk_is_missing(int error) {

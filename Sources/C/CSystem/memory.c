@@ -10,6 +10,10 @@
 #define MADV_POPULATE_WRITE 23  // Linux 5.14, <asm-generic/mman-common.h>
 #endif
 
+void pando_heap_free_across_threads(void) {
+    mallopt(M_MXFAST, 80 * sizeof(size_t) / 4);
+}
+
 void pando_heap_only_grow(int step_byte_count, int map_byte_count) {
     mallopt(M_TOP_PAD, step_byte_count);
     mallopt(M_MMAP_THRESHOLD, map_byte_count);

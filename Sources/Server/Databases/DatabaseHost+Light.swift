@@ -14,7 +14,7 @@ extension DatabaseHost {
         for message in batch {
             guard message.isLight, isLightToReplace(message, &byteCount) else { return false }
         }
-        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + Self.spareRoomByteCount) ?? true
+        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + configuration.spareRoomByteCount) ?? true
     }
 
     /// - Parameter logByteCount: What it may take in the log is added, generously.

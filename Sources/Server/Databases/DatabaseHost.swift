@@ -120,9 +120,6 @@ final class DatabaseHost {
         for database in recovered.databases.values { databases[database.name] = database }
     }
 
-    /// Room in the log that clients' writes leave to what cannot be refused: the ends of sessions.
-    static let spareRoomByteCount = 1 << 20
-
     /// Why a command was not done.
     enum Refusal: Error {
         /// It would write more than a record holds.
@@ -286,7 +283,7 @@ final class DatabaseHost {
             entries.cut(to: mark)
             throw .tooLarge
         }
-        guard hasRoom(for: byteCount + (mayBeRefused ? Self.spareRoomByteCount : 0)) else {
+        guard hasRoom(for: byteCount + (mayBeRefused ? configuration.spareRoomByteCount : 0)) else {
             entries.cut(to: mark)
             throw .noRoom
         }
@@ -303,7 +300,7 @@ final class DatabaseHost {
     /// Refuses what is no command of an engine when the log has no room for it.
     func refuseWithoutRoom(for payloadByteCount: Int) throws(Refusal) {
         let byteCount = JournalFormat.recordByteCount(payloadByteCount: payloadByteCount)
-        guard hasRoom(for: byteCount + Self.spareRoomByteCount) else { throw .noRoom }
+        guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .noRoom }
     }
 
     /// Writes a record down.

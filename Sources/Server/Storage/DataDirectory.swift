@@ -63,6 +63,9 @@ package enum DataDirectory {
             logger.info(
                 "\(path): \(checkpoint)\(recovery.recordCount) records of the log read in \(time.inMilliseconds) ms, the last is \(recovery.lastSequence)")
         }
+        if recovery.unfilledByteCount > 0 {
+            logger.info("\(path): \(recovery.unfilledByteCount) bytes of room that was prepared were cut off")
+        }
         if recovery.tornByteCount > 0 {
             logger.warning(
                 "\(path): \(recovery.tornByteCount) bytes of unfinished, never acknowledged writes were cut off")

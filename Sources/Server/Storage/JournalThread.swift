@@ -36,7 +36,8 @@ final class JournalThread: Sendable {
         self.segments = segments
         let writer = JournalWriter(
             journal, configuration: configuration, door: door, surroundings: .machine, logger: logger,
-            tell: tell, writeCheckpoint: { checkpoints.post($0) }, prepareSegment: { segments.prepare(byteCount: $0) })
+            tell: tell, writeCheckpoint: { checkpoints.post($0) },
+            preparer: SegmentPreparer(prepare: { segments.prepare(byteCount: $0) }, abandon: { segments.abandon() }))
         thread = try NamedThread.start("pando-journal") {
             var batch: [JournalOrder] = []
             do throws(JournalError) {

@@ -25,6 +25,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     private let surroundings: Surroundings
     private let space: LogSpace
+    private let lowRoomByteCount: Int
     /// Bytes handed to the journal in all.
     private var appendedByteCount = 0
     private var isFull = false
@@ -45,14 +46,15 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// After a checkpoint for which there was no room: none before this.
     private var checkpointPause: MonotonicTime?
     private var segmentCount: Int
+    private var reportedPreparedCount = 0
 
-    private let prepareSegment: @Sendable (_ byteCount: Int) -> Void
+    private let preparer: SegmentPreparer
     private var isPreparingSegment = false
+    /// The last checkpoint came to nothing: what room there is, is for the next.
+    private var hasCheckpointFailed = false
     /// Segments there were when one was last asked for: once for each.
     private var preparedAtCount = 0
 
-    /// Room is taken ahead of what is written: less than this, and the next step is due.
-    private static var lowRoomByteCount: Int { 8 << 20 }
     private static var roomRetryInterval: Duration { .seconds(1) }
     private static var checkpointRetryInterval: Duration { .seconds(30) }
 
@@ -70,18 +72,19 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - tell: Hears of each ticket up to which everything is as durable as `durability` asks, when a checkpoint is due,
     ///     and when there is room again.
     ///   - writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
-    ///   - prepareSegment: Has a segment prepared, and answers with ``JournalOrder/segmentPrepared(byteCount:)``.
+    ///   - preparer: Has a segment prepared, and answers with ``JournalOrder/segmentPrepared(byteCount:)``.
     init(
         _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
         surroundings: Surroundings, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
-        prepareSegment: @escaping @Sendable (_ byteCount: Int) -> Void
+        preparer: SegmentPreparer
     ) {
-        self.prepareSegment = prepareSegment
+        self.preparer = preparer
         logByteCount = journal.recovery.replayedByteCount
         segmentCount = journal.segmentCount
         self.journal = journal
         durability = configuration.durability
+        lowRoomByteCount = configuration.lowRoomByteCount
         checkpointByteLimit = configuration.checkpointByteLimit
         checkpointInterval = configuration.checkpointInterval
         self.tell = tell
@@ -91,6 +94,9 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         self.writeCheckpoint = writeCheckpoint
         self.logger = logger
     }
+
+    /// Segments that were prepared before they were begun.
+    var takenPreparedCount: Int { journal.takenPreparedCount }
 
     private var now: MonotonicTime { surroundings.monotonicTime }
 
@@ -125,7 +131,10 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 snapshot = (taken, journal.lastAppended)
                 snapshotByteCount = logByteCount
             case .checkpointFinished(let isWritten): finishCheckpoint(isWritten)
-            case .segmentPrepared(let byteCount): finishPreparing(byteCount)
+            case .segmentPrepared(let byteCount):
+                isPreparingSegment = false
+                if let byteCount { journal.take(preparedByteCount: byteCount) }
+                if isFull { roomDeadline = now }
             case .reserve(let byteCount): wantedByteCount = max(wantedByteCount, byteCount)
             case .stop: goesOn = false
             }
@@ -138,7 +147,9 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         if let snapshot { write(snapshot.job, at: snapshot.sequence) }
         if journal.segmentCount != segmentCount {
             segmentCount = journal.segmentCount
-            logger.info("a new segment of the log: \(journal.segmentName)")
+            let how = takenPreparedCount > reportedPreparedCount ? ", prepared" : ""
+            reportedPreparedCount = takenPreparedCount
+            logger.info("a new segment of the log: \(journal.segmentName)\(how)")
         }
         askForCheckpointIfDue()
         try askForSegmentIfDue()
@@ -168,11 +179,13 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// Keeps some room ahead, and more when the database thread has asked for it.
     private func keepRoom(for byteCount: Int) throws(JournalError) {
         let wanted = max(0, byteCount - appendedByteCount)
-        let isDue = journal.headroom < Self.lowRoomByteCount || journal.headroom < wanted
+        let isDue = journal.headroom < lowRoomByteCount || journal.headroom < wanted
         let mayAsk = !isFull || wanted > 0 || roomDeadline.map { $0 <= now } ?? true
         if isDue, mayAsk {
-            var hasRoom = try journal.reserve(max(wanted, Self.lowRoomByteCount))
+            var hasRoom = try journal.reserve(max(wanted, lowRoomByteCount))
             if !hasRoom, wanted > 0 { hasRoom = try journal.reserve(wanted) }
+            // At once, and again when it has let go of its room: see `take(_:)`.
+            if !hasRoom, isPreparingSegment { preparer.abandon() }
             note(isFull: !hasRoom)
         }
         space.set(granted: appendedByteCount + journal.headroom, isFull: isFull)
@@ -195,18 +208,13 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     // MARK: The next segment
 
     private func askForSegmentIfDue() throws(JournalError) {
-        // Room is scarce: what is there is for writes.
-        if isFull { return try journal.discardPreparedSegment() }
+        // Room is scarce: what is there is for writes and for checkpoints.
+        if isFull || hasCheckpointFailed { return try journal.discardPreparedSegment() }
         guard durability == .always, !isPreparingSegment, preparedAtCount != segmentCount, journal.wantsPreparedSegment
         else { return }
         isPreparingSegment = true
         preparedAtCount = segmentCount
-        prepareSegment(journal.segmentByteLimit)
-    }
-
-    private func finishPreparing(_ byteCount: Int?) {
-        isPreparingSegment = false
-        if let byteCount { journal.take(preparedByteCount: byteCount) }
+        preparer.prepare(journal.wantedPreparedByteCount)
     }
 
     // MARK: Checkpoints
@@ -233,7 +241,16 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     private func finishCheckpoint(_ isWritten: Bool) {
         isCheckpointing = false
+        hasCheckpointFailed = !isWritten
         if isWritten { logByteCount -= snapshotByteCount }
         checkpointPause = isWritten ? nil : now + Self.checkpointRetryInterval
     }
+}
+
+/// Whoever prepares segments for a ``JournalWriter``.
+struct SegmentPreparer: Sendable {
+    /// Has a file of so many bytes made; one at a time.
+    var prepare: @Sendable (_ byteCount: Int) -> Void
+    /// Has it given up, if it is not yet there.
+    var abandon: @Sendable () -> Void
 }

@@ -16,7 +16,12 @@ final class SegmentThread: Sendable {
 
     private let orders: Mailbox<Order>
     private let thread: NamedThread
+    /// The attempt under way, or the last.
     private let abandoned = AbandonFlag()
+    private let stopped = AbandonFlag()
+
+    /// Between two steps the others have the disk: at least so long, about what a step takes.
+    private static let pause: Duration = .milliseconds(1)
 
     /// - Parameters:
     ///   - disk: Used by this thread alone.
@@ -25,9 +30,10 @@ final class SegmentThread: Sendable {
         on disk: Storage, logger: Logger, finished: @escaping @Sendable (_ byteCount: Int?) -> Void
     ) throws(SocketError) {
         let bell = try Bell()
+        let resting = try Bell()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
-        thread = try NamedThread.start("pando-segment") { [abandoned] in
+        thread = try NamedThread.start("pando-segment") { [abandoned, stopped] in
             var batch: [Order] = []
             while true {
                 bell.wait()
@@ -36,7 +42,8 @@ final class SegmentThread: Sendable {
                     guard case .prepare(let byteCount) = order else { return }
                     do throws(DiskFailure) {
                         let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk) {
-                            abandoned.isSet.load(ordering: .relaxed)
+                            resting.wait(timeout: Self.pause)
+                            return abandoned.isSet.load(ordering: .relaxed) || stopped.isSet.load(ordering: .relaxed)
                         }
                         finished(isThere ? byteCount : nil)
                     } catch {
@@ -49,14 +56,20 @@ final class SegmentThread: Sendable {
         }
     }
 
-    /// Any thread; one at a time.
+    /// The journal thread; one at a time.
     func prepare(byteCount: Int) {
+        abandoned.isSet.store(false, ordering: .relaxed)
         orders.post(.prepare(byteCount: byteCount))
     }
 
-    /// Gives up what is under way, and ends the thread.
-    func stop() {
+    /// The journal thread: gives up what is under way.
+    func abandon() {
         abandoned.isSet.store(true, ordering: .relaxed)
+    }
+
+    /// Any thread. Gives up what is under way, and ends the thread.
+    func stop() {
+        stopped.isSet.store(true, ordering: .relaxed)
         orders.post(.stop)
         thread.join()
     }

@@ -18,8 +18,8 @@ enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 int pando_disk_make_directory(const char *path);
 /// A descriptor of the directory, to give to the functions below.
 int pando_disk_open_directory(const char *path);
-/// 1 when what is written over a file's bytes takes their place on the disk, 0 on file systems that write it elsewhere or
-/// hold it in memory.
+/// 1 on file systems of which it is known that what is written over a file's bytes takes their place on the disk: ext2 to
+/// ext4 and XFS. 0 on all others: some write it elsewhere, and need room for that, some have another one below.
 int pando_disk_overwrites_in_place(int directory);
 /// The names in the directory, each ended by NUL, as far as they fit; answers the bytes needed for all of them.
 int64_t pando_disk_list(int directory, char *names, size_t capacity);
@@ -50,6 +50,8 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner);
 int pando_disk_would_block(void);
 /// True for ENOSPC and EDQUOT: no room, and there may be some later.
 int pando_disk_is_full(int error);
+/// True for EMFILE and ENFILE: too many files are open, and there may be fewer later.
+int pando_disk_lacks_descriptors(int error);
 /// True for ENOENT: nothing has that name.
 int pando_disk_is_missing(int error);
 /// The text of an errno, in English; never NULL.

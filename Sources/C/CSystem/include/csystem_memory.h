@@ -1,10 +1,13 @@
-// The heap of a command that builds one large value and ends.
+// The heap: of a server whose threads hand memory to each other, and of a command that builds one large value and ends.
 #ifndef PANDO_CSYSTEM_MEMORY_H
 #define PANDO_CSYSTEM_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/// From now on small memory that another thread has taken is given back without that thread's lock. glibc does so for up to
+/// 128 bytes, and can for up to 160 (mallopt(3), M_MXFAST: at most 80 * sizeof(size_t) / 4).
+void pando_heap_free_across_threads(void);
 /// From now on the heap grows by so many bytes at once, has all that is smaller than `map_byte_count` in it, and gives
 /// nothing back (mallopt(3)).
 void pando_heap_only_grow(int step_byte_count, int map_byte_count);
