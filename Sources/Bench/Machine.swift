@@ -11,8 +11,9 @@ struct Machine: ParsableCommand {
         commandName: "machine",
         abstract: "What the disk and the processors give by themselves, without any server.",
         discussion: """
-            Writes and syncs 4096 bytes as the log does, one after the other, and at fixed moments: then a time counts from \
-            the moment at which its sync was due. And a thread for each processor that this process may use only looks at \
+            Writes and syncs 4096 bytes as the log does, one after the other, into room that the disk has promised and into \
+            room that was written full of zeros before, as a prepared segment is; and at fixed moments: then a time counts \
+            from the moment at which its sync was due. And a thread for each processor that this process may use only looks at \
             the clock: what it misses, somebody else had, or nobody, where the machine is a guest.
             """)
 
@@ -22,7 +23,7 @@ struct Machine: ParsableCommand {
     @Option(help: "Syncs a second at fixed moments.")
     var rate = 1000
 
-    @Option(help: "Seconds for each of the three.")
+    @Option(help: "Seconds for each of the four.")
     var seconds = 5.0
 
     func validate() throws {
@@ -34,12 +35,14 @@ struct Machine: ParsableCommand {
         let duration = Duration.seconds(seconds)
         let disk = try SystemDisk(directory: data, create: true)
         let inRow = try Self.syncTimes(on: disk, for: duration, every: nil)
+        let prepared = try Self.syncTimes(on: disk, for: duration, every: nil, isPrepared: true)
         let atMoments = try Self.syncTimes(on: disk, for: duration, every: .seconds(1) / rate)
         let stalls = try Stalls.measured(for: duration, threads: usableProcessorCount())
         print(
             Figures.table([
                 ["µs", "count", "p50", "p90", "p99", "p99.9", "longest"],
                 Self.row("fdatasync, one after the other", inRow.times),
+                Self.row("fdatasync of prepared room, one after the other", prepared.times),
                 Self.row("fdatasync, \(rate) a second, from when it was due", atMoments.times),
             ]))
         if atMoments.unserved > 0 {
@@ -63,13 +66,14 @@ extension Machine {
 
     /// Writes a block and syncs it, again and again.
     /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the other.
+    ///   - isPrepared: Zeros are written, and synced, where the blocks will be; no part of the times.
     /// - Returns: From when each began, or was due, until it was durable; and how many moments had none, because twice
     ///   the time was over before their turn.
     static func syncTimes(
-        on disk: some Disk, for duration: Duration, every interval: Duration?
+        on disk: some Disk, for duration: Duration, every interval: Duration?, isPrepared: Bool = false
     ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {
         let block = [UInt8](repeating: 0x61, count: blockByteCount)
-        var file = try newFile(on: disk)
+        var file = try newFile(on: disk, isPrepared: isPrepared)
         var times = Latencies()
         var offset = 0
         var due = MonotonicTime.now
@@ -91,18 +95,27 @@ extension Machine {
             due = interval.map { due + $0 } ?? now
             offset += blockByteCount
             if offset + blockByteCount > fileByteCount {
-                file = try newFile(on: disk)
+                file = try newFile(on: disk, isPrepared: isPrepared)
                 offset = 0
+                if interval == nil { due = .now }
             }
         }
         return (times, 0)
     }
 
     /// A file without a name: it is gone when this ends, however it ends.
-    private static func newFile<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> Storage.File {
+    private static func newFile<Storage: Disk>(on disk: Storage, isPrepared: Bool) throws(DiskFailure) -> Storage.File {
         let file = try disk.open(fileName, .create)
         try disk.remove(fileName)
         try disk.reserve(0..<fileByteCount, of: file)
+        guard isPrepared else { return file }
+        let zeros = [UInt8](repeating: 0, count: 1 << 20)
+        for offset in stride(from: 0, to: fileByteCount, by: zeros.count) {
+            try GatheredBytes.with(zeros.rawSpan) { (bytes) throws(DiskFailure) in
+                try disk.write(bytes, to: file, at: offset)
+            }
+        }
+        try disk.sync(file)
         return file
     }
 }

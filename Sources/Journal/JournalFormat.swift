@@ -27,6 +27,11 @@ import PandoBytes
 //  its header is synced under another name (… .log.new) before it gets its own: a segment is never without
 //  its header.
 //
+//  A segment may be longer than its records: made ahead, as journal-prepared.log.new, it was written full of zeros, so that
+//  a sync finds its blocks where they will be (PreparedSegment). Nothing but zeros, where an entry would begin in the last
+//  segment, is the end of the log, as the end of the file is; a start cuts them off. No record is all zeros: its sequence
+//  is at least 1.
+//
 //  Reading stops at the first bad record: cut short by the end of the file, or with the wrong crc32c. If a
 //  later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
 //  reaches the bad record's entry, then what was promised is damaged: refuse. Else nothing from that entry on

@@ -1,3 +1,4 @@
+import Glibc
 import PandoJournal
 import PandoReactor
 import PandoSimulatedDisk
@@ -17,6 +18,16 @@ import Testing
     @Test func oneAfterTheOther() throws {
         let disk = SimulatedDisk()
         let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(1), every: nil)
+        #expect(times.count > 0)
+        #expect(unserved == 0)
+        #expect(try disk.list().isEmpty)
+    }
+
+    @Test func intoPreparedRoom() throws {
+        let path = "/tmp/pando-machine-\(UInt64.random(in: 0 ... .max))"
+        defer { _ = unsafe rmdir(path) }
+        let disk = try SystemDisk(directory: path, create: true)
+        let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(1), every: nil, isPrepared: true)
         #expect(times.count > 0)
         #expect(unserved == 0)
         #expect(try disk.list().isEmpty)

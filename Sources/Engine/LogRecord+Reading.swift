@@ -1,0 +1,201 @@
+import PandoBytes
+import PandoRules
+import PandoTree
+
+// Reading back what ``LogRecord`` writes; its payloads are drawn there.
+
+extension LogRecord {
+    /// The changes of a delta record.
+    package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
+        var changes: [Change] = []
+        try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) } }
+        return changes
+    }
+
+    static func read<Result>(
+        _ payload: RawSpan, _ body: (inout ByteCursor) throws(UnreadableRecord) -> Result
+    ) throws(UnreadableRecord) -> Result {
+        try withCursor(over: payload) { (cursor: inout ByteCursor) throws(UnreadableRecord) -> Result in
+            let result = try body(&cursor)
+            guard cursor.isAtEnd else { throw UnreadableRecord(reason: "bytes are left over") }
+            return result
+        }
+    }
+}
+
+extension Engine {
+    /// Does again what a record says. For recovery, before anybody listens.
+    package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
+        switch kind {
+        case .delta:
+            // Each as it is read: whoever meets a record that makes no sense throws the whole state away.
+            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.forEachChange { restore($0) }
+            }
+        case .tree:
+            try restore(try TreePart(reading: payload))
+        case .onDisconnectRegistered:
+            let (session, writes, credentials) = try LogRecord.read(payload) {
+                cursor throws(UnreadableRecord) in
+                try cursor.readRegistration()
+            }
+            queue(writes, as: credentials, for: session)
+        case .onDisconnectCancelled:
+            let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.readCancellation()
+            }
+            if let path { cancelQueued(at: path, of: session) } else { clearQueue(of: session) }
+        }
+    }
+}
+
+extension ByteCursor {
+    fileprivate mutating func forEachChange(_ body: (Change) -> Void) throws(UnreadableRecord) {
+        let base = try readPath()
+        for _ in 0..<(try readCount()) {
+            let path = try readPath(below: base)
+            body(Change(path: path, node: try readJSON()))
+        }
+    }
+
+    private mutating func readCredential() throws(UnreadableRecord) -> Credential {
+        let isAdmin = try readByte() == 1
+        let authVariable = try readByte() == 1 ? Text(try readString()) : nil
+        return Credential(isAdmin: isAdmin, authVariable: authVariable)
+    }
+
+    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], [Credential]) {
+        let session = SessionID(try readInteger())
+        var credentials = [try readCredential()]
+        var writes: [Write] = []
+        for _ in 0..<(try readCount()) {
+            let target = Target(full: try readPath())
+            let node = try readJSON()
+            let depth = try readDepth()
+            var placeholders: [Draft.Placeholder] = []
+            for _ in 0..<(try readCount()) {
+                let place = Target(full: try readPath())
+                placeholders.append(.init(target: place, value: try readServerValue()))
+            }
+            writes.append(Write(target, Draft(node, placeholders: placeholders, depth: depth)))
+        }
+        while !isAtEnd { credentials.append(try readCredential()) }
+        return (session, writes, credentials)
+    }
+
+    fileprivate mutating func readCancellation() throws(UnreadableRecord) -> (SessionID, Path?) {
+        let session = SessionID(try readInteger())
+        return (session, try readByte() == 1 ? nil : try readPath())
+    }
+
+    private mutating func readServerValue() throws(UnreadableRecord) -> ServerValue {
+        switch try readByte() {
+        case 0: return .timestamp
+        case 1:
+            let by = try readJSON()
+            switch by {
+            case .integer, .double: return .increment(by)
+            default: throw UnreadableRecord(reason: "an increment is not a number at byte \(offset)")
+            }
+        case let kind: throw UnreadableRecord(reason: "unknown server value \(kind) at byte \(offset)")
+        }
+    }
+
+    // MARK: Fields
+
+    func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
+
+    private mutating func readCount() throws(UnreadableRecord) -> Int {
+        // Every counted thing takes at least a byte, so a count beyond the rest is a lie.
+        guard let value = try? readVarint(), value <= UInt64(count) else { throw ended() }
+        return Int(value)
+    }
+
+    mutating func readByte() throws(UnreadableRecord) -> UInt8 {
+        guard !isAtEnd else { throw ended() }
+        defer { advance() }
+        return current
+    }
+
+    mutating func readInteger() throws(UnreadableRecord) -> UInt64 {
+        guard let value = try? readLittleEndian(UInt64.self) else { throw ended() }
+        return value
+    }
+
+    private mutating func readString() throws(UnreadableRecord) -> String {
+        guard let range = try? readCounted() else { throw ended() }
+        return string(range)
+    }
+
+    /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing about it.
+    private mutating func readDepth() throws(UnreadableRecord) -> Int {
+        guard let value = try? readVarint() else { throw ended() }
+        guard value <= UInt64(Limits.jsonDepth) else {
+            throw UnreadableRecord(reason: "a draft \(value) levels deep")
+        }
+        return Int(value)
+    }
+
+    /// Checked as if a client had sent it: a path goes into the tree, and the tree is walked by recursion.
+    mutating func readPath(below base: Path = .root) throws(UnreadableRecord) -> Path {
+        guard let range = try? readCounted() else { throw ended() }
+        var keys = base.keys
+        var start = range.lowerBound
+        while start < range.upperBound {
+            var end = start
+            while end < range.upperBound, self[end] != UInt8(ascii: "/") { end += 1 }
+            let key = legalKey(start..<end)
+            // One more key than a node's path may have: a final `.priority`, with nothing below it.
+            let isPriority = end == range.upperBound && key == nil && self.key(start..<end) == Path.priorityKey
+            guard isPriority || keys.count < Limits.pathDepth, let key = isPriority ? Path.priorityKey : key,
+                keys.last != Path.priorityKey
+            else { throw UnreadableRecord(reason: "no path before byte \(offset)") }
+            keys.append(key)
+            start = end + 1
+        }
+        return Path(keys)
+    }
+
+    private mutating func readJSON() throws(UnreadableRecord) -> Node {
+        guard let length = try? readLittleEndian(UInt32.self), Int(length) <= remaining else { throw ended() }
+        let range = offset..<(offset + Int(length))
+        advance(Int(length))
+        if length > 0, self[range.lowerBound] != UInt8(ascii: "{") { return try leaf(range) }
+        do {
+            return try unsafe withBytes(range) { bytes in
+                try unsafe Node(json: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes)))
+            }
+        } catch {
+            throw UnreadableRecord(reason: "no data at byte \(range.lowerBound): \(error)")
+        }
+    }
+}
+
+extension ByteCursor {
+    /// A leaf without a priority: most of what is written is one, and needs no parser of objects.
+    private func leaf(_ range: Range<Int>) throws(UnreadableRecord) -> Node {
+        do {
+            return try unsafe withBytes(range) { bytes in
+                try unsafe withCursor(over: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes))) { cursor in
+                    var reader = JSONReader(cursor)
+                    let node = try reader.readLeaf()
+                    try reader.expectEnd()
+                    if let problem = reader.invalidData { throw problem }
+                    if case .string(let text) = node, text.utf8Count > Limits.stringByteCount {
+                        throw InvalidData.stringTooLong
+                    }
+                    return node
+                }
+            }
+        } catch {
+            throw UnreadableRecord(reason: "no data at byte \(range.lowerBound): \(error)")
+        }
+    }
+}
+
+extension Target {
+    /// Undoes ``fullPath``.
+    init(full path: Path) {
+        self = path.namesPriority ? Target(path.parent, isPriority: true) : Target(path)
+    }
+}
