@@ -163,7 +163,7 @@ struct DirectoryReader<Storage: Disk> {
                     throw .corrupt(reader.problem(at: range.lowerBound, flaw))
                 }
             case .end:
-                summary.unfilledByteCount = reader.byteCount - reader.offset
+                summary.unfilledByteCount = max(0, reader.byteCount - reader.offset)
                 return
             case .contradiction(let flaw, let byteOffset):
                 throw .corrupt(reader.problem(at: byteOffset, flaw))

@@ -132,9 +132,9 @@ extension Journal {
         do throws(DiskFailure) {
             return try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
         } catch {
-            guard preparedByteCount > 0, error.operation == "open", error.isMissing else { throw error }
+            guard preparedByteCount > 0, error.isMissing else { throw error }
         }
-        // Whoever took it away has not harmed the log.
+        // Whoever took it away has not harmed the log: it had no name yet.
         preparedByteCount = 0
         return try SegmentMaker.make(header, on: disk, room: room)
     }

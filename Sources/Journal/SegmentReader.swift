@@ -206,8 +206,14 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     mutating func find(
         after byteOffset: Int, where isWanted: (RecordHeader, _ byteOffset: Int) -> Bool
     ) throws(DiskFailure) -> RecordSearch.Answer {
-        var search = RecordSearch(seed: seed)
-        return try search.run(in: &window, from: byteOffset + JournalFormat.alignment, where: isWanted)
+        while true {
+            do throws(DiskFailure) {
+                var search = RecordSearch(seed: seed)
+                return try search.run(in: &window, from: byteOffset + JournalFormat.alignment, where: isWanted)
+            } catch {
+                guard try window.shrinks() else { throw error }
+            }
+        }
     }
 
     /// Looks for proof that the bad record was once on disk: a later record whose mark reaches its entry.

@@ -29,7 +29,7 @@ package final class SystemDisk: Disk {
             try check(unsafe pando_disk_make_directory(directory), "mkdir", directory)
         }
         descriptor = try check(unsafe pando_disk_open_directory(directory), "open", directory)
-        overwritesInPlace = try check(pando_disk_overwrites_in_place(descriptor), "fstatfs", directory) != 0
+        overwritesInPlace = pando_disk_overwrites_in_place(descriptor) != 0
     }
 
     deinit {

@@ -122,4 +122,44 @@ import Testing
             try LogRecord.changes(reading: payload.rawSpan)
         }
     }
+
+    /// Paths are written as they are spelled, whatever their keys are kept as, and whatever their lengths add up to.
+    @Test func pathsAreWrittenAsTheyAreSpelled() throws {
+        let kinds: [Key] = [
+            "a", "fifteen bytes!!", "sixteen bytes!!!", "-NaBcDeFgHiJkLmNoPqR", "0", "12", "-7", "2147483647", "007", "ümläut",
+            Key(unchecked: Text("0" + String(repeating: "0", count: 40) + "5")), Key(unchecked: Text(String(repeating: "k", count: 768))),
+        ]
+        var paths = [Path(), Path([".priority"])]
+        for first in kinds {
+            for last in kinds { paths += [Path([first]), Path([first, last]), Path(["x", first, "y", last, ".priority"])] }
+        }
+        for byteCount in [126, 127, 128, 129, 16_382, 16_383, 16_384, 16_385] {
+            // Keys of up to 700 bytes, with a slash between them.
+            var keys: [Key] = []
+            var left = byteCount
+            while left > 0 {
+                let count = left > 702 ? 700 : left
+                keys.append(Key(unchecked: Text(String(repeating: "b", count: count))))
+                left -= count + 1
+            }
+            paths.append(Path(keys))
+        }
+        for path in paths {
+            var expected: [UInt8] = []
+            let text = Array(path.wireText.utf8)
+            expected.append(varint: UInt64(text.count))
+            expected += text
+            expected.append(varint: 1)
+            expected.append(varint: 0)
+            expected.append(littleEndian: UInt32(1))
+            expected.append(UInt8(ascii: "1"))
+            #expect(LogRecord.delta([Change(path: path, node: .integer(1))]).payload == expected, "\(path)")
+            // And below a base that is not the root.
+            guard path.count > 1, let first = path.keys.first else { continue }
+            let other = Change(path: Path([first, "~"]), node: .integer(1))
+            let changes = [Change(path: path, node: .integer(1)), other]
+            let payload = LogRecord.delta(changes).payload
+            #expect(try LogRecord.changes(reading: payload.rawSpan).map(\.path) == changes.map(\.path), "\(path)")
+        }
+    }
 }

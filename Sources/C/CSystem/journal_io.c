@@ -39,8 +39,7 @@ int pando_disk_open_directory(const char *path) {
 
 int pando_disk_overwrites_in_place(int directory) {
     struct statfs about;
-    if (fstatfs(directory, &about) != 0) return -errno;
-    return (uint64_t)about.f_type == EXT4_SUPER_MAGIC || (uint64_t)about.f_type == XFS_SUPER_MAGIC;
+    return fstatfs(directory, &about) == 0 && (uint64_t)about.f_type == EXT4_SUPER_MAGIC;
 }
 
 int64_t pando_disk_list(int directory, char *names, size_t capacity) {

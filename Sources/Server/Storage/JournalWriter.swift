@@ -102,7 +102,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     /// How long it may wait for orders before it must be called without any; nil for ever.
     var timeUntilDue: Duration? {
-        let deadlines = [syncDeadline, roomDeadline, isCheckpointing ? nil : checkpointDeadline].compactMap { $0 }
+        let deadlines = [syncDeadline, roomDeadline, checkpointMoment].compactMap { $0 }
         return deadlines.min().map { max(.zero, $0 - now) }
     }
 
@@ -130,7 +130,10 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             case .checkpoint(let taken):
                 snapshot = (taken, journal.lastAppended)
                 snapshotByteCount = logByteCount
-            case .checkpointFinished(let isWritten): finishCheckpoint(isWritten)
+            case .checkpointFinished(let isWritten):
+                finishCheckpoint(isWritten)
+                hasCheckpointFailed = !isWritten
+                if hasCheckpointFailed, isPreparingSegment { preparer.abandon() }
             case .segmentPrepared(let byteCount):
                 isPreparingSegment = false
                 if let byteCount { journal.take(preparedByteCount: byteCount) }
@@ -187,6 +190,9 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             // At once, and again when it has let go of its room: see `take(_:)`.
             if !hasRoom, isPreparingSegment { preparer.abandon() }
             note(isFull: !hasRoom)
+        } else if isFull, mayAsk {
+            // There is some: what was too much for it is tried again when somebody asks again.
+            note(isFull: false)
         }
         space.set(granted: appendedByteCount + journal.headroom, isFull: isFull)
     }
@@ -219,6 +225,13 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     // MARK: Checkpoints
 
+    /// When ``askForCheckpointIfDue()`` has something to do without anything being written; nil for never.
+    private var checkpointMoment: MonotonicTime? {
+        guard !isCheckpointing else { return nil }
+        if logByteCount >= checkpointByteLimit { return checkpointPause ?? checkpointDeadline }
+        return checkpointDeadline.map { max($0, checkpointPause ?? $0) }
+    }
+
     private func askForCheckpointIfDue() {
         hasMuchLog.isSet.store(
             !isCheckpointing && logByteCount >= checkpointByteLimit / 4, ordering: .relaxed)
@@ -241,7 +254,6 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     private func finishCheckpoint(_ isWritten: Bool) {
         isCheckpointing = false
-        hasCheckpointFailed = !isWritten
         if isWritten { logByteCount -= snapshotByteCount }
         checkpointPause = isWritten ? nil : now + Self.checkpointRetryInterval
     }

@@ -19,7 +19,8 @@ int pando_disk_make_directory(const char *path);
 /// A descriptor of the directory, to give to the functions below.
 int pando_disk_open_directory(const char *path);
 /// 1 on file systems of which it is known that what is written over a file's bytes takes their place on the disk: ext2 to
-/// ext4 and XFS. 0 on all others: some write it elsewhere, and need room for that, some have another one below.
+/// ext4. 0 on all others: some write it elsewhere, always or where a copy shares the place (XFS), and need room for that;
+/// some have another one below.
 int pando_disk_overwrites_in_place(int directory);
 /// The names in the directory, each ended by NUL, as far as they fit; answers the bytes needed for all of them.
 int64_t pando_disk_list(int directory, char *names, size_t capacity);

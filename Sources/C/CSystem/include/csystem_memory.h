@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// From now on small memory that another thread has taken is given back without that thread's lock. glibc does so for up to
-/// 128 bytes, and can for up to 160 (mallopt(3), M_MXFAST: at most 80 * sizeof(size_t) / 4).
+/// From now on small memory that another thread has taken is given back without that thread's lock. glibc does so for
+/// chunks of up to 128 bytes, and can for up to 160, which are requests of 152 (mallopt(3), M_MXFAST: at most
+/// 80 * sizeof(size_t) / 4).
 void pando_heap_free_across_threads(void);
 /// From now on the heap grows by so many bytes at once, has all that is smaller than `map_byte_count` in it, and gives
 /// nothing back (mallopt(3)).

@@ -1,0 +1,113 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoSimulatedDisk
+import Testing
+
+@testable import PandoServer
+
+/// The journal thread's work without its thread: what it waits for, and what it asks for.
+@Suite struct JournalWriterTests {
+    final class Asked: @unchecked Sendable {
+        var prepared: [Int] = []
+        var abandonCount = 0
+        var messages = 0
+    }
+
+    struct Bench {
+        let disk: SimulatedDisk
+        let surroundings = ScriptedSurroundings(startingAt: 1_700_000_000_000, seed: 1)
+        let space: LogSpace
+        let asked = Asked()
+        let writer: JournalWriter<SimulatedDisk>
+
+        init(segmentByteLimit: Int = 64 << 10, lowRoomByteCount: Int = 8 << 20) throws {
+            disk = SimulatedDisk()
+            var options = JournalOptions()
+            options.segmentByteLimit = segmentByteLimit
+            options.reservationByteCount = 2 * lowRoomByteCount
+            var configuration = Configuration()
+            configuration.lowRoomByteCount = lowRoomByteCount
+            var state = RecoveredState(access: .open)
+            let journal = try Journal.open(on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+            space = try LogSpace()
+            let door = JournalDoor(
+                Mailbox(ringing: try Bell()), space: space, origin: JournalOrigin(journal), waitForRoom: {})
+            writer = JournalWriter(
+                journal, configuration: configuration, door: door, surroundings: .scripted(surroundings),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+                tell: { [asked] _ in asked.messages += 1 }, writeCheckpoint: { _ in },
+                preparer: SegmentPreparer(
+                    prepare: { [asked] in asked.prepared.append($0) }, abandon: { [asked] in asked.abandonCount += 1 }))
+            try writer.begin()
+        }
+
+        func write(_ byteCount: Int) throws {
+            var entries = EntryBatch()
+            entries.append(
+                JournalRecord(.delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
+            _ = try writer.take([.entries(entries, upTo: 1)])
+        }
+    }
+
+    /// Too much was asked for: the disk counts as full for a second, and then nothing is due until somebody asks again.
+    @Test func aFullDiskIsNotAskedWithoutEnd() throws {
+        let bench = try Bench()
+        bench.disk.capacity = bench.disk.usedByteCount
+        _ = try bench.writer.take([.reserve(100 << 20)])
+        #expect(bench.space.isFull && bench.writer.timeUntilDue != .zero)
+        bench.surroundings.advance(by: 1100)
+        #expect(bench.writer.timeUntilDue == .zero)
+        _ = try bench.writer.take([])
+        #expect(!bench.space.isFull && bench.writer.timeUntilDue == nil)
+
+        _ = try bench.writer.take([.reserve(100 << 20)])
+        #expect(bench.space.isFull)
+        bench.disk.capacity = .max
+        bench.surroundings.advance(by: 1100)
+        _ = try bench.writer.take([])
+        _ = try bench.writer.take([.reserve(100 << 20)])
+        #expect(!bench.space.isFull && bench.space.grantedByteCount >= 100 << 20)
+    }
+
+    /// One segment is prepared for each, from a quarter of it on; given up as soon as its room is needed.
+    @Test func aSegmentIsAskedForOnceAndGivenUp() throws {
+        let bench = try Bench(lowRoomByteCount: 4096)
+        try bench.write(10_000)
+        #expect(bench.asked.prepared.isEmpty)
+        try bench.write(10_000)
+        try bench.write(10_000)
+        #expect(bench.asked.prepared == [64 << 10])
+        // While it is being made, there is no room.
+        bench.disk.capacity = bench.disk.usedByteCount
+        _ = try bench.writer.take([.reserve(1 << 20)])
+        #expect(bench.space.isFull && bench.asked.abandonCount == 1)
+        bench.disk.capacity = .max
+        _ = try bench.writer.take([.segmentPrepared(byteCount: nil)])
+        #expect(!bench.space.isFull, "asked again at once")
+        try bench.write(10_000)
+        #expect(bench.asked.prepared.count == 1, "once for each segment")
+    }
+
+    /// What was made is taken by the next rotation, also when the disk has filled up meanwhile.
+    @Test func whatIsPreparedIsTaken() throws {
+        let bench = try Bench(lowRoomByteCount: 4096)
+        for _ in 0..<3 { try bench.write(10_000) }
+        #expect(try PreparedSegment.make(byteCount: 64 << 10, on: bench.disk, isAbandoned: { false }))
+        _ = try bench.writer.take([.segmentPrepared(byteCount: 64 << 10)])
+        for _ in 0..<5 { try bench.write(10_000) }
+        #expect(bench.writer.takenPreparedCount == 1)
+        #expect(bench.asked.prepared.count == 1)
+        for _ in 0..<3 { try bench.write(10_000) }
+        #expect(bench.asked.prepared.count == 2, "and the one after it is asked for")
+
+        // Neither a checkpoint without room nor a full disk leaves one standing.
+        #expect(try PreparedSegment.make(byteCount: 64 << 10, on: bench.disk, isAbandoned: { false }))
+        _ = try bench.writer.take([.segmentPrepared(byteCount: 64 << 10), .checkpointFinished(isWritten: false)])
+        #expect(!bench.disk.fileNames.contains { $0.hasSuffix(".new") })
+        #expect(try !bench.writer.take([.stop]))
+        #expect(bench.disk.usedByteCount == bench.disk.contents.values.reduce(0) { $0 + $1.count })
+    }
+}
