@@ -20,7 +20,8 @@ SEED = int(os.environ.get("PANDO_KILL_SEED", "1"))
 @pytest.mark.parametrize("durability", ["always", "interval", "none"])
 def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability):
     dice = random.Random(SEED)
-    server = servers(arguments=("--durability", durability))
+    # Small segments: the kills fall into many of them, and into their making.
+    server = servers(arguments=("--durability", durability, "--segment-bytes", 65536))
     workload = Workload()
     for _ in range(ROUNDS):
         workload.begin(server.port)
@@ -30,7 +31,9 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability):
         server.start()
         workload.check(server.port)
     assert workload.shown_count > 0, "nobody was shown anything"
+    stderr = server.stderr(limit=1 << 30)
     print(
         f"{durability}: {ROUNDS} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "
-        f"{workload.shown_count} values shown to others"
+        f"{workload.shown_count} values shown to others, {stderr.count('a new segment of the log')} new segments, "
+        f"{stderr.count('.log, prepared')} of them prepared"
     )

@@ -156,13 +156,14 @@ class Machine:
     def story(self, durability):
         stderr = self.server.stderr(limit=1 << 30)
         rotations = stderr.count("a new segment of the log")
+        prepared = stderr.count(".log, prepared")
         checkpoints = len(re.findall(r"checkpoint at \d+: \d+ bytes", stderr))
         torn = stderr.count("never acknowledged writes were cut off")
         return (
             f"{durability}: {len(self.cuts)} power cuts, {self.workload.acknowledged_count} acknowledged writes, "
             f"{self.workload.lost_count} of them lost (none older than {self.oldest_lost * 1000:.0f} ms), "
             f"{self.workload.shown_count} values shown to others, "
-            f"{rotations} new segments, {checkpoints} checkpoints, {torn} torn ends; "
+            f"{rotations} new segments, {prepared} of them prepared, {checkpoints} checkpoints, {torn} torn ends; "
             + ", ".join(f"{count} {what}" for what, count in sorted(self.totals.items()))
         )
 
