@@ -63,6 +63,55 @@ package struct ByteWriter {
         append(UInt8(truncatingIfNeeded: rest))
     }
 
+    /// Appends ASCII text from the program itself.
+    @inlinable
+    @inline(__always)
+    package mutating func append(_ text: StaticString) {
+        let byteCount = text.utf8CodeUnitCount
+        guard byteCount <= capacity &- count else { return isOverrun = true }
+        // In bounds on both sides: guarded, and all of the text.
+        unsafe UnsafeMutableRawPointer(base + count).copyMemory(from: text.utf8Start, byteCount: byteCount)
+        count &+= byteCount
+    }
+
+    /// Digits of the longest 64-bit number; a sign comes beside them.
+    @inlinable package static var decimalByteLimit: Int { 20 }
+
+    /// As `[UInt8].append(decimal:)`.
+    @inlinable
+    package mutating func append(decimal value: Int64) {
+        if value < 0 { append(0x2D) }
+        append(decimal: value.magnitude)
+    }
+
+    /// As `[UInt8].append(decimal:)`.
+    @inlinable
+    package mutating func append(decimal value: UInt64) {
+        var digitCount = 1
+        var rest = value / 10
+        while rest > 0 {
+            rest /= 10
+            digitCount &+= 1
+        }
+        guard digitCount <= capacity &- count else { return isOverrun = true }
+        count &+= digitCount
+        var place = count
+        rest = value
+        for _ in 0..<digitCount {
+            place &-= 1
+            // In bounds: guarded, from the last digit to the first.
+            unsafe base[place] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
+            rest /= 10
+        }
+    }
+
+    /// Overwrites a byte written before. Traps outside.
+    @inlinable
+    package mutating func replace(_ byte: UInt8, at offset: Int) {
+        precondition(offset >= 0 && offset < count)
+        unsafe base[offset] = byte
+    }
+
     /// Lets `body` write into the next `byteCount` bytes.
     /// - Parameter body: Gives how many of them, from the first on, it wrote; nil for none.
     /// - Returns: false when there is less room, or `body` gave nil; then nothing was written.

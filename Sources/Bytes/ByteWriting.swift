@@ -45,23 +45,7 @@ extension [UInt8] {
     /// Appends a number in decimal: `12`.
     @inlinable
     package mutating func append(decimal value: UInt64) {
-        if value < 10 {
-            append(UInt8(truncatingIfNeeded: value) &+ 0x30)
-            return
-        }
-        // 20 digits hold any 64-bit number.
-        var digits = InlineArray<20, UInt8>(repeating: 0)
-        var rest = value
-        var first = 20
-        while rest > 0 {
-            first &-= 1
-            digits[first] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
-            rest /= 10
-        }
-        while first < 20 {
-            append(digits[first])
-            first &+= 1
-        }
+        append(room: ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
     }
 
     /// Appends an integer, least significant byte first.

@@ -51,9 +51,46 @@ extension [UInt8] {
 
     /// Appends text in quotes; only what RFC 8259 demands is escaped.
     package mutating func append(json text: Text) {
-        append(UInt8(ascii: "\""))
-        text.withBytes { append(escaping: $0) }
-        append(UInt8(ascii: "\""))
+        text.withBytes { bytes in
+            // `UInt8` has no padding: every byte of the span is initialised.
+            let raw = unsafe bytes.bytes
+            if Self.isPlain(raw) {
+                // In one piece, as most text is.
+                return append(room: raw.byteCount &+ 2) { writer in
+                    writer.append(UInt8(ascii: "\""))
+                    writer.append(raw)
+                    writer.append(UInt8(ascii: "\""))
+                }
+            }
+            append(UInt8(ascii: "\""))
+            append(escaping: bytes)
+            append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// True when nothing in the text is escaped; of a text of less than eight bytes it is not looked for.
+    @inline(__always)
+    private static func isPlain(_ bytes: RawSpan) -> Bool {
+        let count = bytes.byteCount
+        var index = 0
+        // All loads are in bounds: the last one ends where the text does, and looks at some bytes once more.
+        if count >= 32 {
+            while index < count {
+                let start = Swift.min(index, count &- 32)
+                let words = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: SIMD4<UInt64>.self)
+                if JSONReader.hasBytesThatNeedCare(words) { return false }
+                index &+= 32
+            }
+            return true
+        }
+        guard count >= 8 else { return false }
+        while index < count {
+            let start = Swift.min(index, count &- 8)
+            let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
+            if JSONReader.bytesThatNeedCare(word) != 0 { return false }
+            index &+= 8
+        }
+        return true
     }
 
     /// Appends a key in quotes, as ``append(json:)`` does text.

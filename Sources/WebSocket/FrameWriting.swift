@@ -89,26 +89,27 @@ extension [UInt8] {
         if let maskingKey { applyMask(from: mark - 4 + header.count, key: maskingKey) }
     }
 
-    /// Leaves room for the header of an unmasked frame whose payload, appended next, has at most 125 bytes.
-    /// - Returns: The mark to finish the frame with.
-    package mutating func beginShortFrame() -> Int {
-        append(0)
-        append(0)
-        return count
-    }
-
-    /// Makes a frame of everything appended since ``beginShortFrame()`` gave `mark`. O(1).
-    package mutating func finishShortFrame(_ mark: Int, opcode: Opcode) {
-        precondition(mark >= 2 && mark <= count && count - mark < 126, "not a short frame")
-        self[mark - 2] = opcode.rawValue | 0x80
-        self[mark - 1] = UInt8(truncatingIfNeeded: count - mark)
-    }
-
     private mutating func applyMask(from start: Int, key: UInt32) {
         unsafe withUnsafeMutableBytes { buffer in
             // In bounds: `start` is at most the count, and an array's buffer holds exactly that.
             guard let base = buffer.baseAddress else { return }
             _ = unsafe PandoWebSocket.applyMask(base + start, count: buffer.count - start, key: key)
         }
+    }
+}
+
+extension ByteWriter {
+    /// Bytes of the header that ``append(shortFrame:_:)`` writes.
+    package static var shortFrameHeaderByteCount: Int { 2 }
+
+    /// Appends an unmasked frame of what `body` writes: at most 125 bytes.
+    @inline(__always)
+    package mutating func append(shortFrame opcode: Opcode, _ body: (inout ByteWriter) -> Void) {
+        append(opcode.rawValue | 0x80)
+        append(0)
+        let start = count
+        body(&self)
+        precondition(count - start < 126, "not a short frame")
+        replace(UInt8(truncatingIfNeeded: count - start), at: start - 1)
     }
 }

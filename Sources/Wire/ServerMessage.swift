@@ -93,11 +93,12 @@ extension [UInt8] {
 
     /// Appends the one response to request `number`. O(payload).
     package mutating func append(response number: Int64, _ status: Status, _ payload: Payload = .none) {
+        if status == .ok, case .none = payload {
+            return append(room: ByteWriter.acknowledgementByteLimit) { $0.append(acknowledgement: number) }
+        }
         append("{\"t\":\"d\",\"d\":{\"r\":")
         append(decimal: number)
         if status == .ok {
-            // Most answers are this one.
-            if case .none = payload { return append(",\"b\":{\"s\":\"ok\",\"d\":\"\"}}}") }
             append(",\"b\":{\"s\":\"ok\",\"d\":")
         } else {
             append(",\"b\":{\"s\":\"")
@@ -126,4 +127,21 @@ extension [UInt8] {
         }
         append("}}}")
     }
+}
+
+extension ByteWriter {
+    /// Most that ``append(acknowledgement:)`` writes.
+    package static var acknowledgementByteLimit: Int {
+        acknowledgementHead.utf8CodeUnitCount + 1 + decimalByteLimit + acknowledgementTail.utf8CodeUnitCount
+    }
+
+    /// Appends the response to request `number` that most responses are: `ok`, and nothing else to say.
+    package mutating func append(acknowledgement number: Int64) {
+        append(Self.acknowledgementHead)
+        append(decimal: number)
+        append(Self.acknowledgementTail)
+    }
+
+    private static var acknowledgementHead: StaticString { "{\"t\":\"d\",\"d\":{\"r\":" }
+    private static var acknowledgementTail: StaticString { ",\"b\":{\"s\":\"ok\",\"d\":\"\"}}}" }
 }

@@ -85,10 +85,12 @@ struct OutputEncoder {
     /// Answers what most answers say straight into the arena: printed apart and then framed, it costs twice as much.
     private mutating func acknowledge(_ number: Int64, to session: SessionID) {
         let loop = Int(session.loop)
-        let mark = batches[loop].arena.beginShortFrame()
-        batches[loop].arena.append(response: number, .ok)
-        batches[loop].arena.finishShortFrame(mark, opcode: .text)
-        batches[loop].appendFrames(from: mark - 2, to: session)
+        let start = batches[loop].arena.count
+        let byteLimit = ByteWriter.shortFrameHeaderByteCount + ByteWriter.acknowledgementByteLimit
+        batches[loop].arena.append(room: byteLimit) { writer in
+            writer.append(shortFrame: .text) { $0.append(acknowledgement: number) }
+        }
+        batches[loop].appendFrames(from: start, to: session)
     }
 
     // MARK: REST and event streams
