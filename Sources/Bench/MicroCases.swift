@@ -107,7 +107,7 @@ private func put(
         turn = (turn + 1) & 4095
         number += 1
         let write = Write(Target(paths[turn]), Draft(value(number)))
-        let delta = engine.decide(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+        var delta = engine.decide(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
         payloads.removeAll(keepingCapacity: true)
         for record in 0..<delta.recordCount(hadQueue: false) { _ = delta.append(record: record, to: &payloads) }
         let effects = engine.commit(delta)

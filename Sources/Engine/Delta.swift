@@ -12,6 +12,10 @@ package struct Delta: Sendable {
     package enum Kind: Sendable {
         /// Nothing to change: a read, a refusal, a write of what is there.
         case nothing
+        /// The rules forbid what was asked for; it is handed back to who asks why.
+        indirect case denied(Operation)
+        /// One change by itself, as most are: an array would cost an allocation.
+        case put(Change)
         case write(base: Path, [Change])
         // Boxed, as in ``Operation``.
         indirect case listen(Listen)
@@ -25,8 +29,8 @@ package struct Delta: Sendable {
     /// True when the delta must be in the journal before its effects leave.
     package func isDurable(hadQueue: Bool) -> Bool {
         switch kind {
-        case .nothing, .listen, .unlisten: false
-        case .write, .queue, .unqueue: true
+        case .nothing, .denied, .listen, .unlisten: false
+        case .put, .write, .queue, .unqueue: true
         case .endSession: hadQueue
         }
     }
@@ -40,6 +44,14 @@ package struct Change: Sendable, Equatable {
     package init(path: Path, node: Node) {
         self.path = path
         self.node = node
+    }
+
+    /// Its parts, moved out and not counted anew.
+    fileprivate consuming func take() -> (Path, Node) {
+        var (path, node) = (Path.root, Node.empty)
+        swap(&path, &self.path)
+        swap(&node, &self.node)
+        return (path, node)
     }
 }
 
@@ -55,14 +67,24 @@ extension Path {
 
 extension Node {
     /// Does what a change says.
-    /// - Returns: The node at the change's path before (for a priority: the priority as a leaf).
+    /// - Returns: false when it is there already.
     @discardableResult
-    package mutating func apply(_ change: Change) -> Node {
-        guard change.path.namesPriority else { return set(change.node, at: change.path) }
-        let path = change.path.parent
-        let old = self[path].priority?.node ?? .empty
-        set(priority: Priority(change.node), at: path)
-        return old
+    package mutating func apply(_ change: consuming Change) -> Bool {
+        let (path, node) = change.take()
+        if path.namesPriority {
+            let owner = path.parent
+            set(priority: Priority(node), at: owner)
+            return true
+        }
+        return update(node, at: path)
+    }
+
+    /// Does what a change says that names no priority.
+    /// - Returns: The node at the change's path before.
+    mutating func exchange(_ change: consuming Change) -> Node {
+        let (path, node) = change.take()
+        precondition(!path.namesPriority)
+        return set(node, at: path)
     }
 
     /// What a change's path holds now.

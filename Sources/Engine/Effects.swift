@@ -7,6 +7,8 @@ package struct Effects: Sendable {
     package var pushes: [Push] = []
     /// For the session that commanded; nil when nobody waits for an answer.
     package var reply: Reply?
+    /// A put has found at its place what it brought: nobody hears of it, and nothing need be written down.
+    package var isRedundant = false
 
     package init(pushes: [Push] = [], reply: Reply? = nil) {
         self.pushes = pushes

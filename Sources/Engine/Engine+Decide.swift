@@ -4,11 +4,15 @@ import PandoTree
 
 extension Engine {
     /// What the command comes to on the tree as it is now. Changes nothing.
-    package func decide(_ command: Command) -> Delta {
-        switch command.operation {
+    package func decide(_ command: consuming Command) -> Delta {
+        // Taken out: what a put brings moves on into its delta, and nothing of it is counted anew.
+        var operation = Operation.endSession
+        swap(&operation, &command.operation)
+        let command = command
+        switch consume operation {
         case .listen(let listen):
             guard mayRead(listen.path, listen.query, as: command.credential, at: command.time)
-            else { return denial(command) }
+            else { return denial(command, .listen(listen)) }
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return refusal(command, "A query and a tag belong together")
             }
@@ -19,14 +23,16 @@ extension Engine {
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
         case .get(let path, let query):
-            guard mayRead(path, query, as: command.credential, at: command.time) else { return denial(command) }
+            guard mayRead(path, query, as: command.credential, at: command.time)
+            else { return denial(command, .get(path, query)) }
             return delta(command, .nothing, .data(read(path, query)))
         case .put(let write, let expectedHash, let wantsCurrentValue):
             return decidePut(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
         case .onDisconnect(let writes):
-            guard mayWrite(command, writes, changes(of: writes, at: command.time)) else { return denial(command) }
+            guard mayWrite(command, writes, changes(of: writes, at: command.time))
+            else { return denial(command, .onDisconnect(writes)) }
             guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
             guard canQueue(writes, as: command.credential, for: command.session) else {
                 return refusal(command, "Too many onDisconnect operations are pending")
@@ -46,8 +52,8 @@ extension Engine {
         Delta(session: command.session, kind: kind, reply: reply)
     }
 
-    private func denial(_ command: Command) -> Delta {
-        delta(command, .nothing, .permissionDenied)
+    private func denial(_ command: Command, _ operation: Operation) -> Delta {
+        delta(command, .denied(operation), .permissionDenied)
     }
 
     private func refusal(_ command: Command, _ reason: StaticString) -> Delta {
@@ -66,15 +72,15 @@ extension Engine {
     // MARK: Writes
 
     private func decidePut(
-        _ command: Command, _ write: Write, _ expectedHash: Text?, _ wantsCurrentValue: Bool
+        _ command: Command, _ write: consuming Write, _ expectedHash: Text?, _ wantsCurrentValue: Bool
     ) -> Delta {
-        let path = write.target.path
         // Permission first, hash second: the other way round leaks whether a guess is right.
-        let change = resolve(write, at: command.time)
-        guard
-            mayWrite([path], write.isPriorityValid ? [change] : [], as: command.credential, at: command.time)
-        else { return denial(command) }
+        guard mayPut(write, command) else {
+            return denial(
+                command, .put(write, expectedHash: expectedHash, wantsCurrentValue: wantsCurrentValue))
+        }
         if let expectedHash {
+            let path = write.target.path
             let current = root.value(at: write.target.fullPath)
             let hash = current.hash
             guard Text(hash) == expectedHash else {
@@ -86,21 +92,28 @@ extension Engine {
             }
         }
         guard write.isPriorityValid else { return refusal(command, Self.invalidPriority) }
-        let current = root[path]
         if write.target.isPriority {
+            let current = root[write.target.path]
+            let change = resolve(write, at: command.time)
             guard !current.isEmpty else { return refusal(command, Self.missingNode) }
             guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
-        } else if change.node == current {
-            return delta(command, .nothing, .ok)
+            return delta(command, .put(change), .ok)
         }
-        return delta(command, .write(base: path, [change]), .ok)
+        // Whether it is there already, its commit sees: to look for it here would be half of what the commit costs.
+        return delta(command, .put(resolve(write, at: command.time)), .ok)
+    }
+
+    private func mayPut(_ write: Write, _ command: Command) -> Bool {
+        mayWrite(
+            [write.target.path], write.isPriorityValid ? [resolve(write, at: command.time)] : [],
+            as: command.credential, at: command.time)
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
         let changes = changes(of: writes, at: command.time)
         guard !writes.isEmpty || mayWrite([base], [], as: command.credential, at: command.time),
             mayWrite(command, writes, changes)
-        else { return denial(command) }
+        else { return denial(command, .merge(base: base, writes)) }
         guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
@@ -137,7 +150,14 @@ extension Engine {
     }
 
     /// Puts server values in place (§10).
-    private func resolve(_ write: Write, at time: Int64) -> Change {
+    private func resolve(_ write: consuming Write, at time: Int64) -> Change {
+        if write.draft.placeholders.isEmpty, !write.target.isPriority {
+            // Moved, not counted anew.
+            var change = Change(path: .root, node: .empty)
+            swap(&change.path, &write.target.path)
+            swap(&change.node, &write.draft.node)
+            return change
+        }
         let path = write.target.fullPath
         return Change(
             path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))

@@ -28,8 +28,8 @@ package struct Engine: ~Copyable, Sendable {
 
     /// Decides and commits at once.
     package mutating func run(_ command: Command) -> (Delta, Effects) {
-        let delta = decide(command)
-        return (delta, commit(delta))
+        let delta = decide(copy command)
+        return (delta, commit(copy delta))
     }
 
     /// True when the session has onDisconnect writes queued.
@@ -45,14 +45,15 @@ package struct Engine: ~Copyable, Sendable {
     /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
     package mutating func commit(_ delta: consuming Delta) -> Effects {
         let session = delta.session
-        var pushes: [Push] = []
+        var effects = Effects(reply: delta.reply.take())
         // Taken out, so that its parts are not counted anew.
         var kind = Delta.Kind.nothing
         swap(&kind, &delta.kind)
         switch consume kind {
-        case .nothing: break
-        case .write(let base, let changes): pushes = write(changes, base: base)
-        case .listen(let listen): pushes = begin(listen, for: session)
+        case .nothing, .denied: break
+        case .put(let change): effects.isRedundant = !write(consume change, &effects.pushes)
+        case .write(let base, let changes): effects.pushes = write(changes, base: base)
+        case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let credential): queue(writes, as: [credential], for: session)
         case .unqueue(let path): cancelQueued(at: path, of: session)
@@ -60,26 +61,43 @@ package struct Engine: ~Copyable, Sendable {
             // Listens first: the dead are told nothing.
             endAllListens(of: session)
             sessions[session] = nil
-            pushes = write(changes, base: .root)
+            effects.pushes = write(changes, base: .root)
         }
-        return Effects(pushes: pushes, reply: delta.reply.take())
+        return effects
+    }
+
+    /// Does the change, and says who hears what.
+    /// - Returns: false when it is there already.
+    private mutating func write(_ change: consuming Change, _ pushes: inout [Push]) -> Bool {
+        if listeners.isEmpty { return root.apply(change) }
+        if change.path.namesPriority {
+            let whole = change.path.parent
+            pushes = write([change], telling: [whole], base: .root)
+            return true
+        }
+        if root.holds(change.node, at: change.path) { return false }
+        listeners.watch(change.path, in: root)
+        let old = root.exchange(copy change)
+        pushes = listeners.pushes(for: change, old: old, in: root)
+        return true
     }
 
     /// Does the changes, and says who hears what.
     private mutating func write(_ changes: [Change], base: Path) -> [Push] {
+        if changes.count == 1 {
+            var pushes: [Push] = []
+            _ = write(changes[0], &pushes)
+            return pushes
+        }
         guard !listeners.isEmpty else {
             for change in changes { root.apply(change) }
             return []
         }
         if let told = root.locationsToTell(of: changes) { return write(changes, telling: told, base: base) }
         for change in changes { listeners.watch(change.path, in: root) }
-        if changes.count == 1 {
-            let old = root.apply(changes[0])
-            return listeners.pushes(for: changes[0], old: old, in: root)
-        }
         var olds: [Node] = []
         olds.reserveCapacity(changes.count)
-        for change in changes { olds.append(root.apply(change)) }
+        for change in changes { olds.append(root.exchange(change)) }
         return listeners.pushes(for: changes, olds: olds, base: base, in: root)
     }
 

@@ -44,15 +44,16 @@ extension Delta {
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
-        case .nothing, .listen, .unlisten: 0
-        case .write, .queue, .unqueue: 1
+        case .nothing, .denied, .listen, .unlisten: 0
+        case .put, .write, .queue, .unqueue: 1
         case .endSession(let changes): !hadQueue ? 0 : changes.isEmpty ? 1 : 2
         }
     }
 
-    /// Appends the payload of one of the records.
+    /// Appends the payload of one of the records. Changes nothing, whatever it may seem to.
     /// - Parameter index: Below ``recordCount(hadQueue:)``.
-    package func append(record index: Int, to payload: inout [UInt8]) -> LogRecord.Kind {
+    package mutating func append(record index: Int, to payload: inout [UInt8]) -> LogRecord.Kind {
+        if let kind = appendPut(to: &payload) { return kind }
         switch kind {
         case .write(_, let changes): return payload.append(delta: changes)
         case .queue(let writes, let credential): return payload.append(registered: writes, [credential], for: session)
@@ -61,13 +62,30 @@ extension Delta {
             // What it wrote comes first, if there is any.
             return changes.isEmpty || index == 1
                 ? payload.append(cancelled: nil, for: session) : payload.append(delta: changes)
-        case .nothing, .listen, .unlisten: preconditionFailure("a delta without records")
+        case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")
+        }
+    }
+
+    /// Appends the record of a put; nil for anything else. The change is taken out and put back: to look at it where it is
+    /// would count its parts anew.
+    private mutating func appendPut(to payload: inout [UInt8]) -> LogRecord.Kind? {
+        var taken = Kind.nothing
+        swap(&taken, &kind)
+        switch consume taken {
+        case .put(let change):
+            payload.append(delta: change)
+            kind = .put(consume change)
+            return .delta
+        case let other:
+            kind = other
+            return nil
         }
     }
 
     /// The same as an array, where speed does not matter.
     package func records(hadQueue: Bool) -> [LogRecord] {
-        (0..<recordCount(hadQueue: hadQueue)).map { index in LogRecord { append(record: index, to: &$0) } }
+        var delta = self
+        return (0..<recordCount(hadQueue: hadQueue)).map { index in LogRecord { delta.append(record: index, to: &$0) } }
     }
 }
 
@@ -93,13 +111,24 @@ extension LogRecord {
 // MARK: - Payloads
 
 extension [UInt8] {
+    /// One change is below its own path, whole.
+    fileprivate mutating func append(delta change: Change) {
+        append(counted: change.path)
+        append(counted: change.node) { writer in
+            writer.append(varint: 1)
+            writer.append(0)
+        }
+    }
+
     fileprivate mutating func append(delta changes: [Change]) -> LogRecord.Kind {
         // Paths below the base only: many changes far down would otherwise repeat all that is above them.
         let baseCount = Self.commonBaseCount(of: changes)
-        append(countedPath: changes.first?.path.keys[..<baseCount] ?? [])
+        let keys = changes.first?.path.keys ?? []
+        append(counted: keys.span.extracting(..<baseCount))
         append(varint: UInt64(changes.count))
         for change in changes {
-            append(countedPath: change.path.keys[baseCount...])
+            let keys = change.path.keys
+            append(counted: keys.span.extracting(baseCount...))
             append(countedJSON: change.node)
         }
         return .delta
@@ -122,12 +151,12 @@ extension [UInt8] {
         append(credential: credentials[0])
         append(varint: UInt64(writes.count))
         for write in writes {
-            append(countedPath: write.target.fullPath.keys[...])
+            append(counted: write.target.fullPath)
             append(countedJSON: write.draft.node)
             append(varint: UInt64(write.draft.depth))
             append(varint: UInt64(write.draft.placeholders.count))
             for placeholder in write.draft.placeholders {
-                append(countedPath: placeholder.target.fullPath.keys[...])
+                append(counted: placeholder.target.fullPath)
                 switch placeholder.value {
                 case .timestamp: append(0)
                 case .increment(let by):
@@ -143,7 +172,7 @@ extension [UInt8] {
     fileprivate mutating func append(cancelled path: Path?, for session: SessionID) -> LogRecord.Kind {
         append(littleEndian: session.rawValue)
         append(path == nil ? 1 : 0)
-        if let path { append(countedPath: path.keys[...]) }
+        if let path { append(counted: path) }
         return .onDisconnectCancelled
     }
 
@@ -153,34 +182,24 @@ extension [UInt8] {
         if let variable = credential.authVariable { append(counted: variable) }
     }
 
-    /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
-    mutating func append(countedPath keys: ArraySlice<Key>) {
-        guard !keys.isEmpty else { return append(0) }
-        var byteCount = keys.count - 1
-        for index in keys.indices { byteCount += keys[index].utf8Count }
-        append(room: Self.varintByteLimit + byteCount + Key.roomByteCount) { writer in
-            // Each key is written with the byte before it: the length's last, or a slash.
-            var first = byteCount
-            while first >= 0x80 {
-                writer.append(UInt8(truncatingIfNeeded: first) | 0x80)
-                first >>= 7
-            }
-            for index in keys.indices {
-                writer.append(
-                    index == keys.startIndex ? UInt8(truncatingIfNeeded: first) : UInt8(ascii: "/"), utf8: keys[index])
-            }
-        }
-    }
-
-    /// Bytes of the longest varint.
-    private static var varintByteLimit: Int { 10 }
-
     fileprivate mutating func append(countedJSON node: Node) {
-        let start = count
-        append(littleEndian: UInt32(0))
-        append(json: node)
-        replace(littleEndian: UInt32(count - start - 4), at: start)
+        append(counted: node) { _ in }
     }
+
+    /// - Parameter head: Writes a few bytes that come before it.
+    @inline(__always)
+    private mutating func append(counted node: Node, behind head: (inout ByteWriter) -> Void) {
+        append(room: Self.headByteLimit + 4) { writer in
+            head(&writer)
+            writer.append(littleEndian: UInt32(0))
+        }
+        let start = count
+        append(json: node)
+        replace(littleEndian: UInt32(count - start), at: start - 4)
+    }
+
+    /// Room for what ``append(counted:behind:)`` lets be written.
+    private static var headByteLimit: Int { 2 }
 }
 
 // MARK: - What is queued

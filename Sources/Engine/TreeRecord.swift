@@ -113,7 +113,7 @@ package struct TreeRecords: Sendable {
 
     private static func head(_ path: Path, _ part: PartKind) -> [UInt8] {
         var payload: [UInt8] = []
-        payload.append(countedPath: path.keys[...])
+        payload.append(counted: path)
         payload.append(part.rawValue)
         return payload
     }

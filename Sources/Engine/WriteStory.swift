@@ -12,11 +12,11 @@ import PandoTree
 extension Node {
     /// The locations to tell whole when these changes, which lie beside one another, are done to this tree; nil when
     /// the changes can be told as they are, which is nearly always.
+    /// - Parameter changes: More than one, or none.
     ///
     /// - Returns: Ascending; none at or below another. Every change is at or below one of them.
     /// - Complexity: O(depth) a removal and nothing else without priorities; O(n log n) with.
     func locationsToTell(of changes: [Change]) -> [Path]? {
-        if changes.count == 1 { return changes[0].path.namesPriority ? [changes[0].path.parent] : nil }
         var wholes: [Path] = []
         for change in changes where change.path.namesPriority { wholes.append(change.path.parent) }
         if hasPriority(above: changes) { wholes += fragileNodes(in: changes) }

@@ -166,15 +166,17 @@ extension Children.Page {
         }
     }
 
-    /// As ``Node/node(at:from:)``, of children.
-    func node(at keys: [Key], from depth: Int) -> Node {
-        let key = keys[depth]
+    /// As ``Node/withNode(at:from:_:_:)``, of children.
+    func withNode<Context, Result>(
+        at keys: Span<Key>, from depth: Int, _ context: Context, _ body: (Node, Context) -> Result
+    ) -> Result {
         switch self {
         case .entries(let entries):
-            let index = entries.firstIndex(notBefore: key)
-            guard index < entries.count, entries[index].key == key else { return .empty }
-            return entries[index].node.node(at: keys, from: depth &+ 1)
-        case .limbs(let limbs): return limbs[limbs.index(holding: key)].page.node(at: keys, from: depth)
+            let index = entries.firstIndex(notBefore: keys[depth])
+            guard index < entries.count, entries[index].key == keys[depth] else { return body(.empty, context) }
+            return entries[index].node.withNode(at: keys, from: depth &+ 1, context, body)
+        case .limbs(let limbs):
+            return limbs[limbs.index(holding: keys[depth])].page.withNode(at: keys, from: depth, context, body)
         }
     }
 

@@ -118,6 +118,32 @@ extension [UInt8] {
     }
 }
 
+extension [UInt8] {
+    /// Appends what ``Path/wireText`` spells, counted, without spelling it first.
+    package mutating func append(counted path: Path) {
+        append(counted: path.keys.span)
+    }
+
+    /// The same of a part of a path.
+    package mutating func append(counted keys: Span<Key>) {
+        guard !keys.isEmpty else { return append(0) }
+        var byteCount = keys.count - 1
+        for index in keys.indices { byteCount += keys[index].utf8Count }
+        append(room: Self.varintByteLimit + byteCount + Key.roomByteCount) { writer in
+            // Each key is written with the byte before it: the length's last, or a slash.
+            var last = byteCount
+            while last >= 0x80 {
+                writer.append(UInt8(truncatingIfNeeded: last) | 0x80)
+                last >>= 7
+            }
+            writer.append(UInt8(truncatingIfNeeded: last), utf8: keys)
+        }
+    }
+
+    /// Bytes of the longest varint.
+    private static var varintByteLimit: Int { 10 }
+}
+
 extension ByteWriter {
     /// Appends a varint length, then the key's UTF-8.
     package mutating func append(counted key: Key) {
@@ -129,12 +155,19 @@ extension ByteWriter {
         }
     }
 
-    /// Appends a byte, then the key's UTF-8.
-    package mutating func append(_ first: UInt8, utf8 key: Key) {
-        if spell(key, behind: { _ in first }) { return }
-        append(first)
-        // As above.
-        key.withBytes { append(unsafe $0.bytes) }
+    /// Appends a byte, then the keys' UTF-8 with a slash between each and the next.
+    @inline(__always)
+    fileprivate mutating func append(_ first: UInt8, utf8 keys: Span<Key>) {
+        var before = first
+        for index in keys.indices {
+            // The key is not kept: looked at where it is, it is not counted.
+            if !spell(keys[index], behind: { _ in before }) {
+                append(before)
+                // As above.
+                keys[index].withBytes { append(unsafe $0.bytes) }
+            }
+            before = UInt8(ascii: "/")
+        }
     }
 
     /// Most keys are spelled where they are to be, behind a byte that `first` makes of their length.

@@ -6,12 +6,26 @@ extension Node {
     /// - Returns: What was there.
     /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
     @discardableResult
-    package mutating func set(_ new: Node, at path: Path) -> Node {
+    package mutating func set(_ new: consuming Node, at path: Path) -> Node {
+        var replacement = Replacement(new, isCompared: false)
+        replace(&replacement, at: path)
+        return replacement.hasArrived ? replacement.node : .empty
+    }
+
+    /// As ``set(_:at:)``, for who asks whether anything changes.
+    /// - Returns: false when the node at `path` is this one already.
+    /// - Complexity: As there, and the comparison.
+    package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
+        var replacement = Replacement(new, isCompared: true)
+        replace(&replacement, at: path)
+        return replacement.hasArrived && !replacement.isThereAlready
+    }
+
+    private mutating func replace(_ replacement: inout Replacement, at path: Path) {
         // The keys are lent for the call, in which nobody can change them.
         unsafe path.keys.withUnsafeBufferPointer { keys in
-            var replacement = unsafe Replacement(node: new, isRemoval: new.isEmpty, keys: keys)
+            unsafe replacement.begin(keys)
             replace(&replacement)
-            return replacement.hasArrived ? replacement.node : .empty
         }
     }
 
@@ -20,15 +34,22 @@ extension Node {
     private struct Replacement {
         var node: Node
         let isRemoval: Bool
+        /// Whether to look if it changes anything.
+        let isCompared: Bool
         /// Borrowed: an array would be counted anew on every level.
-        private let keys: UnsafeBufferPointer<Key>
+        private var keys = unsafe UnsafeBufferPointer<Key>(start: nil, count: 0)
         private(set) var depth = 0
         var hasArrived = false
+        var isThereAlready = false
 
-        /// - Parameter keys: They stay until this is gone.
-        @unsafe init(node: Node, isRemoval: Bool, keys: UnsafeBufferPointer<Key>) {
+        init(_ node: consuming Node, isCompared: Bool) {
+            isRemoval = node.isEmpty
+            self.isCompared = isCompared
             self.node = node
-            self.isRemoval = isRemoval
+        }
+
+        /// - Parameter keys: They stay until this has arrived.
+        @unsafe mutating func begin(_ keys: UnsafeBufferPointer<Key>) {
             unsafe self.keys = unsafe keys
         }
 
@@ -46,6 +67,7 @@ extension Node {
     private mutating func replace(_ replacement: inout Replacement) {
         if replacement.isThere {
             replacement.hasArrived = true
+            if replacement.isCompared, replacement.node == self { return replacement.isThereAlready = true }
             return swap(&replacement.node, &self)
         }
         // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.

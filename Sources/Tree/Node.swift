@@ -92,15 +92,23 @@ extension Node {
     }
 
     /// The node at a path below this one, or `.empty`. O(depth × log n).
-    package subscript(path: Path) -> Node { node(at: path.keys, from: 0) }
+    package subscript(path: Path) -> Node { withNode(at: path.keys.span, from: 0, ()) { node, _ in node } }
 
-    /// What `keys` name below this node from one of them on. Nothing on the way is counted: only what is given.
-    func node(at keys: [Key], from depth: Int) -> Node {
-        if depth == keys.count { return self }
+    /// Whether the node at a path is this one, without a copy of it. O(depth × log n), and the comparison.
+    package func holds(_ node: Node, at path: Path) -> Bool {
+        withNode(at: path.keys.span, from: 0, node) { $0 == $1 }
+    }
+
+    /// Lends what `keys` name below this node from one of them on, or `.empty`. Nothing on the way is counted.
+    /// - Parameter context: What `body` works with: what a closure captures would be counted anew on every level.
+    func withNode<Context, Result>(
+        at keys: Span<Key>, from depth: Int, _ context: Context, _ body: (Node, Context) -> Result
+    ) -> Result {
+        if depth == keys.count { return body(self, context) }
         switch self {
-        case .object(let children): return children.root.node(at: keys, from: depth)
-        case .prioritized(let box): return box.node.node(at: keys, from: depth)
-        default: return .empty
+        case .object(let children): return children.root.withNode(at: keys, from: depth, context, body)
+        case .prioritized(let box): return box.node.withNode(at: keys, from: depth, context, body)
+        default: return body(.empty, context)
         }
     }
 

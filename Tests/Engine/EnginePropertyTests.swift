@@ -254,9 +254,11 @@ private struct World {
         let hadQueue = engine.hasQueue(SessionID(session))
         let command = Command(
             session: SessionID(session), credential: .anonymous, time: time, operation: operation)
+        let root = engine.root
         let delta = engine.decide(command)
         let effects = engine.commit(delta)
-        records += delta.records(hadQueue: hadQueue)
+        if case .put = delta.kind, effects.isRedundant != (engine.root == root) { fail("not told whether it changed") }
+        if !effects.isRedundant { records += delta.records(hadQueue: hadQueue) }
         last = (operation, session, effects)
         if Effects(reply: effects.reply).lines != (reply.map { [$0] } ?? []) {
             fail("the reply should be \(reply ?? "none")")

@@ -93,7 +93,11 @@ struct Scene {
             Command(session: session, credential: credential, time: time, operation: operation))
         let records = delta.records(hadQueue: hadQueue)
         precondition(records.isEmpty != delta.isDurable(hadQueue: hadQueue), "records, and no word of them")
-        self.records += records
+        if effects.isRedundant {
+            precondition(effects.pushes.isEmpty, "something is told of what has not changed")
+        } else {
+            self.records += records
+        }
         return effects.lines
     }
 

@@ -171,6 +171,37 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         }
     }
 
+    /// A put of what is there is answered and leaves no trace in the log: it waits only for what came before it.
+    @Test func aRedundantPutIsNotWrittenDown() throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
+            bench.waitForDisk()
+            #expect(bench.heard().count == 2, "the handshake and the answer are durable")
+            let (recordCount, byteCount) = (bench.host.loggedRecordCount, bench.host.loggedByteCount)
+
+            for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] { bench.tell([try Bench.put(1, 2, "/a", value)]) }
+            bench.tell([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
+            #expect(bench.heard().count == 4, "there is nothing to wait for")
+            #expect(bench.host.loggedRecordCount == recordCount)
+            #expect(bench.host.loggedByteCount == byteCount)
+
+            // Between others, which are written down as if it were not there.
+            bench.tell([
+                try Bench.put(1, 5, "/a/x", "1"), try Bench.put(1, 6, "/a/x", "1"), try Bench.put(1, 7, "/a/y", "2"),
+            ])
+            #expect(bench.heard().isEmpty)
+            bench.waitForDisk()
+            #expect(bench.heard().count == 3)
+            #expect(bench.host.loggedRecordCount == recordCount + 2)
+            bench.journal?.stop()
+
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            #expect(state.database(named: "demo")?.root.description == #"{"a":{"x":1,"y":2}}"#)
+        }
+    }
+
     @Test func whatWasAcknowledgedIsThereAgain() throws {
         try withDirectory { directory in
             let first = try Bench(directory: directory)

@@ -249,17 +249,22 @@ final class DatabaseHost {
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
     ) throws(Refusal) -> Reply? {
         let isListen = if case .listen = operation { true } else { false }
+        let time = clock.now()
         // Handed on, as the delta below: their parts are not counted anew.
-        let command = Command(session: session, credential: credential, time: clock.now(), operation: operation)
-        let delta = database.engine.decide(command)
-        if case .permissionDenied? = delta.reply { denials.note(command, in: database) }
+        var delta = database.engine.decide(
+            Command(session: session, credential: credential, time: time, operation: operation))
+        if case .denied(let operation) = delta.kind {
+            let command = Command(session: session, credential: credential, time: time, operation: operation)
+            denials.note(command, in: database)
+        }
         if case .ok? = delta.reply, var left = byteLimit {
             let root = database.engine.root
             // Only now: who may not write does not learn how much there is.
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
-        try write(delta, in: database, at: command.time)
+        let mark = try write(&delta, in: database, at: time)
         let effects = database.engine.commit(consume delta)
+        if effects.isRedundant, let mark { takeBack(mark) }
         guard !effects.pushes.isEmpty else { return effects.reply }
         encoder.encode(effects.pushes)
         // What a listen brings to who listens is told with it.
@@ -269,12 +274,13 @@ final class DatabaseHost {
     }
 
     /// Writes a delta down, as one entry.
+    /// - Returns: Where the entry begins; nil when there is nothing to write.
     /// - Throws: Nothing is written.
-    private func write(_ delta: borrowing Delta, in database: Database, at time: Int64) throws(Refusal) {
-        guard journal != nil else { return }
+    private func write(_ delta: inout Delta, in database: Database, at time: Int64) throws(Refusal) -> EntryBatch.Mark? {
+        guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
-        guard recordCount > 0 else { return }
-        let mark = entries.append(delta, recordCount: recordCount, namespace: database.id, timestamp: time)
+        guard recordCount > 0 else { return nil }
+        let mark = entries.append(&delta, recordCount: recordCount, namespace: database.id, timestamp: time)
         // The end of a session cannot be refused for its size, nor for the room that is kept for it.
         let mayBeRefused = delta.reply != nil
         let byteCount = entries.byteCount(since: mark)
@@ -290,6 +296,15 @@ final class DatabaseHost {
         loggedByteCount += byteCount
         loggedRecordCount += UInt64(recordCount)
         ticket += 1
+        return mark
+    }
+
+    /// Takes back the entry of one record that was written last: it has changed nothing.
+    private func takeBack(_ mark: EntryBatch.Mark) {
+        loggedByteCount -= entries.byteCount(since: mark)
+        loggedRecordCount -= 1
+        ticket -= 1
+        entries.cut(to: mark)
     }
 
     /// Whether the log is sure to take so many bytes more.

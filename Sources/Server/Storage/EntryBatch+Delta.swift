@@ -5,7 +5,7 @@ extension EntryBatch {
     /// Appends the records of a delta as one entry, which may still be cut off again.
     /// - Returns: Where it begins.
     mutating func append(
-        _ delta: borrowing Delta, recordCount: Int, namespace: UInt32, timestamp: Int64
+        _ delta: inout Delta, recordCount: Int, namespace: UInt32, timestamp: Int64
     ) -> Mark {
         let mark = mark
         for index in 0..<recordCount {
