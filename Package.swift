@@ -72,11 +72,12 @@ let package = Package(
     ],
     targets: [
         // Ground
+        .target(name: "CBytes", path: "Sources/C/CBytes"),
         .target(name: "CSystem", path: "Sources/C/CSystem"),
         .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CCounting", path: "Sources/C/CCounting"),
-        room("Bytes", c: ["COpenSSL"]),
+        room("Bytes", c: ["CBytes", "COpenSSL"]),
         room("Compression", on: ["Bytes"], c: ["CZlib"]),
 
         // Pure floor: values in, actions out. No clock, file, socket or thread.
@@ -133,7 +134,7 @@ let package = Package(
             "Simulate", on: ["Server", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Bytes"],
             libraries: [argumentParser, logging]),
 
-        tests("Bytes", on: ["Bytes"]),
+        tests("Bytes", on: ["Bytes"], c: ["CBytes"]),
         tests("Compression", on: ["Compression", "Bytes"]),
         tests("Tree", on: ["Tree", "Bytes"]),
         tests("Rules", on: ["Rules", "Tree", "Bytes"]),

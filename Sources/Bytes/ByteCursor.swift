@@ -60,14 +60,6 @@ package struct ByteCursor {
             littleEndian: unsafe UnsafeRawPointer(base + offset + ahead).loadUnaligned(as: UInt64.self))
     }
 
-    /// The next thirty-two bytes, four words of them; nil where fewer are left.
-    @inlinable
-    package var fourWords: SIMD4<UInt64>? {
-        guard remaining >= 32 else { return nil }
-        // In bounds: guarded. Every bit pattern is a number.
-        return unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: SIMD4<UInt64>.self)
-    }
-
     /// Consumes `text` when it comes next; else nothing.
     @inlinable
     @inline(__always)  // So the text is a constant: a call takes 40 instructions.

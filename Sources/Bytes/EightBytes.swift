@@ -43,28 +43,3 @@ package func markNonASCII(_ word: UInt64) -> UInt64 { word & everyByte(0x80) }
 /// How many bytes are below the lowest mark; eight where there is none.
 @inlinable @inline(__always)
 package func byteCount(below marks: UInt64) -> Int { marks.trailingZeroBitCount / 8 }
-
-// MARK: - Thirty-two bytes
-
-// The same of four words side by side, for who only asks whether there is a mark at all: the vector units do two or four
-// words for the price of one. In which order the words' bytes were loaded makes no difference to that.
-
-/// Whether one of the bytes is below `limit`, which is at most 0x80, or one of two others.
-@inlinable @inline(__always)
-package func contains(below limit: UInt8, or first: UInt8, or second: UInt8, in words: SIMD4<UInt64>) -> Bool {
-    let ones = SIMD4(repeating: everyByte(1))
-    let differences = (
-        words ^ SIMD4(repeating: everyByte(UInt64(first))), words ^ SIMD4(repeating: everyByte(UInt64(second)))
-    )
-    let marks =
-        (words &- SIMD4(repeating: everyByte(UInt64(limit)))) & ~words
-        | (differences.0 &- ones) & ~differences.0 | (differences.1 &- ones) & ~differences.1
-    return joined(marks) & everyByte(0x80) != 0
-}
-
-/// The bits that are set in any of the words.
-@inlinable @inline(__always)
-package func joined(_ words: SIMD4<UInt64>) -> UInt64 {
-    let halves = words.lowHalf | words.highHalf
-    return halves[0] | halves[1]
-}

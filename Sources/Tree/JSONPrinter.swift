@@ -54,7 +54,7 @@ extension [UInt8] {
         text.withBytes { bytes in
             // `UInt8` has no padding: every byte of the span is initialised.
             let raw = unsafe bytes.bytes
-            if Self.isPlain(raw) {
+            if Self.isKnownPlain(raw) {
                 // In one piece, as most text is.
                 return append(room: raw.byteCount &+ 2) { writer in
                     writer.append(UInt8(ascii: "\""))
@@ -70,22 +70,21 @@ extension [UInt8] {
 
     /// True when nothing in the text is escaped; of a text of less than eight bytes it is not looked for.
     @inline(__always)
-    private static func isPlain(_ bytes: RawSpan) -> Bool {
+    private static func isKnownPlain(_ bytes: RawSpan) -> Bool {
         let count = bytes.byteCount
         var index = 0
-        // All loads are in bounds: the last one ends where the text does, and looks at some bytes once more.
-        if count >= 32 {
+        // The last look ends where the text does, and takes some bytes once more.
+        if count >= Marks.json.byteCount {
             while index < count {
-                let start = Swift.min(index, count &- 32)
-                let words = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: SIMD4<UInt64>.self)
-                if JSONReader.hasBytesThatNeedCare(words) { return false }
-                index &+= 32
+                if bytes.find(.json, at: Swift.min(index, count &- Marks.json.byteCount)) != 0 { return false }
+                index &+= Marks.json.byteCount
             }
             return true
         }
         guard count >= 8 else { return false }
         while index < count {
             let start = Swift.min(index, count &- 8)
+            // In bounds: there are eight bytes, and they end at the last one or before.
             let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
             if JSONReader.bytesThatNeedCare(word) != 0 { return false }
             index &+= 8
@@ -110,15 +109,14 @@ extension [UInt8] {
         var runStart = 0
         var index = 0
         while index < text.count {
-            if text.count &- index >= 32 {
-                // In bounds: as many bytes remain.
-                let words = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self)
-                if !JSONReader.hasBytesThatNeedCare(words) {
-                    index &+= 32
+            if text.count &- index >= Marks.json.byteCount {
+                let marks = bytes.find(.json, at: index)
+                guard marks != 0 else {
+                    index &+= Marks.json.byteCount
                     continue
                 }
-            }
-            if text.count &- index >= 8 {
+                index &+= marks.trailingZeroBitCount
+            } else if text.count &- index >= 8 {
                 // In bounds: eight bytes remain.
                 let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
                 let care = JSONReader.bytesThatNeedCare(UInt64(littleEndian: word))

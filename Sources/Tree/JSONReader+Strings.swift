@@ -70,11 +70,22 @@ extension JSONReader {
 
     /// Moves to the next quote or backslash. True when all on the way was ASCII.
     private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
-        var high: UInt64 = 0
-        while let words = cursor.fourWords, !Self.hasBytesThatNeedCare(words) {
-            high |= joined(words)
-            cursor.advance(32)
+        var isASCII = true
+        while let marks = cursor.find(.json) {
+            let nonASCII = cursor.find(.nonASCII) ?? 0
+            guard marks != 0 else {
+                isASCII = isASCII && nonASCII == 0
+                cursor.advance(Marks.json.byteCount)
+                continue
+            }
+            // Of the bytes before the lowest mark.
+            isASCII = isASCII && nonASCII & (marks &- 1) & ~marks == 0
+            cursor.advance(marks.trailingZeroBitCount)
+            guard cursor.current >= 0x20 else { throw unexpected() }
+            return isASCII
         }
+        // Fewer are left.
+        var high: UInt64 = 0
         while let word = cursor.word {
             let care = Self.bytesThatNeedCare(word)
             guard care != 0 else {
@@ -86,13 +97,13 @@ extension JSONReader {
             high |= word & (1 << plainBits &- 1)
             cursor.advance(Int(plainBits / 8))
             guard cursor.current >= 0x20 else { throw unexpected() }
-            return markNonASCII(high) == 0
+            return isASCII && markNonASCII(high) == 0
         }
         // Fewer than eight bytes are left.
         while true {
             let byte = cursor.current
             switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return markNonASCII(high) == 0
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return isASCII && markNonASCII(high) == 0
             case 0..<0x20: throw unexpected()
             default:
                 high |= UInt64(byte)
@@ -105,12 +116,6 @@ extension JSONReader {
     /// is in the first one. (Higher ones may be borrows.)
     static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
         mark(UInt8(ascii: "\""), in: word) | mark(UInt8(ascii: "\\"), in: word) | markBelow(0x20, in: word)
-    }
-
-    /// Whether one of thirty-two bytes is.
-    @inline(__always)
-    static func hasBytesThatNeedCare(_ words: SIMD4<UInt64>) -> Bool {
-        contains(below: 0x20, or: UInt8(ascii: "\""), or: UInt8(ascii: "\\"), in: words)
     }
 
     private func text(_ range: Range<Int>, isASCII: Bool) throws(MalformedJSON) -> Text {

@@ -58,6 +58,20 @@ extension Key {
         self = Key.isUTF8(bytes) ? Key(utf8: bytes) : Key(repairing: bytes)
     }
 
+    /// A key of 1…15 bytes of legal ASCII, the first one lowest, and anything behind them; nil where it is another kind of
+    /// key, or may be an integer.
+    package init?(plain first: UInt64, _ second: UInt64, byteCount: Int) {
+        // Integers begin with `-` or a digit.
+        guard byteCount > 0, byteCount <= Key.shortByteCount, first & 0xFF > 0x39 else { return nil }
+        let bits = UInt64(truncatingIfNeeded: 8 &* byteCount)
+        if bits <= 64 {
+            // What is shifted by 64 is gone.
+            self.init(head: (first & ~(.max << bits)).byteSwapped, tail: Kind.short)
+        } else {
+            self.init(head: first.byteSwapped, tail: Kind.short | (second & ~(.max << (bits &- 64))).byteSwapped >> 8)
+        }
+    }
+
     /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or
     ///   one of `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {

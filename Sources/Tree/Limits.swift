@@ -1,20 +1,22 @@
-/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all.
+/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all. Inlinable, since
+/// each key of each message is held against them.
+@usableFromInline
 package enum Limits {
     /// Segments from the root to a leaf (wire-protocol §8.6: 33 is refused).
-    package static let pathDepth = 32
+    @inlinable package static var pathDepth: Int { 32 }
     /// UTF-8 bytes of one key (rest-api §2, wire-protocol §8.6: limiting each key rather than the whole path
     /// accepts all that clients may send). With the depth it bounds a path as well.
-    package static let keyByteCount = 768
+    @inlinable package static var keyByteCount: Int { 768 }
     /// UTF-8 bytes of one string leaf: 10 MiB (§8.6).
-    package static let stringByteCount = 10_485_760
+    @inlinable package static var stringByteCount: Int { 10_485_760 }
     /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6), which
     /// deserves an answer; what is nested deeper is no client of ours.
-    package static let jsonDepth = 1024
+    @inlinable package static var jsonDepth: Int { 1024 }
     /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or two.
     /// Our own bound; `update()` of 100 000 children ten levels down stays below it.
-    package static let mergeKeyCount = 1_000_000
+    @inlinable package static var mergeKeyCount: Int { 1_000_000 }
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
-    package static let queryLimit = 2_147_483_647
+    @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }
 
 /// Why well-formed JSON is not data we store (wire-protocol §8). The write is refused; the connection lives.

@@ -103,7 +103,7 @@ extension Target {
             let segment = Text(String(Substring(segment)))
             if segment.firstByte == UInt8(ascii: ".") {
                 guard segment == ".priority" else {
-                    throw keys.isEmpty && segment == ".info" ? .reservedPath : .key(segment.string)
+                    throw keys.isEmpty && segment == ".info" ? .reservedPath : .key(String(segment.string.prefix(64)))
                 }
                 isPriority = true
                 continue

@@ -80,12 +80,17 @@ extension MessageParser {
         cursor.advance()
         while true {
             let start = cursor.offset
+            let words = (cursor.word(0), cursor.word(8))
             Self.skipPlain(&cursor)
-            let index = cursor.offset
-            if start < index {
+            let byteCount = cursor.offset &- start
+            if byteCount > 0 {
                 // Legal but for its length, which whoever can say what is wrong with it will see.
-                guard index &- start <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
-                keys.append(cursor.key(start..<index))
+                guard byteCount <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
+                if let first = words.0, let second = words.1, let key = Key(plain: first, second, byteCount: byteCount) {
+                    keys.append(key)
+                } else {
+                    keys.append(cursor.key(start..<cursor.offset))
+                }
             }
             switch cursor.current {
             case UInt8(ascii: "/"): cursor.advance()
@@ -104,13 +109,9 @@ extension MessageParser {
 
     /// Moves over ASCII that is legal in keys and stands for itself in JSON strings.
     private static func skipPlain(_ cursor: inout ByteCursor) {
-        while let word = cursor.word {
-            let care =
-                markBelow(0x20, in: word) | markNonASCII(word) | mark(UInt8(ascii: "$"), in: word)
-                | markPair(UInt8(ascii: "\""), in: word) | markPair(UInt8(ascii: "."), in: word)
-                | mark(UInt8(ascii: "["), in: word) | markPair(UInt8(ascii: "\\"), in: word) | mark(0x7F, in: word)
-            cursor.advance(byteCount(below: care))
-            guard care == 0 else { return }
+        while let marks = cursor.find(.path) {
+            if marks != 0 { return cursor.advance(marks.trailingZeroBitCount) }
+            cursor.advance(Marks.path.byteCount)
         }
         // Beyond the end there is 0, which is not plain.
         while isPlain(cursor.current) { cursor.advance() }

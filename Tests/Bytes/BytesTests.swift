@@ -213,6 +213,8 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             ("an integer", { $0.append(littleEndian: UInt32(0x0102_0304)) }, { $0.append(littleEndian: UInt32(0x0102_0304)) }),
             ("bytes", { $0 += utf8("hello") }, { $0.append(utf8("hello").rawSpan) }),
             ("no bytes", { $0 += [] }, { $0.append([UInt8]().rawSpan) }),
+            ("a text", { $0.append("text" as StaticString) }, { $0.append("text" as StaticString) }),
+            ("a number", { $0.append(decimal: Int64(-1203)) }, { $0.append(decimal: Int64(-1203)) }),
             ("the longest varint", { $0.append(varint: .max) }, { $0.append(varint: .max) }),
         ]
         var wanted = utf8("before")
@@ -235,6 +237,16 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             }
         }
         #expect(found == wanted)
+    }
+
+    @Test func replaced() {
+        var bytes: [UInt8] = [9]
+        bytes.append(room: 3) { writer in
+            writer.append(1)
+            writer.append(2)
+            writer.replace(7, at: 0)
+        }
+        #expect(bytes == [9, 7, 2])
     }
 
     /// A place is lent whole or not at all, and counts only as far as it was used.

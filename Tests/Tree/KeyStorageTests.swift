@@ -54,6 +54,26 @@ import Testing
         return written == expected ? nil : "written as \(written)"
     }
 
+    /// Keys from words are those from bytes, whatever stands behind them; what may be a number, or is longer, is left to
+    /// those.
+    @Test func fromWords() {
+        var random = SeededGenerator(7)
+        let legal = (UInt8(0x20)..<0x7F).filter { Key.isLegal([$0].span) }
+        for _ in 0..<20_000 {
+            let bytes = (0..<16).map { _ in random.pick(legal) }
+            let (first, second) = unsafe bytes.withUnsafeBytes { unsafe (
+                $0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+            for count in [0, 1, 7, 8, 9, 14, 15, 16] {
+                let key = Key(plain: first.littleEndian, second.littleEndian, byteCount: count)
+                if bytes[0] <= UInt8(ascii: "9") || count == 0 || count == 16 {
+                    #expect(key == nil)
+                } else {
+                    #expect(key == Key(unchecked: bytes.span.extracting(first: count)))
+                }
+            }
+        }
+    }
+
     /// Every byte in every place of a text of twenty: of the push alphabet or just beside it, UTF-8 or not.
     @Test func oneOddCharacter() {
         for place in 0..<20 {

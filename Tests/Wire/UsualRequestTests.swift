@@ -82,7 +82,7 @@ import Testing
         #expect(outcome(text) == outcome(" " + text))
     }
 
-    /// Paths are read eight bytes at a time up to what ends a segment or is not legal in one, and at the end of a message
+    /// Paths are read sixteen bytes at a time up to what ends a segment or is not legal in one, and at the end of a message
     /// byte by byte: wherever that stands, what comes of the path is what comes of its text.
     @Test(arguments: 0...19)
     func pathIsReadAsItsText(_ position: Int) throws {
@@ -94,7 +94,8 @@ import Testing
                 path.unicodeScalars.append(contentsOf: characters)
                 let expected: String
                 do { expected = "\(try Target(wire: Text(path)))" } catch { expected = "\(error)" }
-                // Behind the path stand eleven bytes, or four.
+                // Behind the path stand fifty bytes, eleven, or four.
+                #expect(try readAsPut(path, #""forty bytes of a value, so many as these.""#) == expected, "\(path.debugDescription)")
                 #expect(try readAsPut(path) == expected, "\(path.debugDescription)")
                 #expect(try readAsCancel(path) == expected, "\(path.debugDescription)")
             }
@@ -107,8 +108,40 @@ import Testing
         return String(decoding: json, as: UTF8.self)
     }
 
-    private func readAsPut(_ path: String) throws -> String {
-        switch try parse(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(quoted(path)),"d":1}}}"#) {
+    /// Segments of every length that is read in another way, of what is legal, of what may be a number, and of what is only
+    /// legal in other places; a slash may be escaped.
+    @Test(arguments: 0..<6 as Range<UInt64>)
+    func anyPathIsReadAsItsText(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let letters = ["abcXYZ_ -", "0123456789", "-0", "aé", "a.", "a#$[]\u{7F}"].map { Array($0.unicodeScalars) }
+        for _ in 0..<4000 {
+            let alphabet = letters[Int.random(in: 0..<letters.count, using: &random)]
+            var path = ""
+            for _ in 0..<Int.random(in: 0...7, using: &random) {
+                if Int.random(in: 0..<8, using: &random) > 0 { path += "/" }
+                let length = [1, 2, 7, 8, 9, 14, 15, 16, 17, 20, 31, 33][Int.random(in: 0..<12, using: &random)]
+                for _ in 0..<length {
+                    let plain = Int.random(in: 0..<5, using: &random) > 0
+                    let set = plain ? letters[Int.random(in: 0...1, using: &random)] : alphabet
+                    path.unicodeScalars.append(set[Int.random(in: 0..<set.count, using: &random)])
+                }
+            }
+            let expected: String
+            do { expected = "\(try Target(wire: Text(path)))" } catch { expected = "\(error)" }
+            for value in ["1", #""forty bytes of a value, so many as these.""#] {
+                #expect(try readAsPut(path, value) == expected, "\(path.debugDescription)")
+                let escaped = quoted(path).replacing("/", with: #"\/"#)
+                #expect(try readAsPut(quoted: escaped, value) == expected, "\(escaped)")
+            }
+        }
+    }
+
+    private func readAsPut(_ path: String, _ value: String = "1") throws -> String {
+        try readAsPut(quoted: quoted(path), value)
+    }
+
+    private func readAsPut(quoted path: String, _ value: String) throws -> String {
+        switch try parse(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(path),"d":\#(value)}}}"#) {
         case .request(let request):
             switch request.action {
             case .put(let target, _, _, _): "\(target)"

@@ -1,0 +1,3 @@
+#include "cbytes.h"
+
+// Everything is inline: see the header.
