@@ -10,11 +10,12 @@ package struct Delta: Sendable {
     package var reply: Reply?
 
     package enum Kind: Sendable {
-        /// Nothing to change: a read, a refusal, a write of what is there.
+        /// Nothing to change: a read, a refusal, a merge or a priority of what is there.
         case nothing
         /// The rules forbid what was asked for; it is handed back to who asks why.
         indirect case denied(Operation)
-        /// One change by itself, as most are: an array would cost an allocation.
+        /// One change by itself, as most are: an array would cost an allocation. Its commit tells when it changes nothing
+        /// (``Effects/isRedundant``).
         case put(Change)
         case write(base: Path, [Change])
         // Boxed, as in ``Operation``.
@@ -26,7 +27,7 @@ package struct Delta: Sendable {
         case endSession([Change])
     }
 
-    /// True when the delta must be in the journal before its effects leave.
+    /// True when the delta must be in the journal before its effects leave, unless they are redundant.
     package func isDurable(hadQueue: Bool) -> Bool {
         switch kind {
         case .nothing, .denied, .listen, .unlisten: false
@@ -67,15 +68,19 @@ extension Path {
 
 extension Node {
     /// Does what a change says.
-    /// - Returns: false when it is there already.
-    @discardableResult
-    package mutating func apply(_ change: consuming Change) -> Bool {
+    package mutating func apply(_ change: consuming Change) {
         let (path, node) = change.take()
-        if path.namesPriority {
-            let owner = path.parent
-            set(priority: Priority(node), at: owner)
+        if path.namesPriority { set(priority: Priority(node), at: path.parent) } else { set(node, at: path) }
+    }
+
+    /// Does what a change says, and looks whether that is what is there.
+    /// - Returns: false when it is; of a priority always true.
+    mutating func update(with change: consuming Change) -> Bool {
+        if change.path.namesPriority {
+            apply(change)
             return true
         }
+        let (path, node) = change.take()
         return update(node, at: path)
     }
 

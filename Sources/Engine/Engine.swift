@@ -51,7 +51,7 @@ package struct Engine: ~Copyable, Sendable {
         swap(&kind, &delta.kind)
         switch consume kind {
         case .nothing, .denied: break
-        case .put(let change): effects.isRedundant = !write(consume change, &effects.pushes)
+        case .put(let change): effects.isRedundant = !put(consume change, &effects.pushes)
         case .write(let base, let changes): effects.pushes = write(changes, base: base)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
@@ -66,33 +66,39 @@ package struct Engine: ~Copyable, Sendable {
         return effects
     }
 
-    /// Does the change, and says who hears what.
+    /// Whether the delta is a put of what is there already: what its commit would tell (``Effects/isRedundant``).
+    package func isRedundant(_ delta: Delta) -> Bool {
+        guard case .put(let change) = delta.kind, !change.path.namesPriority else { return false }
+        return root.holds(change.node, at: change.path)
+    }
+
+    /// Does the change of a put, and says who hears what.
     /// - Returns: false when it is there already.
-    private mutating func write(_ change: consuming Change, _ pushes: inout [Push]) -> Bool {
-        if listeners.isEmpty { return root.apply(change) }
+    private mutating func put(_ change: consuming Change, _ pushes: inout [Push]) -> Bool {
+        if listeners.isEmpty { return root.update(with: change) }
+        if !change.path.namesPriority, root.holds(change.node, at: change.path) { return false }
+        pushes = write(change)
+        return true
+    }
+
+    /// Does a change, which is one, and says who hears what.
+    private mutating func write(_ change: consuming Change) -> [Push] {
         if change.path.namesPriority {
             let whole = change.path.parent
-            pushes = write([change], telling: [whole], base: .root)
-            return true
+            return write([change], telling: [whole], base: .root)
         }
-        if root.holds(change.node, at: change.path) { return false }
         listeners.watch(change.path, in: root)
         let old = root.exchange(copy change)
-        pushes = listeners.pushes(for: change, old: old, in: root)
-        return true
+        return listeners.pushes(for: change, old: old, in: root)
     }
 
     /// Does the changes, and says who hears what.
     private mutating func write(_ changes: [Change], base: Path) -> [Push] {
-        if changes.count == 1 {
-            var pushes: [Push] = []
-            _ = write(changes[0], &pushes)
-            return pushes
-        }
         guard !listeners.isEmpty else {
             for change in changes { root.apply(change) }
             return []
         }
+        if changes.count == 1 { return write(changes[0]) }
         if let told = root.locationsToTell(of: changes) { return write(changes, telling: told, base: base) }
         for change in changes { listeners.watch(change.path, in: root) }
         var olds: [Node] = []

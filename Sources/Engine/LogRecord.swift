@@ -39,8 +39,8 @@ package struct UnreadableRecord: Error, Equatable {
 }
 
 extension Delta {
-    /// How many records are to be made durable, as one entry, before the delta's effects leave; 0 for what leaves no
-    /// trace.
+    /// How many records are to be made durable, as one entry, before the delta's effects leave, unless they turn out
+    /// redundant; 0 for what leaves no trace.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
@@ -50,7 +50,8 @@ extension Delta {
         }
     }
 
-    /// Appends the payload of one of the records. Changes nothing, whatever it may seem to.
+    /// Appends the payload of one of the records. Changes nothing in the end: a change is taken out while it is printed, since
+    /// to look at it where it is would count its parts anew.
     /// - Parameter index: Below ``recordCount(hadQueue:)``.
     package mutating func append(record index: Int, to payload: inout [UInt8]) -> LogRecord.Kind {
         if let kind = appendPut(to: &payload) { return kind }
@@ -66,8 +67,7 @@ extension Delta {
         }
     }
 
-    /// Appends the record of a put; nil for anything else. The change is taken out and put back: to look at it where it is
-    /// would count its parts anew.
+    /// Appends the record of a put; nil for anything else.
     private mutating func appendPut(to payload: inout [UInt8]) -> LogRecord.Kind? {
         var taken = Kind.nothing
         swap(&taken, &kind)

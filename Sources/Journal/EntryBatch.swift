@@ -65,6 +65,9 @@ package struct EntryBatch: Sendable {
     /// Bytes that what came behind the mark takes in the log.
     package func byteCount(since mark: Mark) -> Int { byteCount - mark.byteCount }
 
+    /// Records behind the mark.
+    package func recordCount(since mark: Mark) -> Int { records.count - mark.recordCount }
+
     /// The longest payload behind the mark.
     package func longestPayloadByteCount(since mark: Mark) -> Int {
         var (longest, start) = (0, mark.payloadByteCount)

@@ -14,7 +14,8 @@ extension Node {
 
     /// As ``set(_:at:)``, for who asks whether anything changes.
     /// - Returns: false when the node at `path` is this one already.
-    /// - Complexity: As there, and the comparison.
+    /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way to see it), and
+    ///   the comparison.
     package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
         var replacement = Replacement(new, isCompared: true)
         replace(&replacement, at: path)
@@ -26,6 +27,7 @@ extension Node {
         unsafe path.keys.withUnsafeBufferPointer { keys in
             unsafe replacement.begin(keys)
             replace(&replacement)
+            unsafe replacement.begin(UnsafeBufferPointer(start: nil, count: 0))
         }
     }
 
@@ -48,7 +50,7 @@ extension Node {
             self.node = node
         }
 
-        /// - Parameter keys: They stay until this has arrived.
+        /// - Parameter keys: They stay until others are given.
         @unsafe mutating func begin(_ keys: UnsafeBufferPointer<Key>) {
             unsafe self.keys = unsafe keys
         }

@@ -47,6 +47,22 @@ import Testing
         #expect(other.sessionsWithQueue.isEmpty)
     }
 
+    /// A put is written down as the one change of several is.
+    @Test(arguments: ["", "a", "a/.priority", "a/007/-Nabcdefghijklmnopqr/a long key that is on the heap"])
+    func putsAreWrites(path: String) {
+        let scene = Scene(#"{"a":{"x":1}}"#)
+        var putCount = 0
+        for json in ["null", "1", #""text""#, #"{"a":{".value":"\"","b":null,".priority":2},"é":[1]}"#] {
+            let put = Operation.put(Write(path, json), expectedHash: nil, wantsCurrentValue: false)
+            let delta = scene.engine.decide(
+                Command(session: SessionID(1), credential: .anonymous, time: 1, operation: put))
+            guard case .put(let change) = delta.kind else { continue }
+            putCount += 1
+            #expect(delta.records(hadQueue: false).map(\.payload) == [LogRecord.delta([change]).payload])
+        }
+        #expect(putCount >= 2)
+    }
+
     @Test func kinds() {
         var scene = Scene()
         func kinds() -> [LogRecord.Kind] {

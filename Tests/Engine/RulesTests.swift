@@ -143,13 +143,20 @@ struct RulesTests {
             let scene = try scene(rules, json, as: uid)
             let get = Operation.get(Path(text: path), Query())
             let listen = Operation.listen(Listen(path: Path(text: path)))
-            let put = Operation.put(Write(path, value), expectedHash: nil, wantsCurrentValue: false)
+            let put = Operation.put(Write(path, value), expectedHash: uid.map { Text($0) }, wantsCurrentValue: uid == "u2")
             let merge = Operation.merge(base: .root, [Write(path, value), Write("a", "2")])
             let queue = Operation.onDisconnect([Write(path, value)])
             for operation in [get, listen, put, queue] + (path == "a" ? [] : [merge]) {
                 let command = Command(
                     session: SessionID(1), credential: scene.credential, time: 1, operation: operation)
-                let isDenied = if case .permissionDenied? = scene.engine.decide(command).reply { true } else { false }
+                let delta = scene.engine.decide(command)
+                let isDenied = if case .permissionDenied? = delta.reply { true } else { false }
+                // What was denied comes back whole.
+                if case .denied(let denied) = delta.kind {
+                    #expect(isDenied && "\(denied)" == "\(operation)")
+                } else {
+                    #expect(!isDenied)
+                }
                 #expect((scene.engine.explainDenial(of: command) != nil) == isDenied, "\(operation)")
             }
         }

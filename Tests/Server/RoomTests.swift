@@ -89,9 +89,15 @@ final class LimitedDisk: Disk {
 
             bench.tell([
                 try HostBench.put(1, 201, "/a", "\"" + String(repeating: "x", count: 500) + "\""),
+                try HostBench.put(1, 202, "/filler/2", "\"" + String(repeating: "x", count: 1 << 20) + "\""),
+                try HostBench.put(1, 203, "/missing/" + String(repeating: "y", count: 500), "null"),
                 try HostBench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/a","q":{}}}}"#),
             ])
             let heard = bench.hear(until: "2 {")
+            for number in [202, 203] {
+                let answer = #"1 {"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#
+                #expect(heard.contains(answer), "what is there already needs no room: \(heard)")
+            }
             #expect(heard.contains(#"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":1}}}"#), "reads go on: \(heard)")
             #expect(heard.allSatisfy { !$0.contains(#""a":"d""#) }, "what is refused is not done")
 

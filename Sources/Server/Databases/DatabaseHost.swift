@@ -291,6 +291,8 @@ final class DatabaseHost {
         }
         guard hasRoom(for: byteCount + (mayBeRefused ? configuration.spareRoomByteCount : 0)) else {
             entries.cut(to: mark)
+            // What is there already takes no room: a client that sends again what is durable hears so.
+            if database.engine.isRedundant(delta) { return nil }
             throw .noRoom
         }
         loggedByteCount += byteCount
@@ -301,6 +303,8 @@ final class DatabaseHost {
 
     /// Takes back the entry of one record that was written last: it has changed nothing.
     private func takeBack(_ mark: EntryBatch.Mark) {
+        // Or an acknowledgement would leave with the ticket of another entry.
+        precondition(entries.recordCount(since: mark) == 1, "the last entry has left, or is not the last")
         loggedByteCount -= entries.byteCount(since: mark)
         loggedRecordCount -= 1
         ticket -= 1
