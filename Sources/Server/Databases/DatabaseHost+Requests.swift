@@ -5,6 +5,14 @@ import PandoTree
 import PandoWire
 
 extension DatabaseHost {
+    /// Why a command was not done.
+    enum Refusal: Error {
+        /// It would write more than a record holds.
+        case tooLarge
+        /// The disk is full.
+        case noRoom
+    }
+
     /// Turns a wire action into an operation of the engine (wire-protocol §4).
     func handle(_ request: PostedRequest) {
         let (session, number) = (request.session, request.number)

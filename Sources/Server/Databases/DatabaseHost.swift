@@ -120,14 +120,6 @@ final class DatabaseHost {
         for database in recovered.databases.values { databases[database.name] = database }
     }
 
-    /// Why a command was not done.
-    enum Refusal: Error {
-        /// It would write more than a record holds.
-        case tooLarge
-        /// The disk is full.
-        case noRoom
-    }
-
     /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
     /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
