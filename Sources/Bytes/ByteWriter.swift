@@ -1,8 +1,8 @@
 /// Writes forward into room of a fixed size that an array lends: what ``ByteCursor`` is to reading. For encoders of many
 /// small things, to which the array's own questions (am I shared, have I room?) at every byte would be most of the work.
 ///
-/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number perhaps its beginning), and is
-/// remembered in ``isOverrun``; what was written since some moment is taken back with ``truncate(to:)``. A writer is
+/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number perhaps its beginning),
+/// and is remembered in ``isOverrun``; what was written since some moment is taken back with ``truncate(to:)``. A writer is
 /// handed out by `append(room:_:)` and must not outlive that call.
 @safe
 @usableFromInline

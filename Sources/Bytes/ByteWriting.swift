@@ -38,8 +38,7 @@ extension [UInt8] {
     /// Appends a number in decimal: `-12`.
     @inlinable
     package mutating func append(decimal value: Int64) {
-        if value < 0 { append(0x2D) }
-        append(decimal: value.magnitude)
+        append(room: 1 + ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
     }
 
     /// Appends a number in decimal: `12`.

@@ -68,15 +68,19 @@ package struct Engine: ~Copyable, Sendable {
 
     /// Whether the delta is a put of what is there already: what its commit would tell (``Effects/isRedundant``).
     package func isRedundant(_ delta: Delta) -> Bool {
-        guard case .put(let change) = delta.kind, !change.path.namesPriority else { return false }
-        return root.holds(change.node, at: change.path)
+        if case .put(let change) = delta.kind { isThere(change) } else { false }
+    }
+
+    /// Of a priority always false: whoever decided looked.
+    private func isThere(_ change: Change) -> Bool {
+        !change.path.namesPriority && root.holds(change.node, at: change.path)
     }
 
     /// Does the change of a put, and says who hears what.
     /// - Returns: false when it is there already.
     private mutating func put(_ change: consuming Change, _ pushes: inout [Push]) -> Bool {
         if listeners.isEmpty { return root.update(with: change) }
-        if !change.path.namesPriority, root.holds(change.node, at: change.path) { return false }
+        if isThere(change) { return false }
         pushes = write(change)
         return true
     }
