@@ -68,7 +68,7 @@ extension Machine {
     /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the other.
     ///   - isPrepared: Zeros are written, and synced, where the blocks will be; no part of the times.
     /// - Returns: From when each began, or was due, until it was durable; and how many moments had none, because twice
-    ///   the time was over before their turn.
+    ///   the time was over before their turn. The first always has one.
     static func syncTimes(
         on disk: some Disk, for duration: Duration, every interval: Duration?, isPrepared: Bool = false
     ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {
@@ -82,7 +82,7 @@ extension Machine {
         while due < end {
             // Waiting by sleeping would measure how one is woken.
             while MonotonicTime.now < due {}
-            if let interval, MonotonicTime.now > deadline {
+            if let interval, times.count > 0, MonotonicTime.now > deadline {
                 let step = (due + interval).nanoseconds - due.nanoseconds
                 return (times, Int(clamping: (end.nanoseconds - due.nanoseconds + step - 1) / step))
             }

@@ -37,8 +37,7 @@ import Testing
         // Nothing can be done in a nanosecond: two moments are due at once, and their time is over.
         let (times, unserved) = try Machine.syncTimes(
             on: SimulatedDisk(), for: .nanoseconds(2), every: .nanoseconds(1))
-        #expect(times.count + unserved == 2)
-        #expect(unserved > 0)
+        #expect(times.count == 1 && unserved == 1)
     }
 
     @Test func failureOfTheDiskIsToldAndLeavesNoFile() throws {
