@@ -1,19 +1,13 @@
 import PandoBytes
 
-/// JSON to ``Draft``, straight from bytes: no dictionaries in between (wire-protocol §8.2, §10).
+/// JSON to ``Draft``, straight from bytes: no dictionaries in between (wire-protocol §8.2, §10). Data that cannot be stored
+/// is noted in `reader.invalidData`.
 ///
-/// Objects are gathered on one stack of entries; an object's own are cut off its top when it closes, sorted if they
-/// did not arrive in order, and become its page. Data that cannot be stored is noted in `reader.invalidData`.
+/// Most of what is written is one string or number: that is read here, and arrays and objects by whom they need
+/// (``StructureParser``), who is made with the first of them.
 package struct DraftParser {
     package var reader: JSONReader
-    /// The arrays and objects that are still open, outermost first.
-    private var frames: [Frame] = []
-    /// Their children so far, in the same order.
-    private var entries: ContiguousArray<Children.Entry> = []
-    /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and the next.
-    private var keys: [Key] = []
-    private var placeholders: [Draft.Placeholder] = []
-    private var depth = 0
+    private var structures: StructureParser?
     /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
     package private(set) var droppedChildren = false
     /// Nodes that may still come, over all drafts.
@@ -37,311 +31,29 @@ package struct DraftParser {
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
-        // Commonly there is nothing left of the one before: to look costs less than to remove it.
-        if !frames.isEmpty { frames.removeAll(keepingCapacity: true) }
-        if !entries.isEmpty { entries.removeAll(keepingCapacity: true) }
-        if !keys.isEmpty { keys.removeAll(keepingCapacity: true) }
-        if !placeholders.isEmpty { placeholders.removeAll() }
-        depth = 0
+        let first = reader.peek()
+        if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") { return try readStructure() }
         droppedChildren = false
-        let node = try readNode()
-        return Draft(node, placeholders: placeholders, depth: depth)
+        return Draft(try reader.readStoredLeaf())
     }
 
-    /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender to say.
-    private mutating func readNode() throws(MalformedJSON) -> Node {
-        while true {
-            guard var node = try readLeafOrOpen() else { continue }
-            // A value is complete, and with it whatever closes here.
-            while true {
-                if frames.isEmpty { return node }
-                try add(node)
-                if try readNextName() { break }
-                node = try close()
-            }
+    private mutating func readStructure() throws(MalformedJSON) -> Draft {
+        var parser = structures.take() ?? StructureParser(reader)
+        (parser.reader, parser.nodesLeft) = (reader, nodesLeft)
+        defer {
+            (reader, nodesLeft, droppedChildren) = (parser.reader, parser.nodesLeft, parser.droppedChildren)
+            structures = parser
         }
+        return try parser.readDraft()
     }
+}
 
-    /// Reads a leaf, an empty array or object, or one without children. Nil when one has been opened instead, and its
-    /// first child comes next.
-    private mutating func readLeafOrOpen() throws(MalformedJSON) -> Node? {
-        let first = reader.peek()
-        guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try readLeaf() }
-        guard frames.count < Limits.jsonDepth else { throw .tooDeep(byteOffset: reader.cursor.offset) }
-        reader.cursor.advance()
-        let isArray = first == UInt8(ascii: "[")
-        frames.append(
-            Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
-        if isArray {
-            if reader.take(UInt8(ascii: "]")) { return try close() }
-            keys.append(Key(index: 0))
-            return nil
-        }
-        if reader.take(UInt8(ascii: "}")) { return try close() }
-        return try readName() ? nil : try close()
-    }
-
-    /// Puts the value of the last key under its parent.
-    private mutating func add(_ node: Node) throws(MalformedJSON) {
-        let top = frames.count - 1
-        let key = keys.removeLast()
-        if frames[top].isArray {
-            frames[top].index += 1
-            // Only an object can hold two values of one name, of which null may be the last.
-            if node.isEmpty { return }
-        } else if frames[top].isAscending, entries.count > frames[top].firstEntry {
-            frames[top].isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
-        }
-        if node.isEmpty { frames[top].hasEmptyNodes = true }
-        try charge(1)
-        entries.append(Children.Entry(key: key, node: node))
-    }
-
-    /// Moves to the next child. False when the array or object has ended instead.
-    private mutating func readNextName() throws(MalformedJSON) -> Bool {
-        let top = frames.count - 1
-        let isArray = frames[top].isArray
-        guard reader.take(UInt8(ascii: ",")) else {
-            try reader.expect(isArray ? UInt8(ascii: "]") : UInt8(ascii: "}"))
-            return false
-        }
-        guard isArray else { return try readName() }
-        keys.append(Key(index: frames[top].index))
-        return true
-    }
-
-    /// Reads names until that of a child, and its colon. False when the object has ended instead.
-    private mutating func readName() throws(MalformedJSON) -> Bool {
-        repeat {
-            if let key = reader.readPlainKey() {
-                try reader.expect(UInt8(ascii: ":"))
-                keys.append(key)
-                return true
-            }
-            let name = try reader.readString()
-            try reader.expect(UInt8(ascii: ":"))
-            guard name.firstByte == UInt8(ascii: ".") else {
-                if !Key.isLegal(name) { reader.note(.key(String(name.string.prefix(64)))) }
-                keys.append(Key(unchecked: name))
-                return true
-            }
-            try readSpecial(name)
-        } while reader.take(UInt8(ascii: ","))
-        try reader.expect(UInt8(ascii: "}"))
-        return false
-    }
-
-    // MARK: Leaves
-
-    private mutating func readLeaf() throws(MalformedJSON) -> Node {
-        depth = max(depth, keys.count)
-        let leaf = try reader.readLeaf()
-        if case .string(let text) = leaf, text.utf8Count > Limits.stringByteCount { reader.note(.stringTooLong) }
+extension JSONReader {
+    /// Reads a leaf that is to be stored, or null.
+    mutating func readStoredLeaf() throws(MalformedJSON) -> Node {
+        let leaf = try readLeaf()
+        if case .string(let text) = leaf, text.utf8Count > Limits.stringByteCount { note(.stringTooLong) }
         return leaf
-    }
-
-    // MARK: Objects
-
-    private struct Frame {
-        let isArray: Bool
-        let firstEntry: Int
-        let firstPlaceholder: Int
-        /// The element at hand, of an array.
-        var index = 0
-        /// True while an object's names came in key order.
-        var isAscending = true
-        /// True when a name stands for null: such entries are pruned.
-        var hasEmptyNodes = false
-        var special = Special()
-
-        init(isArray: Bool, firstEntry: Int, firstPlaceholder: Int) {
-            self.isArray = isArray
-            self.firstEntry = firstEntry
-            self.firstPlaceholder = firstPlaceholder
-        }
-    }
-
-    /// What an object said with its `.` members; of two with one name the last.
-    private struct Special {
-        /// `.priority`.
-        var priority = Scalar.leaf(.empty)
-        /// `.value`.
-        var value = Scalar.leaf(.empty)
-        /// `.sv`: the object itself is a placeholder.
-        var serverValue: ServerValue?
-    }
-
-    /// The innermost array or object as a node.
-    private mutating func close() throws(MalformedJSON) -> Node {
-        let frame = frames.removeLast()
-        let children = closeChildren(of: frame)
-        return frame.isArray ? .children(children) : try finish(frame, children)
-    }
-
-    /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as every JSON
-    /// parser of our clients has it.
-    private mutating func closeChildren(of frame: Frame) -> Children {
-        let first = frame.firstEntry
-        if first == entries.count { return Children() }
-        if !frame.isAscending {
-            sort(from: first)
-            dropRepeated(from: first, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
-        }
-        if frame.hasEmptyNodes {
-            let kept = entries[first...].filter { !$0.node.isEmpty }
-            entries.replaceSubrange(first..., with: kept)
-        }
-        return Children(taking: &entries, from: first)
-    }
-
-    /// By key; entries of one key keep their order.
-    private mutating func sort(from first: Int) {
-        guard entries.count - first > 24 else {
-            // In place: most objects are small, and an entry is cheap to move and dear to copy.
-            for index in (first + 1)..<entries.count {
-                var place = index
-                while place > first, Key.compare(entries[place - 1].key, entries[place].key) > 0 {
-                    entries.swapAt(place - 1, place)
-                    place -= 1
-                }
-            }
-            return
-        }
-        let order = (first..<entries.count).sorted { left, right in
-            let order = Key.compare(entries[left].key, entries[right].key)
-            return order != 0 ? order < 0 : left < right
-        }
-        let sorted = order.map { entries[$0] }
-        entries.replaceSubrange(first..., with: sorted)
-    }
-
-    private mutating func dropRepeated(from first: Int, hasPlaceholders: Bool) {
-        var count = first
-        for index in first..<entries.count {
-            if count > first, entries[count - 1].key == entries[index].key {
-                // Whose placeholder it is that must go is not worth knowing: no client writes a name twice.
-                if hasPlaceholders { reader.note(.key(entries[index].key.string)) }
-                count -= 1
-            }
-            if count < index { entries.swapAt(count, index) }
-            count += 1
-        }
-        entries.removeSubrange(count...)
-    }
-
-    private mutating func finish(_ frame: Frame, _ children: Children) throws(MalformedJSON) -> Node {
-        var node = Node.children(children)
-        // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go with them.
-        let value: Scalar =
-            if case .leaf(.empty) = frame.special.value, let serverValue = frame.special.serverValue {
-                .serverValue(serverValue)
-            } else {
-                frame.special.value
-            }
-        switch value {
-        case .leaf(.empty), .structure: break
-        case .leaf(let leaf):
-            droppedChildren = droppedChildren || !children.isEmpty
-            placeholders.removeSubrange(frame.firstPlaceholder...)
-            node = leaf
-        case .serverValue(let serverValue):
-            droppedChildren = droppedChildren || !children.isEmpty
-            placeholders.removeSubrange(frame.firstPlaceholder...)
-            try charge(keys.count)
-            placeholders.append(.init(target: Target(Path(keys)), value: serverValue))
-            depth = max(depth, keys.count)
-            node = .integer(0)
-        }
-        guard !node.isEmpty else { return .empty }
-        switch frame.special.priority {
-        case .leaf(.empty): return node.with(priority: nil)
-        case .leaf(let leaf):
-            try charge(1)
-            return node.with(priority: Priority(leaf))
-        case .structure: return node
-        case .serverValue(let serverValue):
-            try charge(1 + keys.count)
-            placeholders.append(.init(target: Target(Path(keys), isPriority: true), value: serverValue))
-            return node.with(priority: .number(0))
-        }
-    }
-
-    // MARK: Members that begin with a dot
-
-    private mutating func readSpecial(_ name: Text) throws(MalformedJSON) {
-        let top = frames.count - 1
-        switch name {
-        case ".priority":
-            let priority = try readScalar()
-            switch priority {
-            case .leaf(.empty), .leaf(.integer), .leaf(.double), .leaf(.string), .serverValue: break
-            case .leaf, .structure: reader.note(.priority)
-            }
-            frames[top].special.priority = priority
-        case ".value":
-            let value = try readScalar()
-            if case .structure = value { reader.note(.value) }
-            frames[top].special.value = value
-        case ".sv":
-            frames[top].special.serverValue = try Self.readServerValue(&reader, depth: frames.count)
-        default:
-            reader.note(.key(String(name.string.prefix(64))))
-            _ = try reader.skipValue(depth: frames.count)
-        }
-    }
-
-    private enum Scalar {
-        case leaf(Node), serverValue(ServerValue), structure
-    }
-
-    /// Reads what may stand behind `.priority` or `.value`: a leaf, null, or `{".sv": …}`.
-    private mutating func readScalar() throws(MalformedJSON) -> Scalar {
-        let first = reader.peek()
-        let depth = frames.count
-        if first == UInt8(ascii: "[") {
-            _ = try reader.skipValue(depth: depth)
-            return .structure
-        }
-        guard first == UInt8(ascii: "{") else { return .leaf(try readLeaf()) }
-        var found: ServerValue?
-        var others = 0
-        try reader.readObject { (reader, name) throws(MalformedJSON) in
-            guard name == ".sv" else {
-                others += 1
-                _ = try reader.skipValue(depth: depth + 1)
-                return
-            }
-            found = try Self.readServerValue(&reader, depth: depth + 1)
-        }
-        guard let found, others == 0 else { return .structure }
-        return .serverValue(found)
-    }
-
-    /// Reads what stands behind `.sv` (§10).
-    private static func readServerValue(
-        _ reader: inout JSONReader, depth: Int
-    ) throws(MalformedJSON) -> ServerValue? {
-        switch reader.peek() {
-        case UInt8(ascii: "\""):
-            if try reader.readString() == "timestamp" { return .timestamp }
-        case UInt8(ascii: "{"):
-            var increment: Node?
-            var others = 0
-            try reader.readObject { (reader, name) throws(MalformedJSON) in
-                let first = reader.peek()
-                if name == "increment", first == UInt8(ascii: "-") || (first >= 0x30 && first <= 0x39) {
-                    increment = try reader.readNumber()
-                } else {
-                    others += 1
-                    _ = try reader.skipValue(depth: depth + 1)
-                }
-            }
-            if let increment, others == 0 { return .increment(increment) }
-        default:
-            _ = try reader.skipValue(depth: depth)
-        }
-        reader.note(.serverValue)
-        return nil
     }
 }
 
