@@ -25,6 +25,15 @@ package struct Delta: Sendable {
         case unqueue(Path)
         /// The session's end, with what its onDisconnect queue wrote.
         case endSession([Change])
+
+        /// The change of a put, moved out; nil, and nothing has changed, for anything else.
+        mutating func takePut() -> Change? {
+            guard case .put = self else { return nil }
+            var taken = Kind.nothing
+            swap(&taken, &self)
+            guard case .put(let change) = consume taken else { return nil }
+            return change
+        }
     }
 
     /// True when the delta must be in the journal before its effects leave, unless they are redundant.
@@ -49,7 +58,7 @@ package struct Change: Sendable, Equatable {
 
     /// Its parts, moved out and not counted anew.
     fileprivate consuming func take() -> (Path, Node) {
-        var (path, node) = (Path.root, Node.empty)
+        var (path, node) = (Path(), Node.empty)
         swap(&path, &self.path)
         swap(&node, &self.node)
         return (path, node)
@@ -76,12 +85,10 @@ extension Node {
     /// Does what a change says, and looks whether that is what is there.
     /// - Returns: false when it is; of a priority always true.
     mutating func update(with change: consuming Change) -> Bool {
-        if change.path.namesPriority {
-            apply(change)
-            return true
-        }
         let (path, node) = change.take()
-        return update(node, at: path)
+        guard path.namesPriority else { return update(node, at: path) }
+        set(priority: Priority(node), at: path.parent)
+        return true
     }
 
     /// Does what a change says that names no priority.

@@ -153,7 +153,7 @@ extension Engine {
     private func resolve(_ write: consuming Write, at time: Int64) -> Change {
         if write.draft.placeholders.isEmpty, !write.target.isPriority {
             // Moved, not counted anew.
-            var change = Change(path: .root, node: .empty)
+            var change = Change(path: Path(), node: .empty)
             swap(&change.path, &write.target.path)
             swap(&change.node, &write.draft.node)
             return change

@@ -69,17 +69,10 @@ extension Delta {
 
     /// Appends the record of a put; nil for anything else.
     private mutating func appendPut(to payload: inout [UInt8]) -> LogRecord.Kind? {
-        var taken = Kind.nothing
-        swap(&taken, &kind)
-        switch consume taken {
-        case .put(let change):
-            payload.append(delta: change)
-            kind = .put(consume change)
-            return .delta
-        case let other:
-            kind = other
-            return nil
-        }
+        guard let change = kind.takePut() else { return nil }
+        payload.append(delta: change)
+        kind = .put(consume change)
+        return .delta
     }
 
     /// The same as an array, where speed does not matter.

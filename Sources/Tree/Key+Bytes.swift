@@ -127,6 +127,7 @@ extension [UInt8] {
     /// The same of a part of a path.
     package mutating func append(counted keys: Span<Key>) {
         guard !keys.isEmpty else { return append(0) }
+        guard !appendOnce(counted: keys) else { return }
         var byteCount = keys.count - 1
         for index in keys.indices { byteCount += keys[index].utf8Count }
         append(room: Self.varintByteLimit + byteCount + Key.roomByteCount) { writer in
@@ -138,6 +139,25 @@ extension [UInt8] {
             }
             writer.append(UInt8(truncatingIfNeeded: last), utf8: keys)
         }
+    }
+
+    /// Writes the keys first and then, in front of them, how long they have become, which saves looking at each twice.
+    /// - Returns: false, and nothing is appended, where the length takes more than one byte, or may.
+    private mutating func appendOnce(counted keys: Span<Key>) -> Bool {
+        guard keys.count <= 0x80 / Key.roomByteCount else { return false }
+        var isDone = false
+        append(room: keys.count &* Key.roomByteCount) { writer in
+            // The byte before the first key is the length's.
+            writer.append(0, utf8: keys)
+            let byteCount = writer.count &- 1
+            if !writer.isOverrun, byteCount < 0x80 {
+                writer.replace(UInt8(truncatingIfNeeded: byteCount), at: 0)
+                isDone = true
+            } else {
+                writer.truncate(to: 0)
+            }
+        }
+        return isDone
     }
 
     /// Bytes of the longest varint.

@@ -147,7 +147,12 @@ import Testing
         ]
         var paths = [Path(), Path([".priority"])]
         for first in kinds {
-            for last in kinds { paths += [Path([first]), Path([first, last]), Path(["x", first, "y", last, ".priority"])] }
+            for last in kinds {
+                paths += [
+                    Path([first]), Path([first, last]), Path([first, last, first, last]),
+                    Path(["x", first, "y", last, ".priority"]),
+                ]
+            }
         }
         for byteCount in [126, 127, 128, 129, 16_382, 16_383, 16_384, 16_385] {
             // Keys of up to 700 bytes, with a slash between them.
