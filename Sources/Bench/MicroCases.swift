@@ -251,7 +251,7 @@ func journalTimings(_ effort: MicroEffort) throws -> [Timing] {
             batch.payloads.append(payload.rawSpan)
             batch.endRecord(.delta, namespace: 1, timestamp: 1_760_000_000_000)
             batch.endEntry()
-            return batch.byteCount(since: mark) > 150
+            return batch.byteCount - mark.byteCount > 150
         }
     ]
 }

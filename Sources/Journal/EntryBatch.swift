@@ -20,9 +20,10 @@ package struct EntryBatch: Sendable {
 
     /// A place to come back to.
     package struct Mark {
-        fileprivate var payloadByteCount: Int
-        fileprivate var recordCount: Int
-        fileprivate var byteCount: Int
+        fileprivate let payloadByteCount: Int
+        fileprivate let recordCount: Int
+        /// ``EntryBatch/byteCount`` there. (To ask the batch would copy what holds it.)
+        package let byteCount: Int
     }
 
     /// Payloads, and behind them what is being appended to the next.
@@ -62,9 +63,6 @@ package struct EntryBatch: Sendable {
         endEntry()
     }
 
-    /// Bytes that what came behind the mark takes in the log.
-    package func byteCount(since mark: Mark) -> Int { byteCount - mark.byteCount }
-
     /// Records behind the mark.
     package func recordCount(since mark: Mark) -> Int { records.count - mark.recordCount }
 
@@ -84,20 +82,18 @@ package struct EntryBatch: Sendable {
         records.removeLast(records.count - mark.recordCount)
         byteCount = mark.byteCount
         // What was refused may have been large, and the next may come late.
-        if records.isEmpty, payloads.capacity > Self.reservedByteLimit { payloads = [] }
+        if records.isEmpty, payloads.capacity > Self.keptByteLimit { payloads = [] }
     }
 
-    /// Gives all there is and is empty then, with room for as much again: bursts resemble each other.
-    package mutating func takeAll() -> EntryBatch {
-        var next = EntryBatch()
-        next.payloads.reserveCapacity(Swift.min(payloads.count, Self.reservedByteLimit))
-        next.records.reserveCapacity(Swift.min(records.count, Self.reservedByteLimit / MemoryLayout<Record>.stride))
-        swap(&next, &self)
-        return next
+    /// Forgets everything and keeps its room, unless that is much: bursts resemble each other.
+    package mutating func removeAll() {
+        payloads.removeAll(keepingCapacity: payloads.capacity <= Self.keptByteLimit)
+        records.removeAll(keepingCapacity: records.capacity <= Self.keptByteLimit / MemoryLayout<Record>.stride)
+        byteCount = 0
     }
 
-    /// Room that is taken in advance.
-    private static let reservedByteLimit = 256 << 10
+    /// Room that is kept for what comes next, of payloads and of records each.
+    private static let keptByteLimit = 256 << 10
 }
 
 extension Journal {

@@ -22,9 +22,11 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// - Returns: false if the box is closed; the message is dropped.
     /// - Parameter rings: false from the owner's own thread, which looks into the box next.
     @discardableResult
-    package func post(_ message: Message, rings: Bool = true) -> Bool {
+    package func post(_ message: consuming Message, rings: Bool = true) -> Bool {
+        // Moved in: whoever drains the box may be alone with it at once.
+        var moved = Optional(consume message)
         let (accepted, wasEmpty) = box.withLock { box in
-            guard !box.isClosed else { return (false, false) }
+            guard !box.isClosed, let message = moved.take() else { return (false, false) }
             let wasEmpty = box.messages.isEmpty
             box.messages.append(message)
             return (true, wasEmpty)

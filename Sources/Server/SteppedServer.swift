@@ -110,7 +110,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         turn.body = { () throws(JournalError) in
             var batch: [JournalOrder] = []
             orders.drain(into: &batch)
-            return try writer.take(batch)
+            return try writer.take(&batch)
         }
         checkpoints = CheckpointJobWriter(
             disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag())
@@ -276,9 +276,13 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         var batches: [OutputBatch] = []
         outputs.drain(into: &batches)
         var all: [Output] = []
-        for batch in batches {
+        for index in batches.indices {
+            var batch = OutputBatch()
+            swap(&batch, &batches[index])
             for item in batch.items { add(item, batch.arena, to: &all) }
             if outputCongestion.remove(batch.byteCount) { mailbox.post(.proceed) }
+            batch.removeAll()
+            host.spareOutputs.give(consume batch)
         }
         return all
     }

@@ -131,7 +131,7 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         for (slot, number) in [(1, 1), (1, 2), (2, 3), (1, 4), (1, 5), (1, 6)] as [(UInt32, Int64)] {
             encoder.encode(number == 5 ? .permissionDenied : .ok, number, to: Bench.session(slot))
         }
-        let batch = encoder.takeBatches()[0]
+        let batch = encoder.takeBatches(leaving: Spares(atMost: 0))[0]
         var told: [String] = []
         for case .frames(let session, let range) in batch.items {
             let texts = OutputBatch.messages(in: batch.arena[range]).map { String(decoding: $0, as: UTF8.self) }
@@ -142,6 +142,30 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         }
         #expect(told == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
         #expect(batch.items.count == 3)
+    }
+
+    /// What a loop has dealt out holds what comes later, and nothing of what it held.
+    @Test func batchesGoRound() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        var places: [UInt] = []
+        for number in 1...9 {
+            bench.tell([try Bench.put(1, number, "/a", "\(number)")])
+            var batches: [OutputBatch] = []
+            bench.outputs.drain(into: &batches)
+            var batch = OutputBatch()
+            swap(&batch, &batches[0])
+            let texts = batch.items.flatMap { item in
+                guard case .frames(_, let range) = item else { return [String]() }
+                return OutputBatch.messages(in: batch.arena[range]).map { String(decoding: $0, as: UTF8.self) }
+            }
+            #expect(texts == [#"{"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#])
+            places.append(unsafe batch.arena.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
+            batch.removeAll()
+            bench.host.spareOutputs.give(consume batch)
+        }
+        #expect(Set(places).count == 2, "one that is filled, one that is dealt out")
     }
 
     /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a read of

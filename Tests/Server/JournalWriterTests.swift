@@ -20,6 +20,7 @@ import Testing
         let disk: SimulatedDisk
         let surroundings = ScriptedSurroundings(startingAt: 1_700_000_000_000, seed: 1)
         let space: LogSpace
+        let door: JournalDoor
         let asked = Asked()
         let writer: JournalWriter<SimulatedDisk>
 
@@ -33,7 +34,7 @@ import Testing
             var state = RecoveredState(access: .open)
             let journal = try Journal.open(on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             space = try LogSpace()
-            let door = JournalDoor(
+            door = JournalDoor(
                 Mailbox(ringing: try Bell()), space: space, origin: JournalOrigin(journal), waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .scripted(surroundings),
@@ -44,31 +45,58 @@ import Testing
             try writer.begin()
         }
 
+        func take(_ orders: [JournalOrder]) throws -> Bool {
+            var orders = orders
+            let goesOn = try writer.take(&orders)
+            #expect(orders.isEmpty)
+            return goesOn
+        }
+
         func write(_ byteCount: Int) throws {
             var entries = EntryBatch()
             entries.append(
                 JournalRecord(.delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
-            _ = try writer.take([.entries(entries, upTo: 1)])
+            _ = try take([.entries(entries, upTo: 1)])
         }
+    }
+
+    /// Batches that were written go back empty, to be filled again.
+    @Test func batchesGoRound() throws {
+        let bench = try Bench()
+        var entries = EntryBatch()
+        var places: [UInt] = []
+        for number in 1...9 {
+            entries.append(JournalRecord(.delta, namespace: 1, timestamp: 1, payload: Array("payload \(number)".utf8)))
+            places.append(unsafe entries.payloads.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
+            bench.door.post(&entries, upTo: UInt64(number))
+            #expect(entries.isEmpty && entries.payloads.isEmpty && entries.byteCount == 0)
+            var orders: [JournalOrder] = []
+            bench.door.orders.drain(into: &orders)
+            #expect(try bench.writer.take(&orders))
+        }
+        #expect(Set(places).count == 2, "one that is filled, one that is written")
+        #expect(bench.asked.messages == 9)
+        let log = bench.disk.contents.filter { $0.key.hasSuffix(".log") }.values.reduce([], +)
+        for number in 1...9 { #expect(log.firstRange(of: Array("payload \(number)".utf8)) != nil) }
     }
 
     /// Too much was asked for: the disk counts as full for a second, and then nothing is due until somebody asks again.
     @Test func aFullDiskIsNotAskedWithoutEnd() throws {
         let bench = try Bench()
         bench.disk.capacity = bench.disk.usedByteCount
-        _ = try bench.writer.take([.reserve(100 << 20)])
+        _ = try bench.take([.reserve(100 << 20)])
         #expect(bench.space.isFull && bench.writer.timeUntilDue != .zero)
         bench.surroundings.advance(by: 1100)
         #expect(bench.writer.timeUntilDue == .zero)
-        _ = try bench.writer.take([])
+        _ = try bench.take([])
         #expect(!bench.space.isFull && bench.writer.timeUntilDue == nil)
 
-        _ = try bench.writer.take([.reserve(100 << 20)])
+        _ = try bench.take([.reserve(100 << 20)])
         #expect(bench.space.isFull)
         bench.disk.capacity = .max
         bench.surroundings.advance(by: 1100)
-        _ = try bench.writer.take([])
-        _ = try bench.writer.take([.reserve(100 << 20)])
+        _ = try bench.take([])
+        _ = try bench.take([.reserve(100 << 20)])
         #expect(!bench.space.isFull && bench.space.grantedByteCount >= 100 << 20)
     }
 
@@ -82,10 +110,10 @@ import Testing
         #expect(bench.asked.prepared == [64 << 10])
         // While it is being made, there is no room.
         bench.disk.capacity = bench.disk.usedByteCount
-        _ = try bench.writer.take([.reserve(1 << 20)])
+        _ = try bench.take([.reserve(1 << 20)])
         #expect(bench.space.isFull && bench.asked.abandonCount == 1)
         bench.disk.capacity = .max
-        _ = try bench.writer.take([.segmentPrepared(byteCount: nil)])
+        _ = try bench.take([.segmentPrepared(byteCount: nil)])
         #expect(!bench.space.isFull, "asked again at once")
         try bench.write(10_000)
         #expect(bench.asked.prepared.count == 1, "once for each segment")
@@ -96,7 +124,7 @@ import Testing
         let bench = try Bench(lowRoomByteCount: 4096)
         for _ in 0..<3 { try bench.write(10_000) }
         #expect(try PreparedSegment.make(byteCount: 64 << 10, on: bench.disk, isAbandoned: { false }))
-        _ = try bench.writer.take([.segmentPrepared(byteCount: 64 << 10)])
+        _ = try bench.take([.segmentPrepared(byteCount: 64 << 10)])
         for _ in 0..<5 { try bench.write(10_000) }
         #expect(bench.writer.takenPreparedCount == 1)
         #expect(bench.asked.prepared.count == 1)
@@ -105,9 +133,9 @@ import Testing
 
         // Neither a checkpoint without room nor a full disk leaves one standing.
         #expect(try PreparedSegment.make(byteCount: 64 << 10, on: bench.disk, isAbandoned: { false }))
-        _ = try bench.writer.take([.segmentPrepared(byteCount: 64 << 10), .checkpointFinished(isWritten: false)])
+        _ = try bench.take([.segmentPrepared(byteCount: 64 << 10), .checkpointFinished(isWritten: false)])
         #expect(!bench.disk.fileNames.contains { $0.hasSuffix(".new") })
-        #expect(try !bench.writer.take([.stop]))
+        #expect(try !bench.take([.stop]))
         #expect(bench.disk.usedByteCount == bench.disk.contents.values.reduce(0) { $0 + $1.count })
     }
 }

@@ -36,6 +36,30 @@ import Testing
         #expect(ranges(batch([])) == [])
     }
 
+    /// An emptied batch is as a new one, but for its room; much room is not kept.
+    @Test func emptiedIsAsNew() {
+        var used = batch([(one, 10), (two, 20)])
+        used.append(.resumeReading)
+        used.sharedByteCount = 7
+        let start = used.arena.count
+        used.arena += [1, 2, 3]
+        used.appendFrames(from: start, to: two)
+        used.removeAll()
+        #expect(used.isEmpty && used.byteCount == 0)
+        used.finish()
+        #expect(used.isEmpty, "an answer that was open is forgotten too")
+        used.arena += [4]
+        used.appendFrames(from: 0, to: one)
+        used.finish()
+        #expect(ranges(used) == ["1:0..<1"])
+
+        for (byteCount, isKept) in [(100 << 10, true), (1 << 20, false)] {
+            var large = batch([(one, byteCount)])
+            large.removeAll()
+            #expect((large.arena.capacity >= byteCount) == isKept)
+        }
+    }
+
     @Test func noItemOfSeveralAnswersIsLongerThanTheLimit() {
         let limit = 64 << 10
         #expect(ranges(batch([(one, limit - 1), (one, 1)])) == ["1:0..<\(limit)"])

@@ -81,7 +81,7 @@ final class IOLoop: @unchecked Sendable {
         turns = Mailbox(ringing: loop.bell)
         verdicts = Mailbox(ringing: loop.bell)
         loop.attach(outputs[Int(index)]) { [self] batches in
-            for batch in batches { deliver(batch) }
+            deliver(&batches)
         }
         loop.attach(encoded) { [self] messages in
             for message in messages { session(message.session)?.finishEncoding(message.message) }
@@ -216,7 +216,7 @@ final class IOLoop: @unchecked Sendable {
         allLoops[Int(index)].drain(into: &delivered)
         var batches: [OutputBatch] = []
         swap(&batches, &delivered)
-        for batch in batches { deliver(batch) }
+        deliver(&batches)
         batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
         swap(&batches, &delivered)
         // What the outputs have led to must not wait until something else wakes the loop.
@@ -252,6 +252,17 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: From the database thread
 
+    /// Deals outputs out, and gives back what held them.
+    private func deliver(_ batches: inout [OutputBatch]) {
+        for index in batches.indices {
+            var batch = OutputBatch()
+            swap(&batch, &batches[index])
+            deliver(batch)
+            if outputCongestion.remove(batch.byteCount) { database.post(.proceed) }
+            database.giveBack(consume batch)
+        }
+    }
+
     private func deliver(_ batch: OutputBatch) {
         let arena = batch.arena.rawSpan
         for item in batch.items {
@@ -268,7 +279,6 @@ final class IOLoop: @unchecked Sendable {
             case .resumeReading: resumeReading()
             }
         }
-        if outputCongestion.remove(batch.byteCount) { database.post(.proceed) }
     }
 
     private func resumeReading() {

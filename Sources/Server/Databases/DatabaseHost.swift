@@ -43,6 +43,8 @@ final class DatabaseHost {
     private let outputCongestion: Congestion
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
+    /// Outputs that loops have dealt out.
+    let spareOutputs = Spares<OutputBatch>(atMost: 8)
     /// The loop on whose thread a burst is taken; nil on the database thread and the journal thread.
     private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
@@ -275,7 +277,7 @@ final class DatabaseHost {
         let mark = entries.append(&delta, recordCount: recordCount, namespace: database.id, timestamp: time)
         // The end of a session cannot be refused for its size, nor for the room that is kept for it.
         let mayBeRefused = delta.reply != nil
-        let byteCount = entries.byteCount(since: mark)
+        let byteCount = entries.byteCount - mark.byteCount
         if mayBeRefused, byteCount > Self.recordByteLimit,
             entries.longestPayloadByteCount(since: mark) > Self.recordByteLimit {
             entries.cut(to: mark)
@@ -297,7 +299,7 @@ final class DatabaseHost {
     private func takeBack(_ mark: EntryBatch.Mark) {
         // Or an acknowledgement would leave with the ticket of another entry.
         precondition(entries.recordCount(since: mark) == 1, "the last entry has left, or is not the last")
-        loggedByteCount -= entries.byteCount(since: mark)
+        loggedByteCount -= entries.byteCount - mark.byteCount
         loggedRecordCount -= 1
         ticket -= 1
         entries.cut(to: mark)
@@ -320,7 +322,7 @@ final class DatabaseHost {
         guard journal != nil else { return }
         let mark = entries.mark
         entries.append(record)
-        loggedByteCount += entries.byteCount(since: mark)
+        loggedByteCount += entries.byteCount - mark.byteCount
         ticket += 1
         loggedRecordCount += 1
     }
@@ -330,7 +332,7 @@ final class DatabaseHost {
     /// Ends a batch: its entries go to the journal, its outputs wait for the last of them.
     private func seal() {
         if let journal, !entries.isEmpty {
-            journal.post(entries.takeAll(), upTo: ticket)
+            journal.post(&entries, upTo: ticket)
         }
         if let journal, isCheckpointDue || wantsLastCheckpoint {
             isCheckpointDue = false
@@ -338,7 +340,7 @@ final class DatabaseHost {
             journal.post(Snapshot(databases.values, nextNamespace: nextNamespace, time: clock.now()))
         }
         if journal == nil { durableTicket = ticket }
-        let batches = encoder.takeBatches()
+        let batches = encoder.takeBatches(leaving: spareOutputs)
         if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
             switch outputCongestion.add(batches.reduce(0) { $0 + $1.byteCount }) {
             case .goOn: break
@@ -378,7 +380,12 @@ final class DatabaseHost {
         var resumes = false
         while count < held.count, held[count].ticket <= durableTicket {
             if congestion.remove(held[count].byteCount) { resumes = true }
-            for (loop, batch) in held[count].batches.enumerated() where !batch.isEmpty { post(batch, to: loop) }
+            for loop in held[count].batches.indices where !held[count].batches[loop].isEmpty {
+                // Out of what is held: the loop is alone with it.
+                var batch = OutputBatch()
+                swap(&batch, &held[count].batches[loop])
+                post(consume batch, to: loop)
+            }
             count += 1
         }
         held.removeFirst(count)
@@ -387,7 +394,7 @@ final class DatabaseHost {
         }
     }
 
-    private func post(_ batch: OutputBatch, to loop: Int) {
-        loops[loop].post(batch, rings: loop != currentLoop)
+    private func post(_ batch: consuming OutputBatch, to loop: Int) {
+        loops[loop].post(consume batch, rings: loop != currentLoop)
     }
 }

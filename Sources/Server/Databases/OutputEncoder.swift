@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoEngine
 import PandoREST
+import PandoReactor
 import PandoTree
 import PandoWebSocket
 import PandoWire
@@ -22,11 +23,15 @@ struct OutputEncoder {
     }
 
     /// What has gathered, one batch for each loop.
-    mutating func takeBatches() -> [OutputBatch] {
-        for index in batches.indices { batches[index].finish() }
-        let taken = batches
-        for index in batches.indices { batches[index] = OutputBatch(withRoomFor: taken[index]) }
-        return taken
+    /// - Parameter spares: Of them come the batches that are filled next.
+    mutating func takeBatches(leaving spares: Spares<OutputBatch>) -> [OutputBatch] {
+        batches.indices.map { index in
+            guard !batches[index].isEmpty else { return OutputBatch() }
+            batches[index].finish()
+            var taken = spares.take() ?? OutputBatch()
+            swap(&taken, &batches[index])
+            return taken
+        }
     }
 
     // MARK: Effects
@@ -239,7 +244,7 @@ struct OutputEncoder {
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
 
-    /// Bytes encoded since ``takeBatches()``.
+    /// Bytes encoded since ``takeBatches(leaving:)``.
     var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }
 }
 

@@ -42,13 +42,15 @@ struct OutputBatch: Sendable {
         self.items = items
     }
 
-    /// Room that is taken in advance.
-    private static let reservedByteLimit = 256 << 10
+    /// Room that is kept for what comes next, in the arena and for items each.
+    private static let keptByteLimit = 256 << 10
 
-    /// An empty batch with room for as much as another one holds: bursts resemble each other.
-    init(withRoomFor other: OutputBatch) {
-        arena.reserveCapacity(min(other.arena.count, Self.reservedByteLimit))
-        items.reserveCapacity(min(other.items.count, Self.reservedByteLimit / MemoryLayout<Item>.stride))
+    /// Forgets everything and keeps its room, unless that is much: bursts resemble each other.
+    mutating func removeAll() {
+        arena.removeAll(keepingCapacity: arena.capacity <= Self.keptByteLimit)
+        items.removeAll(keepingCapacity: items.capacity <= Self.keptByteLimit / MemoryLayout<Item>.stride)
+        open = nil
+        sharedByteCount = 0
     }
 
     /// Answers are joined up to here: a channel takes an item whole, or not at all.

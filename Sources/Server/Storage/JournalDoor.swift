@@ -26,6 +26,8 @@ final class JournalDoor: Sendable {
     /// Where the log stood before the first order.
     let origin: JournalOrigin
     private let waitForRoom: @Sendable () -> Void
+    /// Batches whose entries the journal has taken over. More than a few wait only where the disk holds everybody back.
+    let spareEntries = Spares<EntryBatch>(atMost: 8)
 
     /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called by
     ///   whoever is inside the ``DatabaseDoor``, with an order posted.
@@ -39,9 +41,11 @@ final class JournalDoor: Sendable {
         self.waitForRoom = waitForRoom
     }
 
-    /// Any thread; tickets ascend.
-    func post(_ entries: EntryBatch, upTo ticket: UInt64) {
-        orders.post(.entries(entries, upTo: ticket))
+    /// Any thread; tickets ascend. Leaves a batch that is empty.
+    func post(_ entries: inout EntryBatch, upTo ticket: UInt64) {
+        var taken = spareEntries.take() ?? EntryBatch()
+        swap(&taken, &entries)
+        orders.post(.entries(consume taken, upTo: ticket))
     }
 
     /// Behind the entries that the snapshot holds.

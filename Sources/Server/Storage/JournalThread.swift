@@ -45,9 +45,7 @@ final class JournalThread: Sendable {
                 while true {
                     bell.wait(timeout: writer.timeUntilDue)
                     orders.drain(into: &batch)
-                    let goesOn = try writer.take(batch)
-                    batch.removeAll(keepingCapacity: true)
-                    if !goesOn { return }
+                    guard try writer.take(&batch) else { return }
                 }
             } catch {
                 logger.critical("the journal failed, no write can be promised any more: \(error)")

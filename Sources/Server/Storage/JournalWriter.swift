@@ -36,6 +36,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let checkpointByteLimit: Int
     private let checkpointInterval: Duration
     private let hasMuchLog: JournalDoor.Flag
+    private let spareEntries: Spares<EntryBatch>
     /// Bytes of log that no checkpoint has yet.
     private var logByteCount: Int
     /// What of them the checkpoint under way takes.
@@ -91,6 +92,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         self.surroundings = surroundings
         space = door.space
         hasMuchLog = door.hasMuchLog
+        spareEntries = door.spareEntries
         self.writeCheckpoint = writeCheckpoint
         self.logger = logger
     }
@@ -113,17 +115,23 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         askForCheckpointIfDue()
     }
 
+    /// Does what it is told, and leaves no order.
     /// - Returns: false when it was told to stop.
-    func take(_ batch: [JournalOrder]) throws(JournalError) -> Bool {
+    func take(_ batch: inout [JournalOrder]) throws(JournalError) -> Bool {
         var last: UInt64?
         var goesOn = true
         var wantedByteCount = 0
         var snapshot: (job: Snapshot, sequence: SequenceNumber)?
-        for order in batch {
-            switch order {
-            case .entries(let entries, let ticket):
+        for index in batch.indices {
+            // Out of the array: entries that nobody else holds go back with their room.
+            var order = JournalOrder.stop
+            swap(&order, &batch[index])
+            switch consume order {
+            case .entries(var entries, let ticket):
                 let before = journal.pendingByteCount
                 try journal.append(entries)
+                entries.removeAll()
+                spareEntries.give(consume entries)
                 last = ticket
                 appendedByteCount += journal.pendingByteCount - before
                 logByteCount += journal.pendingByteCount - before
@@ -142,6 +150,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             case .stop: goesOn = false
             }
         }
+        batch.removeAll(keepingCapacity: true)
         if last != nil { try journal.write() }
         // A checkpoint must not be ahead of its log.
         try syncIfDue(hasWritten: last != nil, must: !goesOn || snapshot != nil)

@@ -1,0 +1,34 @@
+import PandoReactor
+import Testing
+
+@Suite struct SparesTests {
+    @Test func keepsAFew() {
+        let spares = Spares<Int>(atMost: 2)
+        #expect(spares.take() == nil)
+        for number in 1...3 { spares.give(number) }
+        #expect([spares.take(), spares.take(), spares.take()] == [2, 1, nil])
+    }
+
+    /// Whoever takes a buffer, or drains it from a mailbox, is alone with it: else to empty it would mean to allocate it anew.
+    @Test func whatIsHandedOnIsHeldByNobodyElse() throws {
+        let spares = Spares<[UInt8]>(atMost: 1)
+        let mailbox = Mailbox<[UInt8]>(ringing: try Bell())
+        var buffer: [UInt8] = []
+        buffer.reserveCapacity(10_000)
+        let place = Self.place(of: buffer)
+        for round in 0..<3 {
+            buffer.append(UInt8(round))
+            mailbox.post(consume buffer)
+            var drained: [[UInt8]] = []
+            mailbox.drain(into: &drained)
+            var taken: [UInt8] = []
+            swap(&taken, &drained[0])
+            taken.removeAll(keepingCapacity: true)
+            spares.give(consume taken)
+            buffer = try #require(spares.take())
+            #expect(Self.place(of: buffer) == place, "round \(round)")
+        }
+    }
+
+    private static func place(of buffer: [UInt8]) -> UInt { unsafe buffer.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
+}
