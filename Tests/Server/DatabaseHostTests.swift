@@ -20,7 +20,7 @@ private final class Bench {
     private var batch: [OutputBatch] = []
 
     /// - Parameter directory: nil keeps everything in memory.
-    init(directory: String?, isDevelopment: Bool = true) throws {
+    init(directory: String?, isDevelopment: Bool = true, surroundings: Surroundings = .machine) throws {
         bell = try Bell()
         mailbox = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: try Bell())
@@ -40,7 +40,7 @@ private final class Bench {
         }
         host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
-            outputCongestion: outputCongestion, loops: [outputs], logger: logger)
+            outputCongestion: outputCongestion, loops: [outputs], surroundings: surroundings, logger: logger)
     }
 
     func tell(_ messages: [DatabaseMessage]) {
@@ -142,6 +142,28 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         }
         #expect(told == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
         #expect(batch.items.count == 3)
+    }
+
+    /// Each burst is stamped with a look at the clock of its own, however many messages it has, and never with an earlier
+    /// time than the one before it.
+    @Test func burstsAreStampedWhenTheyAreTaken() throws {
+        let start: Int64 = 1_700_000_000_000
+        let clock = ScriptedSurroundings(startingAt: start, seed: 1)
+        let bench = try Bench(directory: nil, surroundings: .scripted(clock))
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        var number = 0
+        for (passed, count, expected) in [(0, 1, 0), (7, 1, 7), (1, 200, 8), (-5, 3, 8), (10, 64, 13)] as [(Int64, Int, Int64)] {
+            clock.setWall(clock.wallMilliseconds + passed)
+            bench.tell(
+                try (0..<count).map { _ in
+                    number += 1
+                    return try Bench.put(1, number, "/a/\(number % 100)", #"{".sv":"timestamp"}"#)
+                })
+            bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":999,"a":"g","b":{"p":"/a/\#(number % 100)"}}}"#)])
+            let last = try #require(bench.heard().last)
+            #expect(last == #"1 {"t":"d","d":{"r":999,"b":{"s":"ok","d":\#(start + expected)}}}"#)
+        }
     }
 
     /// What a loop has dealt out holds what comes later, and nothing of what it held.

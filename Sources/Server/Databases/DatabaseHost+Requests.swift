@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoJournal
 import PandoRules
 import PandoTree
 import PandoWire
@@ -11,6 +12,12 @@ extension DatabaseHost {
         case tooLarge
         /// The disk is full.
         case noRoom
+    }
+
+    /// Refuses what is no command of an engine when the log has no room for it.
+    func refuseWithoutRoom(for payloadByteCount: Int) throws(Refusal) {
+        let byteCount = JournalFormat.recordByteCount(payloadByteCount: payloadByteCount)
+        guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .noRoom }
     }
 
     /// Turns a wire action into an operation of the engine (wire-protocol §4).

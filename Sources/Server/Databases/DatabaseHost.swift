@@ -126,6 +126,7 @@ final class DatabaseHost {
     /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
         keep(&batch, onLoop: loop)
+        clock.now()
         if isRoomAgain { finishEndings() }
         isRoomAgain = false
         takeBacklog()
@@ -158,6 +159,7 @@ final class DatabaseHost {
         var backlog: [DatabaseMessage] = []
         swap(&backlog, &self.backlog)
         while takenCount < backlog.count, !isWaiting {
+            if takenCount.isMultiple(of: Self.messagesOfOneLook) { clock.now() }
             // It leaves the backlog: its parts are not counted anew.
             var message = DatabaseMessage.proceed
             swap(&message, &backlog[takenCount])
@@ -175,6 +177,9 @@ final class DatabaseHost {
 
     /// A burst leaves behind no more spare room than this.
     private static let keptBacklogCount = 4096
+    /// One look at the clock is for so many messages: it takes 25 ns, as much as some levels of the tree. What it tells is
+    /// between the moment each was sent and that of its answer, since all of a burst were here before it.
+    private static let messagesOfOneLook = 64
 
     private func take(_ message: consuming DatabaseMessage) {
         // Before anybody else writes: theirs would have come first.
@@ -243,7 +248,7 @@ final class DatabaseHost {
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
     ) throws(Refusal) -> Reply? {
         let isListen = if case .listen = operation { true } else { false }
-        let time = clock.now()
+        let time = clock.last
         // Handed on, as the delta below: their parts are not counted anew.
         var delta = database.engine.decide(
             Command(session: session, credential: credential, time: time, operation: operation))
@@ -306,14 +311,8 @@ final class DatabaseHost {
     }
 
     /// Whether the log is sure to take so many bytes more.
-    private func hasRoom(for byteCount: Int) -> Bool {
+    func hasRoom(for byteCount: Int) -> Bool {
         journal?.hasRoom(for: loggedByteCount + byteCount) ?? true
-    }
-
-    /// Refuses what is no command of an engine when the log has no room for it.
-    func refuseWithoutRoom(for payloadByteCount: Int) throws(Refusal) {
-        let byteCount = JournalFormat.recordByteCount(payloadByteCount: payloadByteCount)
-        guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .noRoom }
     }
 
     /// Writes a record down.
