@@ -22,7 +22,8 @@ package struct EntryBatch: Sendable {
     package struct Mark {
         fileprivate let payloadByteCount: Int
         fileprivate let recordCount: Int
-        /// ``EntryBatch/byteCount`` there. (To ask the batch would copy what holds it.)
+        /// ``EntryBatch/byteCount`` there; what it is now less this is what came behind the mark. (Two numbers are compared
+        /// where they are: a method of another module has its batch retained while it runs.)
         package let byteCount: Int
     }
 
@@ -85,15 +86,27 @@ package struct EntryBatch: Sendable {
         if records.isEmpty, payloads.capacity > Self.keptByteLimit { payloads = [] }
     }
 
-    /// Forgets everything and keeps its room, unless that is much: bursts resemble each other.
+    /// An empty batch with room for as much as another one holds: bursts resemble each other.
+    package init(withRoomFor other: EntryBatch) {
+        payloads.reserveCapacity(min(other.payloads.count, Self.reservedByteLimit))
+        records.reserveCapacity(min(other.records.count, Self.reservedByteLimit / MemoryLayout<Record>.stride))
+    }
+
+    /// Forgets everything and keeps its room, unless that is much.
     package mutating func removeAll() {
-        payloads.removeAll(keepingCapacity: payloads.capacity <= Self.keptByteLimit)
-        records.removeAll(keepingCapacity: records.capacity <= Self.keptByteLimit / MemoryLayout<Record>.stride)
+        let isKept = payloads.capacity + records.capacity * MemoryLayout<Record>.stride <= Self.keptByteLimit
+        payloads.removeAll(keepingCapacity: isKept)
+        records.removeAll(keepingCapacity: isKept)
         byteCount = 0
     }
 
-    /// Room that is kept for what comes next, of payloads and of records each.
-    private static let keptByteLimit = 256 << 10
+    /// Whether there is room that was kept.
+    package var hasRoom: Bool { payloads.capacity > 0 }
+
+    /// Room that is taken in advance, for payloads and for records each; and what is kept of both together, since arrays
+    /// grow to up to twice of what they hold.
+    private static let reservedByteLimit = 256 << 10
+    private static let keptByteLimit = 512 << 10
 }
 
 extension Journal {

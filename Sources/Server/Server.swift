@@ -79,6 +79,7 @@ package final class Server: @unchecked Sendable {
             return try EventLoop(options)
         }
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
+        let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         encoder = try EncodingThread()
@@ -88,8 +89,9 @@ package final class Server: @unchecked Sendable {
             ioLoops.append(
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
-                    outputs: outputs, encoder: encoder, bodyThread: bodyThread, congestion: congestion,
-                    outputCongestion: outputCongestion, authenticator: authenticator, logger: logger))
+                    outputs: outputs, spareOutputs: spareOutputs, encoder: encoder, bodyThread: bodyThread,
+                    congestion: congestion, outputCongestion: outputCongestion, authenticator: authenticator,
+                    logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -122,7 +124,7 @@ package final class Server: @unchecked Sendable {
         for warning in state.warnings { logger.error("\(warning)") }
         let host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: outputs, logger: logger)
+            outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger)
         database.open(host)
     }
 

@@ -43,6 +43,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 
     private let mailbox: Mailbox<DatabaseMessage>
     private let outputs: Mailbox<OutputBatch>
+    private let spareOutputs = OutputBatch.spares(loopCount: 1)
     private let outputCongestion: Congestion
     private let congestion: Congestion
     private let door: JournalDoor
@@ -119,7 +120,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         budget = EncodingBudget(ringing: bell)
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: [outputs], surroundings: surroundings, logger: logger)
+            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings,
+            logger: logger)
         turn.host = host
         try writer.begin()
     }
@@ -281,8 +283,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             swap(&batch, &batches[index])
             for item in batch.items { add(item, batch.arena, to: &all) }
             if outputCongestion.remove(batch.byteCount) { mailbox.post(.proceed) }
-            batch.removeAll()
-            host.spareOutputs.give(consume batch)
+            OutputBatch.give(consume batch, to: spareOutputs)
         }
         return all
     }

@@ -10,8 +10,8 @@ package struct DraftParser {
     private var structures: StructureParser?
     /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
     package private(set) var droppedChildren = false
-    /// Nodes that may still come, over all drafts.
-    private var nodesLeft: Int
+    /// For all drafts together.
+    private var budget: NodeBudget
 
     /// What a node takes in memory beside its text: an entry of its parent's page (40 bytes), and its part of the page
     /// and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
@@ -20,13 +20,12 @@ package struct DraftParser {
     /// - Parameter nodeLimit: Most nodes that all drafts together may have; more are ``MalformedJSON/tooManyNodes(byteOffset:)``.
     package init(_ reader: JSONReader, nodeLimit: Int = .max) {
         self.reader = reader
-        nodesLeft = nodeLimit
+        budget = NodeBudget(left: nodeLimit)
     }
 
     /// Counts what a draft makes besides its nodes, in nodes.
     package mutating func charge(_ nodeCount: Int) throws(MalformedJSON) {
-        nodesLeft -= nodeCount
-        guard nodesLeft >= 0 else { throw .tooManyNodes(byteOffset: reader.cursor.offset) }
+        try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
@@ -38,13 +37,35 @@ package struct DraftParser {
     }
 
     private mutating func readStructure() throws(MalformedJSON) -> Draft {
-        var parser = structures.take() ?? StructureParser(reader)
-        (parser.reader, parser.nodesLeft) = (reader, nodesLeft)
-        defer {
-            (reader, nodesLeft, droppedChildren) = (parser.reader, parser.nodesLeft, parser.droppedChildren)
-            structures = parser
+        var parser = structures.take() ?? StructureParser(reader.cursor)
+        // Moved there and back: of two that share what a string is unescaped in, each would make its own.
+        swap(&parser.reader, &reader)
+        parser.budget = budget
+        do throws(MalformedJSON) {
+            let draft = try parser.readDraft()
+            end(&parser)
+            return draft
+        } catch {
+            end(&parser)
+            throw error
         }
-        return try parser.readDraft()
+    }
+
+    /// Takes back what was lent.
+    private mutating func end(_ parser: inout StructureParser) {
+        swap(&parser.reader, &reader)
+        (budget, droppedChildren) = (parser.budget, parser.droppedChildren)
+        structures = parser
+    }
+}
+
+/// Nodes that may still come.
+struct NodeBudget {
+    var left: Int
+
+    mutating func charge(_ nodeCount: Int, at byteOffset: Int) throws(MalformedJSON) {
+        left -= nodeCount
+        guard left >= 0 else { throw .tooManyNodes(byteOffset: byteOffset) }
     }
 }
 

@@ -142,20 +142,17 @@ extension [UInt8] {
     }
 
     /// Writes the keys first and then, in front of them, how long they have become, which saves looking at each twice.
-    /// - Returns: false, and nothing is appended, where the length takes more than one byte, or may.
+    /// - Returns: false, and nothing is appended, where they are too many, or too long for the room that most keep to.
     private mutating func appendOnce(counted keys: Span<Key>) -> Bool {
+        // What fits in has a length of one byte.
         guard keys.count <= 0x80 / Key.roomByteCount else { return false }
         var isDone = false
         append(room: keys.count &* Key.roomByteCount) { writer in
             // The byte before the first key is the length's.
             writer.append(0, utf8: keys)
-            let byteCount = writer.count &- 1
-            if !writer.isOverrun, byteCount < 0x80 {
-                writer.replace(UInt8(truncatingIfNeeded: byteCount), at: 0)
-                isDone = true
-            } else {
-                writer.truncate(to: 0)
-            }
+            guard !writer.isOverrun else { return writer.truncate(to: 0) }
+            writer.replace(UInt8(truncatingIfNeeded: writer.count &- 1), at: 0)
+            isDone = true
         }
         return isDone
     }

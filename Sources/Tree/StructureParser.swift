@@ -16,11 +16,11 @@ struct StructureParser {
     private var depth = 0
     /// See ``DraftParser/droppedChildren``.
     private(set) var droppedChildren = false
-    /// Nodes that may still come.
-    var nodesLeft = 0
+    /// What it is lent by who has it read.
+    var budget = NodeBudget(left: 0)
 
-    init(_ reader: JSONReader) {
-        self.reader = reader
+    init(_ cursor: ByteCursor) {
+        reader = JSONReader(cursor)
     }
 
     /// Reads one value, as ``DraftParser/readDraft()`` does. What it gathers in is kept for the next.
@@ -36,8 +36,7 @@ struct StructureParser {
     }
 
     private mutating func charge(_ nodeCount: Int) throws(MalformedJSON) {
-        nodesLeft -= nodeCount
-        guard nodesLeft >= 0 else { throw .tooManyNodes(byteOffset: reader.cursor.offset) }
+        try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
     /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender to say.

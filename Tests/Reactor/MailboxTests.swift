@@ -139,6 +139,7 @@ import Testing
         let deadline = loop.now + .milliseconds(5)
         let tokens = Mutex<[TimerToken]>([])
         let endsAt = Mutex(deadline)
+        loop.schedule(after: .seconds(3600)) { log.add("much too early") }
         loop.schedule(at: deadline) {
             log.add("first")
             for token in tokens.withLock({ $0 }) { loop.cancel(token) }

@@ -218,7 +218,7 @@ private final class HostBench {
             segmentDisk: try LimitedDisk(directory, gauge), configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
-            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], logger: logger)
+            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger)
     }
 
     func tell(_ messages: [DatabaseMessage]) {

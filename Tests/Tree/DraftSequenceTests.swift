@@ -7,9 +7,10 @@ import Testing
     static let texts = [
         "1", "null", #""text""#, #"{"a":{"b":[1,2]},"c":3}"#, #"{".value":1,"c":2}"#, #"{".sv":"timestamp"}"#, "[true,null]", "{}",
         #"{"z":1,"a":{".sv":{"increment":1}},"m":null}"#, #"{".value":7,".priority":2}"#, "-2.5",
+        #"{"\u00e9":"\n","b":{"c":"\t\t"}}"#, #""\u20ac\n""#, #"{"a/b":1,"c":{"$":2}}"#,
     ]
 
-    /// Everything a draft says, and how many nodes it has cost.
+    /// Everything a draft says.
     private static func read(_ texts: [String]) -> [String] {
         let bytes = Array(texts.joined(separator: " ").utf8)
         return withCursor(over: bytes.rawSpan) { cursor in
@@ -17,7 +18,11 @@ import Testing
             return texts.map { _ in
                 do throws(MalformedJSON) {
                     let draft = try parser.readDraft()
-                    return "\(draft.node) \(draft.placeholders) \(draft.depth) \(parser.droppedChildren)"
+                    defer { parser.reader.invalidData = nil }
+                    return """
+                        \(draft.node) \(draft.placeholders) \(draft.depth) \(parser.droppedChildren) \
+                        \(parser.reader.invalidData.map { "\($0)" } ?? "valid")
+                        """
                 } catch {
                     return "\(error)"
                 }
@@ -35,6 +40,33 @@ import Testing
                 }
             }
         }
+    }
+
+    /// What is malformed is told where it is, and a draft that was given up leaves nothing to the next.
+    @Test(arguments: ["[1,[2,{\"a\":3,]]", "{\"a\":{\"b\":1", "{\"a\":[tru]}", "{\"a\\x\":1}"])
+    func whatIsMalformedLeavesNothing(_ text: String) {
+        let good = #"{"a":{"b":"\n"},"c":[1]}"#
+        let bytes = Array("\(good) \(text)".utf8)
+        var alone = [UInt8](repeating: UInt8(ascii: " "), count: good.utf8.count + 1)
+        alone += Array(text.utf8)
+        func fault(_ bytes: [UInt8], behind count: Int) -> (MalformedJSON?, Int) {
+            withCursor(over: bytes.rawSpan) { cursor in
+                var parser = DraftParser(JSONReader(cursor))
+                do throws(MalformedJSON) {
+                    for _ in 0..<count { _ = try parser.readDraft() }
+                } catch {
+                    return (error, -1)
+                }
+                do throws(MalformedJSON) {
+                    _ = try parser.readDraft()
+                    return (nil, parser.reader.cursor.offset)
+                } catch {
+                    return (error, parser.reader.cursor.offset)
+                }
+            }
+        }
+        let (behind, first) = (fault(bytes, behind: 1), fault(alone, behind: 0))
+        #expect(behind.0 != nil && behind == first)
     }
 
     /// The limit is for all of them together, whatever is read in between.

@@ -23,6 +23,7 @@ final class IOLoop: @unchecked Sendable {
     private let outputCongestion: Congestion
     /// Every loop's mailbox, our own included.
     private let allLoops: [Mailbox<OutputBatch>]
+    private let spareOutputs: Spares<OutputBatch>
 
     /// Sessions by slot; free slots are nil.
     private(set) var sessions: ContiguousArray<ClientSession?> = []
@@ -61,8 +62,9 @@ final class IOLoop: @unchecked Sendable {
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
-        outputs: [Mailbox<OutputBatch>], encoder: EncodingThread, bodyThread: BodyThread, congestion: Congestion,
-        outputCongestion: Congestion, authenticator: Authenticator, logger: Logger
+        outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, encoder: EncodingThread,
+        bodyThread: BodyThread, congestion: Congestion, outputCongestion: Congestion, authenticator: Authenticator,
+        logger: Logger
     ) {
         self.loop = loop
         self.index = index
@@ -73,6 +75,7 @@ final class IOLoop: @unchecked Sendable {
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         allLoops = outputs
+        self.spareOutputs = spareOutputs
         self.authenticator = authenticator
         self.logger = logger
         encoded = Mailbox(ringing: loop.bell)
@@ -259,7 +262,7 @@ final class IOLoop: @unchecked Sendable {
             swap(&batch, &batches[index])
             deliver(batch)
             if outputCongestion.remove(batch.byteCount) { database.post(.proceed) }
-            database.giveBack(consume batch)
+            OutputBatch.give(consume batch, to: spareOutputs)
         }
     }
 

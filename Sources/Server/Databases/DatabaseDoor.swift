@@ -22,8 +22,6 @@ final class DatabaseDoor: @unchecked Sendable {
     private let isTaken = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
     private var host: DatabaseHost?
-    /// The host's own.
-    private var spareOutputs: Spares<OutputBatch>?
     private var batch: [DatabaseMessage] = []
 
     /// A burst leaves behind no more spare room than this.
@@ -39,7 +37,6 @@ final class DatabaseDoor: @unchecked Sendable {
     /// Whom the messages are for. Once, before ``serve()`` and before a loop runs.
     func open(_ host: DatabaseHost) {
         self.host = host
-        spareOutputs = host.spareOutputs
     }
 
     /// Any thread: one message for the database thread.
@@ -61,12 +58,6 @@ final class DatabaseDoor: @unchecked Sendable {
         let isDone = work(onLoop: loop)
         leave()
         if !isDone || !mailbox.isEmpty { bell.ring() }
-    }
-
-    /// A loop: outputs that it has dealt out, and that nobody else holds.
-    func giveBack(_ outputs: consuming OutputBatch) {
-        outputs.removeAll()
-        spareOutputs?.give(consume outputs)
     }
 
     /// The journal thread: everything up to this ticket is durable. Lets it out at once if nobody is inside; the database

@@ -43,8 +43,8 @@ final class DatabaseHost {
     private let outputCongestion: Congestion
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
-    /// Outputs that loops have dealt out.
-    let spareOutputs = Spares<OutputBatch>(atMost: 8)
+    /// Outputs that loops have dealt out, empty.
+    private let spareOutputs: Spares<OutputBatch>
     /// The loop on whose thread a burst is taken; nil on the database thread and the journal thread.
     private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
@@ -105,13 +105,15 @@ final class DatabaseHost {
 
     init(
         _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
-        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], surroundings: Surroundings = .machine, logger: Logger
+        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
+        surroundings: Surroundings = .machine, logger: Logger
     ) {
         self.surroundings = surroundings
         self.configuration = configuration
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         self.loops = loops
+        self.spareOutputs = spareOutputs
         self.journal = journal
         origin = journal?.origin ?? JournalOrigin(memoryOf: surroundings)
         nextNamespace = recovered.nextNamespace
@@ -330,16 +332,14 @@ final class DatabaseHost {
 
     /// Ends a batch: its entries go to the journal, its outputs wait for the last of them.
     private func seal() {
-        if let journal, !entries.isEmpty {
-            journal.post(&entries, upTo: ticket)
-        }
+        if let journal, !entries.isEmpty { journal.post(&entries, upTo: ticket) }
         if let journal, isCheckpointDue || wantsLastCheckpoint {
             isCheckpointDue = false
             // Everything committed so far is in the entries before it, and nothing else.
             journal.post(Snapshot(databases.values, nextNamespace: nextNamespace, time: clock.now()))
         }
         if journal == nil { durableTicket = ticket }
-        let batches = encoder.takeBatches(leaving: spareOutputs)
+        let batches = encoder.takeBatches(refillingFrom: spareOutputs)
         if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
             switch outputCongestion.add(batches.reduce(0) { $0 + $1.byteCount }) {
             case .goOn: break

@@ -24,11 +24,11 @@ struct OutputEncoder {
 
     /// What has gathered, one batch for each loop.
     /// - Parameter spares: Of them come the batches that are filled next.
-    mutating func takeBatches(leaving spares: Spares<OutputBatch>) -> [OutputBatch] {
+    mutating func takeBatches(refillingFrom spares: Spares<OutputBatch>) -> [OutputBatch] {
         batches.indices.map { index in
             guard !batches[index].isEmpty else { return OutputBatch() }
             batches[index].finish()
-            var taken = spares.take() ?? OutputBatch()
+            var taken = spares.take() ?? OutputBatch(withRoomFor: batches[index])
             swap(&taken, &batches[index])
             return taken
         }
@@ -244,7 +244,7 @@ struct OutputEncoder {
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
 
-    /// Bytes encoded since ``takeBatches(leaving:)``.
+    /// Bytes encoded since ``takeBatches(refillingFrom:)``.
     var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }
 }
 

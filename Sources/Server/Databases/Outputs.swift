@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoEngine
 import PandoREST
+import PandoReactor
 
 /// What one I/O loop is to send, in order: the outputs of one batch of the database thread.
 ///
@@ -42,16 +43,38 @@ struct OutputBatch: Sendable {
         self.items = items
     }
 
-    /// Room that is kept for what comes next, in the arena and for items each.
-    private static let keptByteLimit = 256 << 10
+    /// Room that is taken in advance, in the arena and for items each; and what is kept of both together, since arrays grow
+    /// to up to twice of what they hold.
+    private static let reservedByteLimit = 256 << 10
+    private static let keptByteLimit = 512 << 10
 
-    /// Forgets everything and keeps its room, unless that is much: bursts resemble each other.
+    /// An empty batch with room for as much as another one holds: bursts resemble each other.
+    init(withRoomFor other: OutputBatch) {
+        arena.reserveCapacity(min(other.arena.count, Self.reservedByteLimit))
+        items.reserveCapacity(min(other.items.count, Self.reservedByteLimit / MemoryLayout<Item>.stride))
+    }
+
+    /// Forgets everything and keeps its room, unless that is much.
     mutating func removeAll() {
-        arena.removeAll(keepingCapacity: arena.capacity <= Self.keptByteLimit)
-        items.removeAll(keepingCapacity: items.capacity <= Self.keptByteLimit / MemoryLayout<Item>.stride)
+        let isKept = arena.capacity + items.capacity * MemoryLayout<Item>.stride <= Self.keptByteLimit
+        arena.removeAll(keepingCapacity: isKept)
+        items.removeAll(keepingCapacity: isKept)
         open = nil
         sharedByteCount = 0
     }
+
+    /// Whether there is room that was kept.
+    private var hasRoom: Bool { arena.capacity > 0 }
+
+    /// Gives a batch back that has been dealt out.
+    static func give(_ batch: consuming OutputBatch, to spares: Spares<OutputBatch>) {
+        batch.removeAll()
+        // Of one that held no answer, or very many, nothing is left to use again.
+        if batch.hasRoom { spares.give(consume batch) }
+    }
+
+    /// Batches that go round: some under way to each loop or from it, some that wait for the disk.
+    static func spares(loopCount: Int) -> Spares<OutputBatch> { Spares(atMost: 4 + 4 * loopCount) }
 
     /// Answers are joined up to here: a channel takes an item whole, or not at all.
     private static let joinedByteLimit = 64 << 10

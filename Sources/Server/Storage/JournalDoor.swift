@@ -43,7 +43,7 @@ final class JournalDoor: Sendable {
 
     /// Any thread; tickets ascend. Leaves a batch that is empty.
     func post(_ entries: inout EntryBatch, upTo ticket: UInt64) {
-        var taken = spareEntries.take() ?? EntryBatch()
+        var taken = spareEntries.take() ?? EntryBatch(withRoomFor: entries)
         swap(&taken, &entries)
         orders.post(.entries(consume taken, upTo: ticket))
     }

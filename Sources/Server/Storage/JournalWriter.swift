@@ -117,6 +117,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     /// Does what it is told, and leaves no order.
     /// - Returns: false when it was told to stop.
+    /// - Throws: What is final; then orders are left that mean nothing.
     func take(_ batch: inout [JournalOrder]) throws(JournalError) -> Bool {
         var last: UInt64?
         var goesOn = true
@@ -124,14 +125,14 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         var snapshot: (job: Snapshot, sequence: SequenceNumber)?
         for index in batch.indices {
             // Out of the array: entries that nobody else holds go back with their room.
-            var order = JournalOrder.stop
+            var order = JournalOrder.reserve(0)
             swap(&order, &batch[index])
             switch consume order {
             case .entries(var entries, let ticket):
                 let before = journal.pendingByteCount
                 try journal.append(entries)
                 entries.removeAll()
-                spareEntries.give(consume entries)
+                if entries.hasRoom { spareEntries.give(consume entries) }
                 last = ticket
                 appendedByteCount += journal.pendingByteCount - before
                 logByteCount += journal.pendingByteCount - before
