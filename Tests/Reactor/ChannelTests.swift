@@ -332,9 +332,12 @@ final class Holder: Sendable {
 
     @Test func resetIsSeenByThePeer() throws {
         let log = Log<Event>()
-        let host = try Host(adopt: scripting(log) { _, channel in channel.reset() })
+        // Once it is asked to: a peer that is slow to look would take an earlier reset for a refusal to connect.
+        let host = try Host(
+            adopt: scripting(log) { delegate, _ in delegate.onReceived = { _, channel in channel.reset() } })
         defer { host.stop() }
         let peer = try Peer(host.address)
+        peer.send([1])
         #expect(peer.receive() == nil, "RST, not FIN")
         log.wait("the close") { $0.contains(.closed(0, .requested)) }
     }
