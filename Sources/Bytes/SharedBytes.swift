@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Bytes that were written once and are read by many: one fan-out encodes a message once and queues the same
 /// `SharedBytes` on every socket.
 ///
@@ -13,10 +15,16 @@ package final class SharedBytes: @unchecked Sendable {
     /// The first byte. Valid as long as this object is.
     @unsafe package let baseAddress: UnsafeMutableRawPointer
 
+    private static let live = Atomic<Int>(0)
+
+    /// Bytes of all objects that there are, in the whole process.
+    package static var liveByteCount: Int { live.load(ordering: .relaxed) }
+
     /// Copies `bytes`. One allocation for the object, one for the bytes.
     package init(_ bytes: RawSpan) {
         count = bytes.byteCount
         unsafe baseAddress = .allocate(byteCount: max(1, bytes.byteCount), alignment: 8)
+        Self.live.add(count, ordering: .relaxed)
         unsafe bytes.withUnsafeBytes { source in
             if let start = source.baseAddress {
                 unsafe baseAddress.copyMemory(from: start, byteCount: source.count)
@@ -29,6 +37,7 @@ package final class SharedBytes: @unchecked Sendable {
     }
 
     deinit {
+        Self.live.subtract(count, ordering: .relaxed)
         unsafe baseAddress.deallocate()
     }
 

@@ -86,6 +86,15 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            """
+            Bytes that clients together may make the server hold beside the data: output they do not read, requests that wait. \
+            Above it those that hold most are disconnected. (default: an eighth of the machine's or container's memory)
+            """,
+            valueName: "bytes"))
+    var memoryLimit: Int?
+
+    @Option(
+        help: ArgumentHelp(
             "Silence after which a client is asked whether it lives. (default: 75)", valueName: "seconds"))
     var idleTimeout: Int?
 
@@ -162,7 +171,7 @@ struct Serve: ParsableCommand {
         let flags: [String: String?] = [
             "host": host, "port": port?.description, "data": data, "rules": rules, "memory": memory ? "true" : nil,
             "dev": dev ? "true" : nil, "durability": durability?.rawValue, "loops": loops?.description,
-            "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description,
+            "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description, "memory-limit": memoryLimit?.description,
             "segment-bytes": segmentBytes?.description, "checkpoint-bytes": checkpointBytes?.description,
             "checkpoint-interval": checkpointInterval?.description,
             "keep-checkpoints": keepCheckpoints?.description,

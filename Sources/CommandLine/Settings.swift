@@ -71,6 +71,7 @@ struct Setting: Sendable {
         Setting("loops", number: { $0.loopCount = $1 }),
         Setting("outbound-limit", number: { $0.outboundByteLimit = $1 }),
         Setting("in-flight-limit", number: { $0.inFlightByteLimit = $1 }),
+        Setting("memory-limit", number: { $0.memoryByteLimit = $1 }),
         Setting("segment-bytes", number: { $0.segmentByteLimit = $1 }),
         Setting("checkpoint-bytes", number: { $0.checkpointByteLimit = $1 }),
         Setting("checkpoint-interval", number: { $0.checkpointInterval = .seconds($1) }),

@@ -25,6 +25,8 @@ package struct Push: Sendable {
         case merge(Path, [Entry])
         /// The answer to a compound hash (§5.3).
         case rangeMerge(Path, [RangeMerge])
+        /// What a listen begins with, where finding that out takes time: it is left to ``InitialState/body(knowing:)``.
+        indirect case initial(InitialState)
     }
 
     package struct Entry: Sendable {
@@ -44,11 +46,45 @@ package struct Push: Sendable {
     package var taggedRecipients: [TaggedRecipient] = []
 }
 
+/// What a location held when a listen began, and what the client said it holds of it (§4.2).
+package struct InitialState: Sendable {
+    package var path: Path
+    package var node: Node
+    /// The simple hash of what the client holds; nil when it did not say.
+    package var hash: Text?
+    package var compoundHash: CompoundHash?
+
+    /// Whether ``body`` must hash the data: an empty hash is that of nothing and only of that.
+    var needsHash: Bool { comparesSimpleHash || compoundHash != nil }
+
+    /// Whether ``body(knowing:)`` looks at the simple hash of the node.
+    package var comparesSimpleHash: Bool { (hash?.utf8Count ?? 0) > 0 && !node.isEmpty }
+
+    /// What the client lacks: all of it, the ranges that differ, or nothing (nil). O(size) where a hash is compared.
+    /// - Parameter knownHash: The simple hash of the node; nil where it is not known.
+    package func body(knowing knownHash: String?) -> Push.Body? {
+        if let hash, isHeld(by: hash, knownHash) { return nil }
+        guard let compoundHash, let ranges = node.rangeMerges(against: compoundHash) else {
+            return .overwrite(path, node)
+        }
+        if !ranges.isEmpty { return .rangeMerge(path, ranges) }
+        // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is sent.
+        return hash == nil ? nil : .overwrite(path, node)
+    }
+
+    private func isHeld(by hash: Text, _ knownHash: String?) -> Bool {
+        if hash.utf8Count == 0 { return node.isEmpty }
+        return !node.isEmpty && Text(knownHash ?? node.hash) == hash
+    }
+}
+
 /// The answer to the session that commanded.
 package enum Reply: Sendable {
     case ok
     case listening
     case data(Node)
+    /// The children of a node that a query lets through: ``Window`` finds them, which takes time.
+    indirect case filtered(Node, Query)
     case permissionDenied
     /// A compare-and-set found another value (§11.2). The current one is told to whom has no listen there.
     case dataStale(current: CurrentValue?)
@@ -57,6 +93,10 @@ package enum Reply: Sendable {
 
     package struct CurrentValue: Sendable {
         package var node: Node
-        package var hash: String
+        /// Nil while nobody has computed it.
+        package var knownHash: String?
+
+        /// O(size) where it is not known.
+        package var hash: String { knownHash ?? node.hash }
     }
 }

@@ -19,13 +19,18 @@ extension Engine {
             guard (sessions[command.session]?.listenCount ?? 0) < SessionState.listenLimit else {
                 return refusal(command, "Too many listens on this connection")
             }
+            if listen.query != nil,
+                (sessions[command.session]?.filteredCounts[listen.path] ?? 0) >= SessionState.filteredListenLimit
+            {
+                return refusal(command, "Too many listens with a query at this location on this connection")
+            }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
         case .get(let path, let query):
             guard mayRead(path, query, as: command.credential, at: command.time)
             else { return denial(command, .get(path, query)) }
-            return delta(command, .nothing, .data(read(path, query)))
+            return delta(command, .nothing, read(path, query))
         case .put(let write, let expectedHash, let wantsCurrentValue):
             return decidePut(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
@@ -63,11 +68,17 @@ extension Engine {
     private static let invalidPriority: StaticString = "A priority must be null, a number or a string"
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
-    /// The data of a location, through a query when it filters (§4.4, §7.4).
-    private func read(_ path: Path, _ query: Query) -> Node {
+    /// The data of a location, through a query when it filters (§4.4, §7.4); left to be done where the query looks at many
+    /// children.
+    private func read(_ path: Path, _ query: Query) -> Reply {
         let node = root[path]
-        return query.loadsAllData ? node : Window(query, over: node).node
+        if query.loadsAllData { return .data(node) }
+        if query.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, query) }
+        return .data(Window(query, over: node).node)
     }
+
+    /// Children up to which a query is answered at once: some ten microseconds.
+    package static let inlineQueryChildCount = 256
 
     // MARK: Writes
 
@@ -80,15 +91,14 @@ extension Engine {
                 command, .put(write, expectedHash: expectedHash, wantsCurrentValue: wantsCurrentValue))
         }
         if let expectedHash {
-            let path = write.target.path
             let current = root.value(at: write.target.fullPath)
-            let hash = current.hash
-            guard Text(hash) == expectedHash else {
-                let mayTell =
-                    mayRead(path, nil, as: command.credential, at: command.time)
-                    && (wantsCurrentValue || !hasListen(covering: path, of: command.session))
+            let (isEqual, hash) = compare(current, at: write.target.fullPath, with: expectedHash)
+            guard isEqual else {
                 return delta(
-                    command, .nothing, .dataStale(current: mayTell ? .init(node: current, hash: hash) : nil))
+                    command, .nothing,
+                    staleReply(
+                        current, hash: hash, at: write.target, wantsCurrentValue, command.session, command.credential,
+                        command.time))
             }
         }
         guard write.isPriorityValid else { return refusal(command, Self.invalidPriority) }
@@ -103,10 +113,22 @@ extension Engine {
         return delta(command, .put(resolve(write, at: command.time)), .ok)
     }
 
+    /// Whether a location holds what a hash stands for. That of nothing is empty, and needs no look at what is there.
+    /// - Returns: Its hash too, unless it was not needed.
+    private func compare(_ node: Node, at path: Path, with expectedHash: Text) -> (isEqual: Bool, hash: String?) {
+        if expectedHash.utf8Count == 0 { return (node.isEmpty, hashes[path]) }
+        let hash = hashes[path] ?? node.hash
+        return (Text(hash) == expectedHash, hash)
+    }
+
     private func mayPut(_ write: Write, _ command: Command) -> Bool {
+        mayPut(write, as: command.credential, at: command.time)
+    }
+
+    /// May this be put, by the rules? They are asked once more when it is done.
+    package func mayPut(_ write: Write, as credential: Credential, at time: Int64) -> Bool {
         mayWrite(
-            [write.target.path], write.isPriorityValid ? [resolve(write, at: command.time)] : [],
-            as: command.credential, at: command.time)
+            [write.target.path], write.isPriorityValid ? [resolve(write, at: time)] : [], as: credential, at: time)
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {

@@ -52,18 +52,16 @@ extension Engine {
         _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
     ) -> [Push] {
         let window = listeners.addFiltered(key, session, over: root[key.path])
-        sessions[session, default: SessionState()].filteredListens.insert(key)
+        sessions[session, default: SessionState()].insert(key)
         return initialPush(window.node, listen, session)
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {
-        if let hash = listen.hash, holds(node, hash) { return [] }
-        var push = Push(body: .overwrite(listen.path, node))
-        if let compoundHash = listen.compoundHash, let ranges = node.rangeMerges(against: compoundHash) {
-            // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is sent.
-            if !ranges.isEmpty { push.body = .rangeMerge(listen.path, ranges) }
-            if ranges.isEmpty, listen.hash == nil { return [] }
-        }
+        let state = InitialState(path: listen.path, node: node, hash: listen.hash, compoundHash: listen.compoundHash)
+        let knownHash = listen.query == nil && listen.compoundHash == nil ? hashes[listen.path] : nil
+        let isLeftToHost = knownHash == nil && state.needsHash && node.isHeavier(than: Self.inlineHashByteCount)
+        guard let body = isLeftToHost ? .initial(state) : state.body(knowing: knownHash) else { return [] }
+        var push = Push(body: body)
         if let tag = listen.tag {
             push.taggedRecipients = [.init(session: session, tag: tag)]
         } else {
@@ -72,18 +70,12 @@ extension Engine {
         return [push]
     }
 
-    /// True when a client with that hash has the node already. An empty hash is that of nothing and only of that, so
-    /// a first listen costs no hash of the data.
-    private func holds(_ node: Node, _ hash: Text) -> Bool {
-        hash.utf8Count == 0 ? node.isEmpty : !node.isEmpty && Text(node.hash) == hash
-    }
-
     /// Ends a listen; one that does not exist is no error.
     mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
         guard var state = sessions.removeValue(forKey: session) else { return }
         if let query, let tag {
             let key = FilteredListenKey(path: path, query: query, tag: tag)
-            if state.filteredListens.remove(key) { listeners.removeFiltered(key, session) }
+            if state.remove(key) { listeners.removeFiltered(key, session) }
         } else if let isCovered = state.defaultListens.removeValue(forKey: path) {
             listeners.removeDefault(session, at: path, isCovered: isCovered)
             uncover(below: path, &state, session)

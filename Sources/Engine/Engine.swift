@@ -20,6 +20,7 @@ package struct Engine: ~Copyable, Sendable {
     package var access: Access
     var listeners = ListenerTable()
     var sessions: [SessionID: SessionState] = [:]
+    var hashes = HashCache()
 
     package init(root: Node = .empty, access: Access) {
         self.root = root
@@ -51,8 +52,12 @@ package struct Engine: ~Copyable, Sendable {
         swap(&kind, &delta.kind)
         switch consume kind {
         case .nothing, .denied: break
-        case .put(let change): effects.isRedundant = !put(consume change, &effects.pushes)
-        case .write(let base, let changes): effects.pushes = write(changes, base: base)
+        case .put(let change):
+            hashes.invalidate(change.path)
+            effects.isRedundant = !put(consume change, &effects.pushes)
+        case .write(let base, let changes):
+            invalidateHashes(changes)
+            effects.pushes = write(changes, base: base)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let credential): queue(writes, as: [credential], for: session)
@@ -61,9 +66,15 @@ package struct Engine: ~Copyable, Sendable {
             // Listens first: the dead are told nothing.
             endAllListens(of: session)
             sessions[session] = nil
+            invalidateHashes(changes)
             effects.pushes = write(changes, base: .root)
         }
         return effects
+    }
+
+    private mutating func invalidateHashes(_ changes: [Change]) {
+        guard !hashes.isEmpty else { return }
+        for change in changes { hashes.invalidate(change.path) }
     }
 
     /// Whether the delta is a put of what is there already: what its commit would tell (``Effects/isRedundant``).

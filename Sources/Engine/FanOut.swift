@@ -167,7 +167,9 @@ extension ListenerTable {
         let node = tree[point.path]
         let moved = isWhole ? [] : takeWatched(point, node)
         point.watched.removeAll()
+        var values = IndexValues(of: moved)
         for filtered in point.filtered {
+            if !isWhole, !values.mayTouch(filtered.window) { continue }
             let body =
                 isWhole
                 ? filtered.replace(with: node, at: point.path)
@@ -185,6 +187,39 @@ extension ListenerTable {
         }
         return moved
     }
+}
+
+/// What children that a write altered are ordered by, before and after: found once for each index, however many windows
+/// there are. So a window that a write does not touch costs it a few comparisons.
+private struct IndexValues {
+    private typealias Value = (key: Key, value: Node)
+
+    private let moved: [Window.ChildChange]
+    /// Of each index that a window has asked for; few.
+    private var known: [(index: Index, values: [Value])] = []
+
+    init(of moved: [Window.ChildChange]) {
+        self.moved = moved
+    }
+
+    /// Whether one of the children is in the window, was, or would have to be.
+    mutating func mayTouch(_ window: Window) -> Bool {
+        values(by: window.query).contains { window.admits($0.value, $0.key) }
+    }
+
+    private mutating func values(by query: Query) -> [Value] {
+        if let last = known.last, last.index == query.index { return last.values }
+        if let found = known.first(where: { $0.index == query.index }) { return found.values }
+        var values: [Value] = []
+        for child in moved {
+            if !child.old.isEmpty { values.append((child.key, query.indexValue(of: child.old))) }
+            if !child.new.isEmpty { values.append((child.key, query.indexValue(of: child.new))) }
+        }
+        if known.count < Self.knownLimit { known.append((query.index, values)) }
+        return values
+    }
+
+    private static let knownLimit = 16
 }
 
 extension ListenerTable.Filtered {

@@ -145,6 +145,16 @@ struct ListenerTable: @unchecked Sendable {
         isEmpty = root.isEmpty
     }
 
+    /// The window of a filtered listen; nil when there is none.
+    func window(of key: FilteredListenKey) -> Window? {
+        var point = root
+        for step in key.path.keys {
+            guard let next = point.children[step] else { return nil }
+            point = next
+        }
+        return point.position(of: key.query).map { point.filtered[$0].window }
+    }
+
     /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth + count).
     func paths(below path: Path, atMost count: Int) -> [Path]? {
         var point = root

@@ -30,9 +30,6 @@ package struct RESTUpdate: Equatable, Sendable {
 }
 
 extension RESTRequest {
-    /// So many nodes may always come: under a low limit the bytes decide.
-    private static let leastNodeLimit = 1 << 16
-
     /// Reads the body of a write to data. DELETE has none, whatever is sent.
     /// - Parameters:
     ///   - bytes: The whole body; need not be known to be UTF-8.
@@ -47,7 +44,7 @@ extension RESTRequest {
         if method == .delete { return .value(Draft(.empty)) }
         guard bytes.byteCount <= byteLimit else { throw .writeTooLarge }
         return try withCursor(over: bytes) { (cursor) throws(RESTError) in
-            var parser = BodyParser(cursor, nodeLimit: max(Self.leastNodeLimit, byteLimit / DraftParser.nodeByteCount))
+            var parser = BodyParser(cursor, nodeLimit: Limits.nodeCount(writeByteLimit: byteLimit))
             switch method {
             case .put: return .value(try parser.readValue(at: target))
             case .post: return .value(try parser.readValue(at: target, levelsBetween: 1))

@@ -30,7 +30,10 @@ package final class Channel: Pollable {
     private var listener: (any ChannelDelegate)?
     private var unsentByteCount = 0
     /// All that was written so far.
-    private var writtenByteCount = 0
+    package private(set) var writtenByteCount = 0
+    /// Bytes that one `received` gets at most; never more than the loop's receive buffer has room for. What is left stays in
+    /// the socket, and the loop's other channels have their turn first.
+    package var readByteLimit = Int.max
 
     private var queue = OutboundQueue()
     private var phase = Phase.open
@@ -66,6 +69,9 @@ package final class Channel: Pollable {
         var address = pando_address()
         return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
     }
+
+    /// Memory that unsent output keeps for this channel alone, in bytes; what it shares with others is not counted. O(chunks).
+    package var ownedOutputByteCount: Int { loop.chunks.copiedByteCount(of: queue) }
 
     /// Whether what is written will be sent: neither closed nor about to be.
     package var isOpen: Bool { phase == .open }
@@ -251,7 +257,7 @@ package final class Channel: Pollable {
     /// One `recv` per event bounds what one channel may take of a tick: the receive buffer.
     private func read() {
         let count = unsafe pando_receive(
-            descriptor, loop.receiveBuffer.baseAddress, loop.receiveBuffer.count)
+            descriptor, loop.receiveBuffer.baseAddress, min(loop.receiveBuffer.count, readByteLimit))
         if count > 0 {
             if phase == .open { deliver(Int(count)) }
         } else if count == 0 {
@@ -305,7 +311,7 @@ package final class Channel: Pollable {
         phase = .flushing
         updateInterest()
         if unsentByteCount == 0 { linger() }
-        if phase != .closed { watchForStall(owed: unsentByteCount) }
+        if phase != .closed { watchForStall(taken: takenByteCount, wasSent: unsentByteCount == 0) }
     }
 
     /// Everything is sent.
@@ -320,18 +326,23 @@ package final class Channel: Pollable {
         if pando_shutdown_write(descriptor) < 0 { finish(.reset) }
     }
 
-    private func watchForStall(owed: Int) {
+    /// - Parameters:
+    ///   - taken: What the peer's machine had acknowledged when it was last looked at.
+    ///   - wasSent: The kernel had all of it by then.
+    private func watchForStall(taken: Int, wasSent: Bool) {
         // Holds the channel, but not for longer than one period after it closed.
         loop.schedule(after: loop.configuration.closeStallTimeout) { [self] in
+            guard phase == .flushing || phase == .lingering else { return }
+            let takenNow = takenByteCount
+            guard takenNow <= taken else { return watchForStall(taken: takenNow, wasSent: unsentByteCount == 0) }
             switch phase {
             case .open, .closed: break
-            case .lingering where owed == 0:
-                // Everything was sent a period ago, and the peer does not close.
-                finish(.requested)
-            case .flushing where unsentByteCount >= owed:
+            // Everything was sent a period ago, and the peer neither takes what the kernel holds nor closes.
+            case .lingering where wasSent: finish(.requested)
+            case .lingering: watchForStall(taken: takenNow, wasSent: true)
+            case .flushing:
                 _ = pando_linger_zero(descriptor)
                 finish(.stalled)
-            case .flushing, .lingering: watchForStall(owed: unsentByteCount)
             }
         }
     }

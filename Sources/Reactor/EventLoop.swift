@@ -44,6 +44,8 @@ package final class EventLoop: @unchecked Sendable {
     /// When this tick began (its waiting ended). One clock reading a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
+    /// Memory that unsent output of all channels keeps, in bytes; what channels share is not counted.
+    package var ownedOutputByteCount: Int { chunks.copiedByteCount }
     /// Ticks so far, for metrics and tests.
     package private(set) var tickCount: UInt64 = 0
 

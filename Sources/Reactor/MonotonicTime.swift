@@ -29,6 +29,9 @@ package struct MonotonicTime: Comparable, Hashable, Sendable {
 }
 
 extension Duration {
+    /// Whole nanoseconds; a negative duration is none.
+    package var nanosecondCount: UInt64 { wholeNanoseconds }
+
     /// Saturates at both ends: a negative wait is none.
     var wholeNanoseconds: UInt64 {
         let (seconds, attoseconds) = components

@@ -39,6 +39,10 @@ package struct NamedThread: Sendable {
     }
 }
 
+/// Lets the calling thread have less of the processors than others that want them: for long work that nobody's answer to a
+/// small request should wait for.
+package func lowerThreadPriority() { pando_lower_thread_priority() }
+
 /// How many processors this process may run on: fewer than there are under `taskset` or in a container with a set of them.
 /// At least 1.
 package func usableProcessorCount() -> Int { Int(pando_usable_processor_count()) }

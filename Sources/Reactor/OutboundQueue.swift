@@ -20,7 +20,7 @@ final class CopiedBytes {
     private static let leastCapacity = 512
 
     private(set) var count = 0
-    private var capacity: Int
+    private(set) var capacity: Int
     private(set) var baseAddress: UnsafeMutableRawPointer
 
     init(_ bytes: UnsafeRawBufferPointer) {
@@ -90,6 +90,8 @@ struct ChunkArena {
     /// Unused copies that are kept to be filled anew: of as many channels in one tick, 128 KiB in all.
     private static var spareLimit: Int { 256 }
 
+    /// Room of all copies that are queued, in bytes.
+    private(set) var copiedByteCount = 0
     private var nodes: [Node] = []
     private var spares: [CopiedBytes] = []
     private var firstFree = nobody
@@ -104,10 +106,12 @@ struct ChunkArena {
     /// Queues a copy.
     mutating func append(_ bytes: UnsafeRawBufferPointer, to queue: OutboundQueue) -> OutboundQueue {
         guard bytes.count > 0 else { return queue }
-        if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content,
-            unsafe chunk.append(bytes)
-        {
-            return queue
+        if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content {
+            let capacity = chunk.capacity
+            if unsafe chunk.append(bytes) {
+                copiedByteCount += chunk.capacity - capacity
+                return queue
+            }
         }
         return link(.copied(unsafe copy(bytes)), to: queue)
     }
@@ -178,9 +182,12 @@ struct ChunkArena {
 
     private mutating func removeFirst(of queue: OutboundQueue) -> OutboundQueue {
         let index = queue.first
-        if case .copied(let chunk) = nodes[Int(index)].content, chunk.isReusable, spares.count < Self.spareLimit {
-            chunk.removeAll()
-            spares.append(chunk)
+        if case .copied(let chunk) = nodes[Int(index)].content {
+            copiedByteCount -= chunk.capacity
+            if chunk.isReusable, spares.count < Self.spareLimit {
+                chunk.removeAll()
+                spares.append(chunk)
+            }
         }
         let next = nodes[Int(index)].next
         nodes[Int(index)] = Node(content: .free, offset: 0, next: firstFree)
@@ -207,8 +214,19 @@ struct ChunkArena {
         return OutboundQueue(first: queue.isEmpty ? index : queue.first, last: index)
     }
 
+    /// Bytes that are kept for this queue alone. O(chunks).
+    func copiedByteCount(of queue: OutboundQueue) -> Int {
+        var (total, index) = (0, queue.first)
+        while index != Self.nobody {
+            if case .copied(let chunk) = nodes[Int(index)].content { total += chunk.capacity }
+            index = nodes[Int(index)].next
+        }
+        return total
+    }
+
     private mutating func take(_ content: Content) -> Int32 {
         usedCount += 1
+        if case .copied(let chunk) = content { copiedByteCount += chunk.capacity }
         let node = Node(content: content, offset: 0, next: Self.nobody)
         if firstFree == Self.nobody {
             nodes.append(node)

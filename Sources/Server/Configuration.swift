@@ -3,6 +3,7 @@ import PandoIdentity
 import PandoJournal
 import PandoREST
 import PandoReactor
+import PandoTree
 
 /// When an acknowledged write is on disk (design: the life of a write, step 5).
 package enum Durability: String, Sendable, CaseIterable {
@@ -47,6 +48,9 @@ package struct Configuration: Sendable {
     package var outboundByteLimit = 64 << 20
     /// Bytes of requests that may wait for the database and the disk before sockets are no longer read.
     package var inFlightByteLimit = 64 << 20
+    /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share of the machine's
+    /// memory, or of what its container may have.
+    package var memoryByteLimit = 0
     /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45 s).
     package var idleTimeout: Duration = .seconds(75)
     /// A request's head must be there by then (slow-loris), and its body too, or be coming fast enough.
@@ -75,6 +79,15 @@ package struct Configuration: Sendable {
         return options
     }
 
+    /// Most nodes of one write.
+    var writeNodeLimit: Int { Limits.nodeCount(writeByteLimit: writeByteLimit) }
+
+    /// ``memoryByteLimit``, or what it stands for.
+    var effectiveMemoryByteLimit: Int {
+        if memoryByteLimit > 0 { return memoryByteLimit }
+        return max(MemoryBudget.leastByteLimit, usableMemoryByteCount() / MemoryBudget.standardShare)
+    }
+
     /// How many loops to run: one processor is left to the database thread.
     var effectiveLoopCount: Int {
         loopCount > 0 ? loopCount : max(1, usableProcessorCount() - 1)
@@ -100,6 +113,9 @@ package struct Configuration: Sendable {
         }
         if inFlightByteLimit < 1 << 20 {
             found.append("--in-flight-limit: below 1 MiB even one large write could not be taken")
+        }
+        if memoryByteLimit != 0, memoryByteLimit < MemoryBudget.leastByteLimit {
+            found.append("--memory-limit: must be 0 (choose) or at least \(MemoryBudget.leastByteLimit)")
         }
         if !(Self.fileByteMinimum...1 << 40).contains(segmentByteLimit) {
             found.append("--segment-bytes: must be \(Self.fileByteMinimum) to 2^40")

@@ -13,7 +13,8 @@ import Synchronization
 ///     pando-database    decide, commit, the durable barrier            (DatabaseHost, behind a DatabaseDoor)
 ///     pando-journal     write, sync                                    (JournalThread)
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
-///     pando-encode      printing of large nodes                        (EncodingThread)
+///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
+///     pando-heavy       the same of very large ones, when others rest
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
@@ -27,7 +28,7 @@ package final class Server: @unchecked Sendable {
     private let ioLoops: [IOLoop]
     private let database: DatabaseDoor
     private let journal: JournalThread?
-    private let encoder: EncodingThread
+    private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
     private let acceptor: Acceptor
     private let authenticator: Authenticator
@@ -82,15 +83,16 @@ package final class Server: @unchecked Sendable {
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
-        encoder = try EncodingThread()
+        let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
+        workers = try SnapshotWorkers(encodedByteLimit: memory.calmByteCount / 2)
         bodyThread = try BodyThread()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
             ioLoops.append(
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
-                    outputs: outputs, spareOutputs: spareOutputs, encoder: encoder, bodyThread: bodyThread,
-                    congestion: congestion, outputCongestion: outputCongestion, authenticator: authenticator,
+                    outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
+                    memory: memory, congestion: congestion, outputCongestion: outputCongestion, authenticator: authenticator,
                     logger: logger))
         }
         self.ioLoops = ioLoops
@@ -124,7 +126,8 @@ package final class Server: @unchecked Sendable {
         for warning in state.warnings { logger.error("\(warning)") }
         let host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger)
+            outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
+            hashNode: { [workers] job in workers.post(.hash(job)) }, post: { [database] message in database.post(message) })
         database.open(host)
     }
 
@@ -150,7 +153,7 @@ package final class Server: @unchecked Sendable {
         main.run()
         for thread in threads { thread.join() }
         journal?.stop()
-        encoder.stop()
+        workers.stop()
         bodyThread.stop()
     }
 

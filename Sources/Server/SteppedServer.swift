@@ -58,6 +58,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let abandonedSegment = AbandonFlag()
     private let host: DatabaseHost
     private let budget: EncodingBudget
+    private let hashJobs = HashJobList()
     /// What `waitForRoom` reaches, which is made before the server is.
     private let turn: JournalTurn
     private var isStopped = false
@@ -117,11 +118,12 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag())
         congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         outputCongestion = Congestion(byteLimit: outputByteLimit)
-        budget = EncodingBudget(ringing: bell)
+        budget = EncodingBudget(byteLimit: .max, ringing: bell)
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings,
-            logger: logger)
+            logger: logger, hashNode: { [hashJobs] job in hashJobs.jobs.append(job) },
+            post: { [mailbox] message in mailbox.post(message) })
         turn.host = host
         try writer.begin()
     }
@@ -203,10 +205,23 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         guard failure == nil else { return }
         var batch: [DatabaseMessage] = []
         mailbox.drain(into: &batch)
-        guard !batch.isEmpty else { return }
+        guard !batch.isEmpty || host.leavesSomething else { return }
         turn.isHostBusy = true
         host.receive(&batch)
         turn.isHostBusy = false
+    }
+
+    /// Whether the database thread has more to do without anything new.
+    package var hasBacklog: Bool { host.leavesSomething }
+
+    /// Whether a node waits to be hashed.
+    package var hasHashJob: Bool { !hashJobs.jobs.isEmpty }
+
+    /// A worker hashes one node.
+    package func stepHash() {
+        guard failure == nil, hasHashJob else { return }
+        let job = hashJobs.jobs.removeFirst()
+        job.finish(job.node.hash)
     }
 
     /// The journal thread takes all there is, or looks whether a deadline has come.
@@ -297,13 +312,15 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
                 for session in sessions { all.append(.message(session, message)) }
             }
         case .large(let session, let message):
-            message.encode(within: budget)
+            var hashes = HashMemo()
+            message.encode(within: budget, &hashes)
             let frames = (message.pieces ?? []).reduce(into: [UInt8]()) { $0 += $1.array }
             for message in OutputBatch.messages(in: frames[...]) { all.append(.message(session, message)) }
         case .rest(let session, let outcome): all.append(.rest(session, RESTResult(outcome)))
         // No stream is ever asked for here.
         case .events: break
         case .close(let session, _): all.append(.closed(session))
+        case .windowMark: break  // No session here has a window.
         case .resumeReading: isPaused = false
         }
     }
@@ -346,6 +363,7 @@ extension SteppedServer.RESTResult {
         case .failed(let text): self = .refused(text)
         case .read(let node), .written(let node), .pushed(_, let node): self = .done(node.json)
         case .verbatim(let bytes): self = .done(bytes)
+        case .filtered(let node, let query): self = .done(Window(query, over: node).node.json)
         case .updated, .stream, .admitted, .backup: self = .done(nil)
         }
     }
@@ -357,6 +375,13 @@ extension Node {
         json.append(json: self)
         return json
     }
+}
+
+/// Nodes that wait to be hashed.
+///
+/// `@unchecked Sendable`: one thread.
+private final class HashJobList: @unchecked Sendable {
+    var jobs: [HashJob] = []
 }
 
 /// A turn of the journal thread, and what came of the last one.

@@ -26,6 +26,23 @@ package enum Surroundings: Sendable {
         }
     }
 
+    /// What work takes: time on a machine; in a script, so much for each look.
+    var workTime: MonotonicTime {
+        switch self {
+        case .machine: .now
+        case .scripted(let script): script.nextWorkTime()
+        }
+    }
+
+    /// Small requests that are done between two looks at a clock, which takes 25 ns, as much as some levels of the tree. The
+    /// time it tells is between the moment each was sent and that of its answer, since all of a burst were here before it.
+    var messagesOfOneLook: Int {
+        switch self {
+        case .machine: 64
+        case .scripted: 1
+        }
+    }
+
     func randomBits() -> UInt64 {
         switch self {
         case .machine:
@@ -41,9 +58,15 @@ package final class ScriptedSurroundings: Sendable {
     private let wall: Atomic<Int64>
     private let monotonic = Atomic<Int64>(0)
     private let state: Atomic<UInt64>
+    private let work = Atomic<UInt64>(0)
+    /// Nanoseconds that the work between two looks takes.
+    private let workStep: UInt64
 
-    /// - Parameter milliseconds: Since 1970.
-    package init(startingAt milliseconds: Int64, seed: UInt64) {
+    /// - Parameters:
+    ///   - milliseconds: Since 1970.
+    ///   - workStep: Nanoseconds that each piece of work is said to take.
+    package init(startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0) {
+        self.workStep = workStep
         wall = Atomic(milliseconds)
         state = Atomic(seed)
     }
@@ -63,6 +86,10 @@ package final class ScriptedSurroundings: Sendable {
     /// Somebody sets the machine's clock.
     package func setWall(_ milliseconds: Int64) {
         wall.store(milliseconds, ordering: .relaxed)
+    }
+
+    func nextWorkTime() -> MonotonicTime {
+        MonotonicTime(nanoseconds: work.add(workStep, ordering: .relaxed).newValue)
     }
 
     /// SplitMix64.

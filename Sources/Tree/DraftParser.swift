@@ -10,6 +10,8 @@ package struct DraftParser {
     private var structures: StructureParser?
     /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
     package private(set) var droppedChildren = false
+    /// Drafts are passed over, and come out empty: for who wants to know what stands around them.
+    package var skipsContent = false
     /// For all drafts together.
     private var budget: NodeBudget
 
@@ -30,6 +32,11 @@ package struct DraftParser {
 
     /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
+        if skipsContent {
+            droppedChildren = false
+            _ = try reader.skipValue()
+            return Draft(.empty)
+        }
         let first = reader.peek()
         if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") { return try readStructure() }
         droppedChildren = false

@@ -15,6 +15,11 @@ package enum Limits {
     /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or two.
     /// Our own bound; `update()` of 100 000 children ten levels down stays below it.
     @inlinable package static var mergeKeyCount: Int { 1_000_000 }
+    /// Nodes of one write, on every surface: as many as fit in the bytes that a write may have, at
+    /// ``DraftParser/nodeByteCount`` for each; a few may always come. Text may be shorter: `[0,0,…]` spends two bytes on each.
+    package static func nodeCount(writeByteLimit: Int) -> Int {
+        max(1 << 16, writeByteLimit / DraftParser.nodeByteCount)
+    }
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
     @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }
@@ -42,6 +47,8 @@ package enum InvalidData: Error, Equatable, Sendable {
     case ancestorConflict(String)
     /// A merge's paths have more than ``Limits/mergeKeyCount`` keys.
     case tooManyPaths
+    /// A write has more nodes than ``Limits/nodeCount(writeByteLimit:)``.
+    case tooManyNodes
     /// A merge's value, or a query, is not an object; a field has the wrong type or range.
     case notAnObject
     /// A path begins with `.info`, or another `.` segment stands where none may (§13.1).
@@ -63,6 +70,7 @@ package enum InvalidData: Error, Equatable, Sendable {
         case .loneSurrogate: "A string has an unpaired surrogate"
         case .ancestorConflict(let path): "Path \"\(path)\" is an ancestor of another path in the same update"
         case .tooManyPaths: "Too many paths in one update: make several smaller ones"
+        case .tooManyNodes: "Data to write exceeds the maximum size that can be modified with a single request."
         case .notAnObject: "An object is expected"
         case .reservedPath: "Reserved path"
         case .query(let reason): "Invalid query: \(reason)"

@@ -76,6 +76,13 @@ package struct Query: Hashable, Sendable {
         self.limit = limit
     }
 
+    /// Whether the query looks at more than `count` children of a node: at all of them, unless it goes by key, where it stops
+    /// with its limit. O(1).
+    package func visits(moreThan count: Int, of node: Node) -> Bool {
+        if index == .key, let limit, limit.count <= count { return false }
+        return node.children.count > count
+    }
+
     /// True when every child passes, in whatever order: a default listen in disguise (§4.2).
     package var loadsAllData: Bool { start == nil && end == nil && limit == nil }
 }

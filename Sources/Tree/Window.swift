@@ -142,6 +142,15 @@ extension Window {
         package var isEmpty: Bool { left.isEmpty && entered.isEmpty && changed.isEmpty }
     }
 
+    /// Whether a child with this index value is in the window, or would have to be: false for most children of a large node,
+    /// which change without the window being touched. O(1) comparisons.
+    package func admits(_ value: Node, _ key: Key) -> Bool {
+        guard query.contains(value: value, key: key) else { return false }
+        guard hidesChildren, let frontier = farEnd else { return true }
+        let order = query.compare((value, key), (frontier.value, frontier.key))
+        return query.limit?.anchor == .last ? order >= 0 : order <= 0
+    }
+
     /// Brings the window up to date after some children changed.
     /// - Parameters:
     ///   - changes: Every child that differs, each once.

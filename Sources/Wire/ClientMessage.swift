@@ -144,19 +144,33 @@ extension ClientMessage {
     ///
     /// Members may come in any order; unknown ones are ignored; of two with one name the last counts. The bytes need
     /// not be known to be UTF-8: every string is checked here, and there is nothing but ASCII around them.
+    /// - Parameter nodeLimit: Most nodes that a write may have (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has
+    ///   more is an ``Action/invalid(_:_:)``, and takes no more memory than so many.
     /// - Throws: ``MalformedMessage``: close the connection. What is merely no data of ours is an
     ///   ``Action/invalid(_:_:)`` instead.
     /// - Complexity: O(bytes).
-    package init(parsing message: RawSpan) throws(MalformedMessage) {
+    package init(parsing message: RawSpan, nodeLimit: Int = .max) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
-            var parser = MessageParser(cursor)
+            var parser = MessageParser(cursor, nodeLimit: nodeLimit)
             do throws(MalformedJSON) {
                 // Returned from here: kept in a variable it would be copied.
                 if let message = try parser.readMessage() { return message }
             } catch {
+                if case .tooManyNodes = error { return .request(try Self.oversizedRequest(cursor)) }
                 throw .json(error)
             }
             throw parser.fault
         }
+    }
+
+    /// The request of a message whose data has too many nodes: what stands around the data is read, so that it can be refused
+    /// by its number.
+    private static func oversizedRequest(_ cursor: ByteCursor) throws(MalformedMessage) -> Request {
+        var parser = MessageParser(cursor, skipsData: true)
+        let message: ClientMessage?
+        do throws(MalformedJSON) { message = try parser.readMessage() } catch { throw .json(error) }
+        guard case .request(var request)? = message else { throw parser.fault }
+        request.action = .invalid("", .tooManyNodes)
+        return request
     }
 }

@@ -16,8 +16,12 @@ struct MessageParser {
     /// Why the last reading gave nil.
     var fault = MalformedMessage.missing("d")
 
-    init(_ cursor: ByteCursor) {
-        drafts = DraftParser(JSONReader(cursor))
+    /// - Parameters:
+    ///   - nodeLimit: Most nodes that all data in the message may have.
+    ///   - skipsData: Data is passed over, and read as nothing.
+    init(_ cursor: ByteCursor, nodeLimit: Int = .max, skipsData: Bool = false) {
+        drafts = DraftParser(JSONReader(cursor), nodeLimit: nodeLimit)
+        drafts.skipsContent = skipsData
     }
 
     /// Where the next byte is.

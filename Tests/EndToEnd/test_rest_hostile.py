@@ -131,7 +131,7 @@ def test_a_body_that_stalls_is_408_however_much_has_come(servers):
 
 def test_large_stalled_bodies_shut_nobody_out(servers):
     """The one who holds most has to go, and is told that it is not his fault."""
-    server = servers(arguments=[*SINGLE, "--request-timeout", 600])
+    server = servers(arguments=[*SINGLE, "--request-timeout", 600, "--memory-limit", 512 * MIB])
     piece = b"x" * (4 * MIB)
     with Wire(server.port) as most, Wire(server.port) as second, Wire(server.port) as third:
         for wire, mib in [(most, 252), (second, 248)]:

@@ -141,6 +141,7 @@ extension Effects {
                     "m \(path.wireText) {"
                         + entries.map { "\"\($0.path.wireText)\":\($0.node)" }.joined(separator: ",") + "}"
                 case .rangeMerge(let path, let ranges): "rm \(path.wireText) \(ranges)"
+                case .initial(let state): "initial \(state.path.wireText)"
                 }
             for session in push.recipients.joined() { lines.append("S\(session.rawValue) \(body)") }
             for recipient in push.taggedRecipients {
@@ -152,6 +153,7 @@ extension Effects {
         case .ok: lines.append("ok")
         case .listening: lines.append("ok {}")
         case .data(let node): lines.append("ok \(node)")
+        case .filtered(let node, let query): lines.append("ok \(Window(query, over: node).node)")
         case .permissionDenied: lines.append("permission_denied")
         case .dataStale(nil): lines.append("datastale")
         case .dataStale(let current?): lines.append("datastale \(current.node) \(current.hash)")

@@ -17,7 +17,8 @@ import Testing
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,
                 congestion: Congestion(byteLimit: 1 << 30), outputCongestion: Congestion(byteLimit: 1 << 30),
-                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test")))
+                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"), hashNode: { _ in },
+                post: { [door] in door.post($0) }))
         let database = try NamedThread.start("database") { door.serve() }
         let heard = (0..<loopCount).map { _ in Log() }
         // Many ends: after each, nothing more comes that could wake somebody who was forgotten.

@@ -10,7 +10,7 @@ import Testing
 @testable import PandoServer
 
 /// A database thread without a thread: the test hands it messages and looks at what it lets out.
-private final class Bench {
+final class Bench {
     let bell: Bell
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
@@ -18,12 +18,17 @@ private final class Bench {
     let spareOutputs = OutputBatch.spares(loopCount: 1)
     let journal: JournalThread?
     let host: DatabaseHost
+    /// Nodes that wait to be hashed.
+    let hashJobs: Mailbox<HashJob>
     private var batch: [OutputBatch] = []
+    private let endsTurns: Bool
 
     /// - Parameter directory: nil keeps everything in memory.
     init(directory: String?, isDevelopment: Bool = true, surroundings: Surroundings = .machine) throws {
+        if case .machine = surroundings { endsTurns = true } else { endsTurns = false }
         bell = try Bell()
         mailbox = Mailbox(ringing: bell)
+        hashJobs = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: try Bell())
         var configuration = Configuration()
         configuration.isDevelopment = isDevelopment
@@ -41,12 +46,15 @@ private final class Bench {
         }
         host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
-            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings, logger: logger)
+            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings, logger: logger,
+            hashNode: { [hashJobs] job in hashJobs.post(job) }, post: { [mailbox] in mailbox.post($0) })
     }
 
     func tell(_ messages: [DatabaseMessage]) {
         var messages = messages
         host.receive(&messages)
+        // However slow the machine is: a turn that took long leaves the rest to the next.
+        while endsTurns, host.leavesSomething { host.receive(&messages) }
     }
 
     /// Tells the host what the journal says, until it has said something.
@@ -75,6 +83,7 @@ private final class Bench {
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
                 case .events(let session, let events): ["\(session.slot) events \(events)"]
+                case .windowMark(let session): ["\(session.slot) mark"]
                 case .resumeReading: ["resume"]
                 }
             }

@@ -24,6 +24,7 @@ import Testing
         batch.items.map { item in
             switch item {
             case .frames(let session, let range): "\(session.rawValue):\(range.lowerBound)..<\(range.upperBound)"
+            case .windowMark: "mark"
             case .resumeReading: "resume"
             default: "other"
             }

@@ -218,12 +218,14 @@ private final class HostBench {
             segmentDisk: try LimitedDisk(directory, gauge), configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
-            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger)
+            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger,
+            hashNode: { $0.finish($0.node.hash) }, post: { _ in })
     }
 
     func tell(_ messages: [DatabaseMessage]) {
         var messages = messages
         host.receive(&messages)
+        while host.leavesSomething { host.receive(&messages) }
     }
 
     /// Tells the host what the journal says, until it has said something.

@@ -19,8 +19,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -349,6 +351,13 @@ uint64_t pando_monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void pando_lower_thread_priority(void) {
+#ifdef __linux__
+    // A thread has a nice value of its own here, whatever POSIX says. Not allowed is no harm: then all are alike.
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+#endif
 }
 
 uint64_t pando_thread_id(void) { return (uint64_t)pthread_self(); }

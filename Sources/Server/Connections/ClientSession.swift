@@ -16,8 +16,11 @@ class ClientSession: ChannelDelegate {
         let rawValue: UInt8
         /// The database or the disk is behind.
         static let congestion = PauseReasons(rawValue: 1)
-        /// A token is being verified; what comes behind it waits.
-        static let verification = PauseReasons(rawValue: 2)
+        /// The process holds too much, and this client much of it (``MemoryBudget``).
+        static let memory = PauseReasons(rawValue: 16)
+        /// What was read is not looked at yet: a token is being verified, as many requests as may be wait for their answers
+        /// (``RequestWindow``), or the client has much to take.
+        static let held = PauseReasons(rawValue: 2)
         /// The client has much to take before it may ask for more.
         static let unreadOutput = PauseReasons(rawValue: 4)
         /// A REST request is under way, and the next one waits for its answer.
@@ -31,22 +34,28 @@ class ClientSession: ChannelDelegate {
         case sending(LargeMessage, next: Int)
     }
 
-    fileprivate enum Waiting {
+    private enum Waiting {
         case bytes([UInt8])
         case shared(SharedBytes)
         case large(LargeMessage)
+        case windowMark
         case close(OutputBatch.CloseReason)
+        /// It was sent.
+        case gone
     }
 
     /// Bytes a client may have to take before its socket is not read any more.
     private static let unreadByteLimit = 4 << 20
+    /// Bytes a client may have to take before what is pushed to it is coalesced (``PushCoalescer``).
+    private static let laggingByteLimit = 256 << 10
     /// Outputs that may wait behind a large one before the socket is not read any more; small answers that came together
     /// are one.
     private static let waitingCountLimit = 1000
-    /// A client that takes nothing of a large message for that long is cut off.
+    /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that takes less than
+    /// ``slowestBytesPerSecond`` over any such time.
     static let stallTimeout: Duration = .seconds(30)
-    /// A client that takes a large message slower than this, after that time, is cut off too.
-    private static let slowestBytesPerSecond = 65_536.0
+    /// As slow as a client may send a body (the `MinRate` of Apache httpd's mod_reqtimeout), on every surface.
+    static let slowestBytesPerSecond = 500
 
     let id: SessionID
     let channel: Channel
@@ -56,13 +65,16 @@ class ClientSession: ChannelDelegate {
     /// When the client last sent anything.
     var lastHeard: MonotonicTime
     private var outlet = Outlet.ready
-    private var waiting: [Waiting] = []
+    /// Outputs behind a large message, from ``waitingHead`` on, and the memory that each keeps.
+    private var waiting: [(output: Waiting, byteCount: Int)] = []
+    private var waitingHead = 0
     private var waitingByteCount = 0
-    /// When the client last took a piece of something large.
-    var lastProgress: MonotonicTime
-    /// When the large message under way began to be sent.
-    private var sendingBegan: MonotonicTime
+    /// How fast the client takes what it is sent; nil while nothing waits for it, and before it is first looked at: to ask
+    /// how much a client has taken is a system call.
+    private var outputPace: Pace?
     private var pauseReasons: PauseReasons = []
+    /// The database coalesces what it pushes to this client, until it has read what it was sent.
+    private(set) final var isLagging = false
     /// Bytes of a message that is not complete, as the loop counts them (``IOLoop/keepUnfinished(_:for:)``).
     final var unfinishedByteCount = 0
 
@@ -71,8 +83,6 @@ class ClientSession: ChannelDelegate {
         self.channel = channel
         self.owner = owner
         lastHeard = owner.loop.now
-        lastProgress = owner.loop.now
-        sendingBegan = owner.loop.now
     }
 
     // MARK: For subclasses
@@ -92,12 +102,23 @@ class ClientSession: ChannelDelegate {
 
     /// Looks after a client that may have gone silent.
     func checkIdle(at now: MonotonicTime) {
-        guard case .sending(let message, let next) = outlet else { return }
-        // Who trickles holds what others wait for, as who takes nothing does.
-        let elapsed = now - sendingBegan - Self.stallTimeout
-        let taken = message.pieces?.prefix(next).reduce(0) { $0 + $1.count } ?? 0
-        let isTooSlow = elapsed > .zero && Double(taken) < elapsed / .seconds(1) * Self.slowestBytesPerSecond
-        if isTooSlow || now - lastProgress > Self.stallTimeout { channel.reset() }
+        guard channel.outboundByteCount > 0 else { return outputPace = nil }
+        if isTakingTooSlowly(at: now) { channel.reset() }
+    }
+
+    /// Looks how much the client has taken of what it was sent. What the kernel holds is not taken yet. One system call.
+    final func isTakingTooSlowly(at now: MonotonicTime) -> Bool {
+        let count = channel.takenByteCount
+        var pace = outputPace ?? Pace(count, at: now)
+        let isTooSlow = pace.isTooSlow(
+            count, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestBytesPerSecond)
+        outputPace = pace
+        return isTooSlow
+    }
+
+    /// An output begins: its client has had nothing to take before.
+    final func beginOutputPace() {
+        if channel.outboundByteCount == 0 { outputPace = nil }
     }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
@@ -114,16 +135,34 @@ class ClientSession: ChannelDelegate {
     /// What the helper thread has found out about data that the session asked it about.
     func finish(_ survey: Survey) {}
 
+    /// What a worker has read of a large message.
+    func finish(_ parsed: ParsedMessage) {}
+
     /// What the helper thread has read of a body.
     func finish(_ body: BodyOutcome) {}
 
-    /// Whether ``dropUnfinished()`` would free anything.
-    var mayDropUnfinished: Bool { true }
+    /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
+    /// - Complexity: O(chunks of its output).
+    var heldByteCount: Int {
+        let output = channel.outboundByteCount
+        let owned = output > 0 ? channel.ownedOutputByteCount : 0
+        return unfinishedByteCount + waitingByteCount + owned + max(0, output - owned) / Self.sharedWeight
+    }
 
-    /// Memory is short, and this session keeps most: it gives up what is not complete.
-    func dropUnfinished() {
+    /// What one client leaves unread of what many get is there for the others too.
+    private static let sharedWeight = 16
+
+    /// Memory is short, and this session holds most: it gives that up, and with it the connection unless its protocol has a
+    /// better answer.
+    func giveUpHeldBytes() {
         channel.reset()
     }
+
+    /// Everything before a mark of the session's ``RequestWindow`` has been sent.
+    func windowMarkReturned() {}
+
+    /// Whether the client has a large share of all requests that wait.
+    var holdsManyRequests: Bool { false }
 
     /// The turn that was asked for with ``IOLoop/nextTick(for:)``.
     func nextTick() {}
@@ -139,8 +178,9 @@ class ClientSession: ChannelDelegate {
     }
 
     func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
+        if case .encoding = outlet { owner.abandonJobs(of: id) }
         outlet = .ready
-        waiting = []
+        dropWaiting()
         owner.remove(self)
     }
 
@@ -171,7 +211,7 @@ class ClientSession: ChannelDelegate {
 
     func send(_ message: LargeMessage) {
         guard isOpen else { return }
-        guard case .ready = outlet else { return wait(.large(message), byteCount: message.estimatedByteCount) }
+        guard case .ready = outlet else { return wait(.large(message), byteCount: message.waitingByteCount) }
         outlet = .encoding(message)
         owner.encode(message, for: id)
     }
@@ -182,6 +222,12 @@ class ClientSession: ChannelDelegate {
         if reason == .finished { wait(.close(reason), byteCount: 0) } else { end(reason) }
     }
 
+    /// A mark keeps its place among the outputs: what waits before it is not sent yet.
+    func returnWindowMark() {
+        if case .ready = outlet { return windowMarkReturned() }
+        wait(.windowMark, byteCount: 0)
+    }
+
     /// The message of ``Outlet/encoding(_:)`` is encoded.
     func finishEncoding(_ message: LargeMessage) {
         guard case .encoding(let expected) = outlet, expected === message else { return }
@@ -189,22 +235,27 @@ class ClientSession: ChannelDelegate {
             outlet = .ready
             refuse(message)
             sendWaiting()
+        } else if message.pieces?.isEmpty == true {
+            outlet = .ready
+            sendWaiting()
         } else {
             outlet = .sending(message, next: 0)
-            sendingBegan = owner.loop.now
             sendPieces()
         }
     }
 
     func channelDidDrain(_ channel: Channel) {
         sendPieces()
+        catchUpIfDrained()
         resume(.unreadOutput)
     }
+
+    /// The client has much to take before it may ask for more.
+    final var isUnread: Bool { pauseReasons.contains(.unreadOutput) }
 
     /// Hands over the next piece when the client has taken the last.
     private func sendPieces() {
         guard case .sending(let message, let next) = outlet, isOpen, let pieces = message.pieces else { return }
-        lastProgress = owner.loop.now
         channel.write(pieces[next])
         if next + 1 < pieces.count {
             outlet = .sending(message, next: next + 1)
@@ -216,33 +267,79 @@ class ClientSession: ChannelDelegate {
 
     /// Sends what waited, up to the next large message.
     private func sendWaiting() {
-        var rest: [Waiting] = []
-        swap(&rest, &waiting)
-        waitingByteCount = 0
-        for (index, output) in rest.enumerated() {
-            guard case .ready = outlet else {
-                waiting = Array(rest[index...])
-                waitingByteCount = waiting.reduce(0) { $0 + $1.byteCount }
-                return
-            }
+        while waitingHead < waiting.count, case .ready = outlet, isOpen {
+            let (output, byteCount) = waiting[waitingHead]
+            waiting[waitingHead].output = .gone
+            waitingHead += 1
+            waitingByteCount -= byteCount
+            owner.waitingByteCount -= byteCount
+            if waitingHead == waiting.count { dropWaiting() }
             switch output {
             case .bytes(let bytes): send(bytes.rawSpan)
             case .shared(let bytes): send(bytes)
             case .large(let message): send(message)
+            case .windowMark: windowMarkReturned()
             case .close(let reason): end(reason)
+            case .gone: break
             }
         }
+        catchUpIfDrained()
+    }
+
+    /// Where nothing waits and the socket takes what it is given, no drain will be told.
+    final func catchUpIfDrained() {
+        guard isLagging, case .ready = outlet, waitingHead == waiting.count,
+            channel.outboundByteCount <= owner.loop.configuration.outboundLowWaterByteCount
+        else { return }
+        catchUp()
+    }
+
+    private func dropWaiting() {
+        waiting.removeAll(keepingCapacity: waiting.capacity <= Self.keptWaitingCount)
+        waitingHead = 0
+        owner.waitingByteCount -= waitingByteCount
+        waitingByteCount = 0
     }
 
     /// Keeps an output back. A client that lets too much gather is treated as one that does not read.
     private func wait(_ output: Waiting, byteCount: Int) {
         waitingByteCount += byteCount
+        owner.waitingByteCount += byteCount
         if waitingByteCount > channel.outboundByteLimit { return channel.reset() }
-        waiting.append(output)
-        if waiting.count > Self.waitingCountLimit || waitingByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+        if waitingHead > Self.keptWaitingCount, waitingHead * 2 > waiting.count {
+            waiting.removeFirst(waitingHead)
+            waitingHead = 0
+        }
+        waiting.append((output, byteCount))
+        let waitingCount = waiting.count - waitingHead
+        noteLag(waitingCount: waitingCount)
+        if waitingCount > Self.waitingCountLimit || waitingByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+    }
+
+    /// Room for outputs that is kept when none wait.
+    private static let keptWaitingCount = 64
+
+    /// Tells the database when the client falls behind; ``catchUpIfDrained()`` tells when it has caught up.
+    /// - Parameters:
+    ///   - waitingCount: Outputs that wait.
+    ///   - byteCount: What they hold, beside those of this class.
+    final func noteLag(waitingCount: Int = 0, byteCount: Int = 0) {
+        guard !isLagging,
+            channel.outboundByteCount + waitingByteCount + byteCount > Self.laggingByteLimit
+                || waitingCount > Self.waitingCountLimit / 2
+        else { return }
+        isLagging = true
+        owner.post(.lagging(id), byteCount: 0, for: nil)
+    }
+
+    /// The client has read nearly all that it was sent.
+    private func catchUp() {
+        isLagging = false
+        owner.post(.caughtUp(id), byteCount: 0, for: nil)
     }
 
     private func pauseIfUnread() {
+        noteLag()
         if channel.outboundByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
 
@@ -266,15 +363,6 @@ class ClientSession: ChannelDelegate {
     }
 
     var isPausedForCongestion: Bool { pauseReasons.contains(.congestion) }
-}
 
-extension ClientSession.Waiting {
-    fileprivate var byteCount: Int {
-        switch self {
-        case .bytes(let bytes): bytes.count
-        case .shared(let bytes): bytes.count
-        case .large(let message): message.estimatedByteCount
-        case .close: 0
-        }
-    }
+    final var isReadingPaused: Bool { !pauseReasons.isEmpty }
 }

@@ -24,7 +24,7 @@ struct EventStream {
     private var toldCount = 0
     private var printer: ValuePrinter?
     /// About what the events hold that came while others waited; a lower bound.
-    private var waitingByteCount = 0
+    private(set) var waitingByteCount = 0
     /// Operations that were not told.
     private var missedCount = 0
     /// The last event is among those that came.
@@ -44,6 +44,9 @@ struct EventStream {
         self.waitingByteLimit = waitingByteLimit
         lastSent = now
     }
+
+    /// Events that are not printed yet.
+    var waitingCount: Int { events.count - toldCount }
 
     /// An event is on its way to the socket.
     var isPrinting: Bool { printer != nil }

@@ -31,7 +31,7 @@ extension HTTPConnection {
 
     func send(_ answer: consuming RESTAnswer, _ pending: PendingRequest) {
         stage = .answering(pending)
-        beginAnswerPace()
+        beginOutputPace()
         // Nearly all answers are one piece, and nothing of them is kept.
         if let bytes = answer.takeWhole() {
             channel.write(bytes.rawSpan)
@@ -135,9 +135,9 @@ extension HTTPConnection {
         while channel.outboundByteCount < Self.unsentByteLimit {
             guard let piece = stream?.next() else {
                 if stream?.isFinished == true { channel.closeAfterFlush() }
-                return
+                return catchUpIfDrained()
             }
-            beginAnswerPace()
+            beginOutputPace()
             stream?.lastSent = owner.loop.now
             channel.write(piece.rawSpan)
         }

@@ -55,9 +55,7 @@ final class HTTPConnection: ClientSession {
 
     /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate` of Apache
     /// httpd's mod_reqtimeout).
-    private static let slowestBodyBytesPerSecond = 500
-    /// A client that takes an answer more slowly, over any ``stallTimeout``, is cut off: as slow as it may send.
-    private static let slowestAnswerBytesPerSecond = 500
+    private static let slowestBodyBytesPerSecond = slowestBytesPerSecond
     /// Data that prints in no more is looked at on the loop; more, on the helper thread.
     private static let surveyedByteCount = 256 << 10
     /// Pieces that one connection prints before others have their turn.
@@ -69,9 +67,6 @@ final class HTTPConnection: ClientSession {
     private(set) var reader = RequestHeadReader()
     var content: RequestContent?
     var bodyPace: Pace
-    /// Nil from the beginning of an answer until it is first looked at: most are gone by then, and to ask how much the
-    /// client has taken is a system call.
-    private var answerPace: Pace?
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
     private var hostName: (host: [UInt8], namespace: String?)?
@@ -209,21 +204,15 @@ final class HTTPConnection: ClientSession {
         return namespace
     }
 
-    /// Only what is still coming: the helper thread may be reading what is whole.
-    override var mayDropUnfinished: Bool {
-        switch stage {
-        case .body, .admitting: true
-        case .head, .answering, .streaming, .ended: false
-        }
-    }
-
-    override func dropUnfinished() {
+    /// Of a body, only what is still coming: a worker may be reading what is whole.
+    override func giveUpHeldBytes() {
         switch stage {
         case .body(let pending), .admitting(let pending):
             _ = takeContent()
             pending.context.keepsAlive = false
             send(.error(.unavailable, pending.context), pending)
-        case .head, .answering, .streaming, .ended: break
+        case .answering where bodyJob != nil: break
+        case .head, .answering, .streaming, .ended: channel.reset()
         }
     }
 
@@ -252,6 +241,10 @@ final class HTTPConnection: ClientSession {
         }
         if case .stream = outcome { return openStream(request, for: pending.identity) }
         let byteLimit = outcome.isRead && !request.isShallow ? owner.configuration.readByteLimit : nil
+        if case .filtered(let node, let query) = outcome {
+            surveyed = outcome
+            return owner.survey(node, query, byteLimit: byteLimit, wantsETag: request.returnsETag, for: id)
+        }
         let wantsETag = outcome.wantsETag(request)
         guard let node = outcome.node, byteLimit != nil || wantsETag else {
             return answer(outcome, etag: nil, pending)
@@ -262,20 +255,28 @@ final class HTTPConnection: ClientSession {
         }
         guard isLarge else { return answer(outcome, etag: wantsETag ? node.etag : nil, pending) }
         surveyed = outcome
-        owner.survey(node, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
+        owner.survey(node, nil, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
     }
 
     /// What the helper thread has found out about the data of ``surveyed``, or about a stream's first event.
     override func finish(_ survey: Survey) {
         switch stage {
         case .answering(let pending):
-            guard let outcome = surveyed.take() else { return }
+            guard var outcome = surveyed.take() else { return }
+            if let filtered = survey.filtered { outcome = .read(filtered) }
             answer(survey.isTooHeavy ? .refused(.readTooLarge) : outcome, etag: survey.etag, pending)
         case .streaming:
             stream?.finishSurvey(isTooHeavy: survey.isTooHeavy)
             sendEvents()
         case .head, .body, .admitting, .ended: break
         }
+    }
+
+    /// A worker may be looking at data for this connection.
+    private var isSurveying: Bool {
+        if case .some = surveyed { return true }
+        if case .streaming = stage { return true }
+        return false
     }
 
     override func nextTick() {
@@ -294,10 +295,11 @@ final class HTTPConnection: ClientSession {
         if stream?.hasBegun == false, case .put(_, let node)? = events.first,
             node.isHeavier(than: Self.surveyedByteCount) {
             stream?.hold()
-            owner.survey(node, byteLimit: RESTLimits.streamByteCount, wantsETag: false, for: id)
+            owner.survey(node, nil, byteLimit: RESTLimits.streamByteCount, wantsETag: false, for: id)
         }
         if stream?.append(events) == false { return channel.reset() }
         sendEvents()
+        if let stream { noteLag(waitingCount: stream.waitingCount, byteCount: stream.waitingByteCount) }
         // A client that has closed its side gets what there is: whether it is still there nobody could tell.
         if endsAfterAnswer { channel.closeAfterFlush() }
     }
@@ -323,7 +325,7 @@ final class HTTPConnection: ClientSession {
         case .body:
             let count = content?.bytes.count ?? 0
             // Who is not read cannot be too slow.
-            guard !isPausedForCongestion else { return bodyPace = Pace(count, at: now) }
+            guard !isReadingPaused else { return bodyPace = Pace(count, at: now) }
             let isTooSlow = bodyPace.isTooSlow(
                 count, at: now, window: owner.configuration.requestTimeout,
                 bytesPerSecond: Self.slowestBodyBytesPerSecond)
@@ -342,19 +344,9 @@ final class HTTPConnection: ClientSession {
         }
     }
 
-    /// Cuts off who takes nothing, or next to nothing, of what is for him. What the kernel holds is not taken yet.
+    /// Disconnects a client that takes nothing, or next to nothing, of what it is sent.
     private func checkAnswerPace(at now: MonotonicTime) {
-        let count = channel.takenByteCount
-        var pace = answerPace ?? Pace(count, at: now)
-        let isTooSlow = pace.isTooSlow(
-            count, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestAnswerBytesPerSecond)
-        answerPace = pace
-        if isTooSlow { channel.reset() }
-    }
-
-    /// An answer or an event begins: its client has had nothing to take before.
-    func beginAnswerPace() {
-        if channel.outboundByteCount == 0 { answerPace = nil }
+        if isTakingTooSlowly(at: now) { channel.reset() }
     }
 
     /// Who has nothing more to ask may still wait for the last answer (RFC 9112 §9.6).
@@ -373,6 +365,7 @@ final class HTTPConnection: ClientSession {
     override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
         _ = takeContent()
         bodyJob?.cancel()
+        if isSurveying { owner.abandonJobs(of: id) }
         owner.keepUnfinished(0, for: self)
         expiry?.cancel(on: owner.loop)
         cancelTimeout()

@@ -18,7 +18,7 @@ final class IOLoop: @unchecked Sendable {
     let logger: Logger
     private let index: UInt8
     private let database: DatabaseDoor
-    private let encoder: EncodingThread
+    private let workers: SnapshotWorkers
     private let congestion: Congestion
     private let outputCongestion: Congestion
     /// Every loop's mailbox, our own included.
@@ -39,14 +39,25 @@ final class IOLoop: @unchecked Sendable {
     private var paused: [ClientSession] = []
     private var isCongested = false
     private var onEmpty: (() -> Void)?
-    /// See ``keepUnfinished(_:for:)``.
+    let memory: MemoryBudget
+    /// Bytes that sessions hold of what is not complete, and of outputs that wait behind large ones.
     var unfinishedByteCount = 0
+    var waitingByteCount = 0
+    /// Of these, what ``memory`` knows.
+    var publishedByteCount = 0
+    /// Sessions are paused because the process holds too much.
+    var isPressing = false
+    /// When sessions were last paused or disconnected for it.
+    var pressingSince = MonotonicTime(nanoseconds: 0)
+    var memoryCutCount = 0
+    var lastMemoryReport: MonotonicTime?
     private let clock = WallClock()
     private var dateText: [UInt8] = []
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
     let encoded: Mailbox<EncodedMessage>
     private let surveys: Mailbox<Survey>
+    private let parsed: Mailbox<ParsedMessage>
     private let bodies: Mailbox<BodyOutcome>
     private let bodyThread: BodyThread
     /// Compresses answers that are there as a whole.
@@ -62,16 +73,18 @@ final class IOLoop: @unchecked Sendable {
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
-        outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, encoder: EncodingThread,
-        bodyThread: BodyThread, congestion: Congestion, outputCongestion: Congestion, authenticator: Authenticator,
+        outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, workers: SnapshotWorkers,
+        bodyThread: BodyThread, memory: MemoryBudget, congestion: Congestion, outputCongestion: Congestion,
+        authenticator: Authenticator,
         logger: Logger
     ) {
         self.loop = loop
         self.index = index
         self.configuration = configuration
         self.database = database
-        self.encoder = encoder
+        self.workers = workers
         self.bodyThread = bodyThread
+        self.memory = memory
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         allLoops = outputs
@@ -80,6 +93,7 @@ final class IOLoop: @unchecked Sendable {
         self.logger = logger
         encoded = Mailbox(ringing: loop.bell)
         surveys = Mailbox(ringing: loop.bell)
+        parsed = Mailbox(ringing: loop.bell)
         bodies = Mailbox(ringing: loop.bell)
         turns = Mailbox(ringing: loop.bell)
         verdicts = Mailbox(ringing: loop.bell)
@@ -92,6 +106,9 @@ final class IOLoop: @unchecked Sendable {
         loop.attach(surveys) { [self] surveys in
             for survey in surveys { session(survey.session)?.finish(survey) }
         }
+        loop.attach(parsed) { [self] messages in
+            for message in messages { session(message.session)?.finish(message) }
+        }
         loop.attach(bodies) { [self] bodies in
             for body in bodies { session(body.session)?.finish(body) }
         }
@@ -101,7 +118,10 @@ final class IOLoop: @unchecked Sendable {
         loop.attach(verdicts) { [self] verdicts in
             for verified in verdicts { session(verified.session)?.finish(settle(verified)) }
         }
-        loop.onTickEnd = { [unowned self] in flushOutgoing() }
+        loop.onTickEnd = { [unowned self] in
+            flushOutgoing()
+            publishHeldBytes()
+        }
         scheduleSweep()
     }
 
@@ -198,7 +218,9 @@ final class IOLoop: @unchecked Sendable {
             }
         }
         if outgoing.count >= Self.burstCount { handOver() }
-        if isCongested, let session, !session.isPausedForCongestion {
+        // A client that has handed on little is read all the same: it is others whose requests wait.
+        if isCongested, let session, session.holdsManyRequests || byteCount >= Self.smallByteCount,
+            !session.isPausedForCongestion {
             session.pause(.congestion)
             paused.append(session)
         }
@@ -226,15 +248,30 @@ final class IOLoop: @unchecked Sendable {
         if !outgoing.isEmpty { loop.bell.ring() }
     }
 
-    /// Has a large message encoded on the helper thread; it comes back through ``encoded``.
+    /// Has a large message made by a worker; it comes back through ``encoded``.
     func encode(_ message: LargeMessage, for session: SessionID) {
-        encoder.post(EncodingJob(session: session, message: message, answer: encoded))
+        workers.post(.encode(EncodingJob(session: session, message: message, answer: encoded)))
     }
 
-    /// Has the helper thread look at large data; ``ClientSession/finish(_:)`` hears of it.
-    func survey(_ node: Node, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
-        encoder.post(
-            SurveyJob(session: session, node: node, byteLimit: byteLimit, wantsETag: wantsETag, answer: surveys))
+    /// Has a worker read a large message; its answer goes to ``ClientSession/finish(_:)``.
+    func parse(_ message: [UInt8], for session: SessionID) {
+        workers.post(
+            .parse(ParsingJob(session: session, message: message, nodeLimit: configuration.writeNodeLimit, answer: parsed)))
+    }
+
+    /// Has a worker look at large data; its answer goes to ``ClientSession/finish(_:)``.
+    /// - Parameter query: What of the node is wanted; nil for all of it.
+    func survey(_ node: Node, _ query: Query?, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
+        workers.post(
+            .survey(
+                SurveyJob(
+                    session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
+                    answer: surveys)))
+    }
+
+    /// The session is gone; what workers were to do for it is not done any more.
+    func abandonJobs(of session: SessionID) {
+        workers.abandonJobs(of: session)
     }
 
     /// Has the helper thread inflate and read a body; ``ClientSession/finish(_:)`` hears of it.
@@ -278,6 +315,7 @@ final class IOLoop: @unchecked Sendable {
             case .large(let id, let message): session(id)?.send(message)
             case .rest(let id, let outcome): session(id)?.receive(outcome)
             case .events(let id, let events): session(id)?.receive(events)
+            case .windowMark(let id): session(id)?.returnWindowMark()
             case .close(let id, let reason): session(id)?.close(reason)
             case .resumeReading: resumeReading()
             }

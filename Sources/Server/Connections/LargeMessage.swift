@@ -6,14 +6,16 @@ import PandoWebSocket
 import PandoWire
 import Synchronization
 
-/// A message whose printing is left to the encoding thread, on a snapshot: a large read, or a large push, which all
-/// of its listeners share.
+/// A message that takes time to make, which is left to a worker thread, on a snapshot: a large read, a query over many
+/// children, the comparison of hashes that a listen begins with, or a large push, which all of its listeners share.
 ///
-/// `@unchecked Sendable`: the encoding thread fills it before it tells a loop; loops only read what it was told of.
+/// `@unchecked Sendable`: a worker fills it before it posts it to a loop; loops only read what was posted.
 final class LargeMessage: @unchecked Sendable {
     enum Content: Sendable {
         case push(Push.Body, tag: Int64?)
         case response(Int64, Node)
+        /// The children of the node that the query lets through.
+        case filtered(Int64, Node, Query)
         case stale(Int64, Reply.CurrentValue)
     }
 
@@ -25,8 +27,8 @@ final class LargeMessage: @unchecked Sendable {
     static let pieceByteCount = 512 << 10
 
     let content: Content
-    /// Whole frames, to be sent one piece after the other; nil while it is not encoded, and when it is larger than
-    /// clients can take.
+    /// Whole frames, to be sent one piece after the other, and none where there is nothing to say; nil while it is not
+    /// encoded, and when it is larger than clients can take.
     private(set) var pieces: [SharedBytes]?
     private var isEncoded = false
     private var budget: EncodingBudget?
@@ -44,38 +46,52 @@ final class LargeMessage: @unchecked Sendable {
     var requestNumber: Int64? {
         switch content {
         case .push: nil
-        case .response(let number, _), .stale(let number, _): number
+        case .response(let number, _), .filtered(let number, _, _), .stale(let number, _): number
         }
     }
 
-    /// A lower bound of what the message prints to, exact for few large strings: found by a walk that stops at
-    /// ``estimateLimit``.
-    var estimatedByteCount: Int {
-        switch content {
-        case .push(.overwrite(_, let node), _), .response(_, let node): node.weight(upTo: Self.estimateLimit)
-        case .stale(_, let current): current.node.weight(upTo: Self.estimateLimit)
-        case .push: Self.estimateLimit
-        }
+    /// Memory that the message keeps from being freed while it waits, about: of a push, the value, which may be gone from
+    /// the tree by now. What a client has asked for is counted when it is printed, and there are not many such
+    /// (``RequestWindow``).
+    var waitingByteCount: Int {
+        guard case .push(let body, _) = content else { return Self.leastByteCount }
+        if case .overwrite(_, let node) = body { return node.weight(upTo: Self.estimateLimit) }
+        return Self.estimateLimit
     }
 
     private static let estimateLimit = 256 << 10
+    private static let leastByteCount = 256
 
-    /// The encoding thread only: prints, frames and cuts the message, the first time.
-    func encode(within budget: EncodingBudget) {
+    /// One worker only: makes the message, frames and cuts it, the first time.
+    /// - Parameter hashes: Of what the same worker has hashed before.
+    func encode(within budget: EncodingBudget, _ hashes: inout HashMemo) {
         guard !isEncoded else { return }
         isEncoded = true
+        let message = printed(&hashes)
+        pieces = message.isEmpty ? [] : Self.pieces(of: message)
+        encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
+        budget.take(encodedByteCount)
+        self.budget = budget
+    }
+
+    /// The message as text; empty where there is nothing to say.
+    private func printed(_ hashes: inout HashMemo) -> [UInt8] {
         var message: [UInt8] = []
         switch content {
+        case .push(.initial(let state), let tag):
+            let hash = state.comparesSimpleHash ? hashes.hash(of: state.node) : nil
+            guard let body = state.body(knowing: hash) else { break }
+            message.append(pushHead: body)
+            message.append(pushTail: tag)
         case .push(let body, let tag):
             message.append(pushHead: body)
             message.append(pushTail: tag)
         case .response(let number, let node): message.append(response: number, .ok, .node(node))
+        case .filtered(let number, let node, let query):
+            message.append(response: number, .ok, .node(Window(query, over: node).node))
         case .stale(let number, let current): message.append(staleResponse: number, current)
         }
-        pieces = Self.pieces(of: message)
-        encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
-        budget.take(encodedByteCount)
-        self.budget = budget
+        return message
     }
 
     /// Whole frames only: a ping may be answered between two pieces.
@@ -102,17 +118,19 @@ final class LargeMessage: @unchecked Sendable {
 /// clients who do not read cannot fill memory with what they asked for.
 final class EncodingBudget: Sendable {
     /// A few answers of the largest size there is (wire-protocol §14: 163 million units).
-    static let byteLimit = 512 << 20
+    static let greatestByteLimit = 512 << 20
 
+    private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
     /// Wakes the encoding thread.
     private let bell: Bell
 
-    init(ringing bell: Bell) {
+    init(byteLimit: Int, ringing bell: Bell) {
+        self.byteLimit = min(byteLimit, Self.greatestByteLimit)
         self.bell = bell
     }
 
-    var isExhausted: Bool { byteCount.load(ordering: .relaxed) >= Self.byteLimit }
+    var isExhausted: Bool { byteCount.load(ordering: .relaxed) >= byteLimit }
 
     func take(_ bytes: Int) {
         byteCount.add(bytes, ordering: .relaxed)
@@ -130,7 +148,7 @@ extension Push.Body {
         switch self {
         case .overwrite(_, let node): node.isHeavier(than: byteLimit)
         case .merge(_, let entries): isHeavy(entries, byteLimit)
-        case .rangeMerge: true
+        case .rangeMerge, .initial: true
         }
     }
 

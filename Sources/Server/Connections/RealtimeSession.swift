@@ -31,7 +31,16 @@ final class RealtimeSession: ClientSession {
     private var heldOffset = 0
     /// The frames of a read are being looked at.
     private var isReading = false
-    private var isPinged = false
+    private var window = RequestWindow()
+    /// Bytes of the message that a worker reads; 0 for none.
+    private var parsingByteCount = 0
+    /// Bytes that came while a message was not complete, and how fast they come; nil while none is under way.
+    private var receivedByteCount = 0
+    private var inputPace: Pace?
+    private var liveness: Liveness
+    /// What the last ping said that is not answered yet, because the client does not take what it is sent.
+    private var owedPong: Rare<[UInt8]>?
+    private var isPongOwed = false
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         let messageByteLimit = owner.configuration.chunkCountLimit * Segmenter.chunkUnitLimit
@@ -39,8 +48,13 @@ final class RealtimeSession: ClientSession {
         reader = MessageReader(role: .server, messageByteLimit: messageByteLimit, checksText: false)
         reassembler = Reassembler(
             chunkLimit: owner.configuration.chunkCountLimit, messageByteLimit: messageByteLimit)
+        liveness = Liveness(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
+        channel.readByteLimit = Self.readByteLimit
     }
+
+    /// Bytes of one read: as many small requests as a ``RequestWindow`` takes, about. What is not read stays in the socket.
+    private static let readByteLimit = 64 << 10
 
     override var isOpen: Bool { closing.isOpen }
 
@@ -53,7 +67,8 @@ final class RealtimeSession: ClientSession {
     /// Reads what a read event brought, from `offset` on.
     func received(_ bytes: inout MutableRawSpan, from offset: Int, on channel: Channel) {
         lastHeard = owner.loop.now
-        isPinged = false
+        receivedByteCount += bytes.byteCount
+        liveness.heard(at: owner.loop.now)
         var offset = offset
         if !isHolding { read(&bytes, from: &offset) }
         if isHolding { hold(bytes.bytes.extracting(offset..<bytes.byteCount)) }
@@ -61,15 +76,20 @@ final class RealtimeSession: ClientSession {
     }
 
     /// Nothing more is looked at for now, or ever.
-    private var isHolding: Bool { verifying != nil || refusalCount >= Self.refusalLimit }
+    private var isHolding: Bool {
+        window.isFull || parsingByteCount > 0 || verifying != nil || isUnread || refusalCount >= Self.refusalLimit
+    }
 
     private func hold(_ bytes: RawSpan) {
+        guard closing.isOpen else { return }
         held.append(bytes)
-        pause(.verification)
+        pause(.held)
     }
 
     /// Goes on with what was held, up to the next token that must be waited for.
     private func readHeld() {
+        // A read that is under way goes on by itself.
+        guard !isReading, !isHolding else { return }
         var bytes: [UInt8] = []
         swap(&bytes, &held)
         do {
@@ -81,9 +101,23 @@ final class RealtimeSession: ClientSession {
             held = bytes
         } else {
             heldOffset = 0
-            resume(.verification)
+            resume(.held)
         }
         countUnfinished()
+    }
+
+    override var holdsManyRequests: Bool { window.isLarge }
+
+    override func windowMarkReturned() {
+        window.returnMark()
+        readHeld()
+    }
+
+    override func channelDidDrain(_ channel: Channel) {
+        if let pong = owedPong.take()?.value { sendControl(.pong, pong.rawSpan) }
+        if isPongOwed { sendPong() }
+        super.channelDidDrain(channel)
+        readHeld()
     }
 
     /// Looks at frames until there are no more, or a token must be waited for.
@@ -101,7 +135,7 @@ final class RealtimeSession: ClientSession {
                 case .text(let payload):
                     reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
                 case .binary: fail(.unsupportedData)
-                case .ping(let payload): reader.withBytes(of: payload, in: bytes) { sendControl(.pong, $0) }
+                case .ping(let payload): reader.withBytes(of: payload, in: bytes) { answerPing($0) }
                 case .pong: break
                 case .close(let code, _): act(closing.receivedClose(code))
                 }
@@ -115,13 +149,17 @@ final class RealtimeSession: ClientSession {
     }
 
     private func countUnfinished() {
-        let byteCount = reader.ownedByteCount + reassembler.byteCount + held.count
+        let byteCount = reader.ownedByteCount + reassembler.byteCount + parsingByteCount + held.count
         guard byteCount != unfinishedByteCount else { return }
+        // A message that does not fit in one read is read in large pieces.
+        let isMidMessage = byteCount - held.count >= Self.readByteLimit / 2
+        channel.readByteLimit = isMidMessage ? .max : Self.readByteLimit
         owner.keepUnfinished(byteCount, for: self)
     }
 
-    override func dropUnfinished() {
-        fail(.tryAgainLater)
+    /// What is unread is thrown away with the connection; only what is half there can be refused in words.
+    override func giveUpHeldBytes() {
+        if channel.outboundByteCount == 0 { fail(.tryAgainLater) } else { channel.reset() }
     }
 
     private func receiveFrame(_ frame: RawSpan, _ reassembler: inout Reassembler) {
@@ -129,7 +167,12 @@ final class RealtimeSession: ClientSession {
         do {
             switch try reassembler.accept(frame) {
             case .nothing: break
+            case .payload where frame.byteCount > IOLoop.smallByteCount:
+                var copy: [UInt8] = []
+                copy.append(frame)
+                parseElsewhere(copy)
             case .payload: receive(frame)
+            case .assembled(let message) where message.count > IOLoop.smallByteCount: parseElsewhere(message)
             case .assembled(let message): receive(message.rawSpan)
             }
         } catch {
@@ -140,16 +183,37 @@ final class RealtimeSession: ClientSession {
     private func receive(_ message: RawSpan) {
         guard closing.isOpen else { return }
         do {
-            switch try ClientMessage(parsing: message) {
-            case .request(let request): take(request, byteCount: message.byteCount)
-            case .ping: sendPong()
-            // A WebSocket is never the second transport of a session here (§1.6: refused by ignoring).
-            case .upgrade, .endOfTransmission, .unknownControl: break
-            }
+            receive(try ClientMessage(parsing: message), byteCount: message.byteCount)
         } catch {
             // Malformed JSON, or a member that must be there is not: no answer could reach the right request (§4.0).
             fail(.invalidPayload)
         }
+    }
+
+    private func receive(_ message: consuming ClientMessage, byteCount: Int) {
+        switch consume message {
+        case .request(let request): take(request, byteCount: byteCount)
+        case .ping: sendPong()
+        // A WebSocket is never the second transport of a session here (§1.6: refused by ignoring).
+        case .upgrade, .endOfTransmission, .unknownControl: break
+        }
+    }
+
+    /// Has a worker read a large message: others on this loop would wait for milliseconds. What comes behind it waits.
+    private func parseElsewhere(_ message: [UInt8]) {
+        parsingByteCount = message.count
+        owner.parse(message, for: id)
+    }
+
+    override func finish(_ parsed: ParsedMessage) {
+        parsingByteCount = 0
+        guard closing.isOpen else { return countUnfinished() }
+        switch parsed.result {
+        case .success(let message): receive(message, byteCount: parsed.byteCount)
+        case .failure: fail(.invalidPayload)
+        }
+        countUnfinished()
+        readHeld()
     }
 
     // MARK: Requests
@@ -167,11 +231,17 @@ final class RealtimeSession: ClientSession {
         case .invalid(_, let problem): answer(.invalid(number, problem), byteCount)
         case .listen, .unlisten, .get, .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel:
             owner.post(.request(id, request, credential, byteCount: byteCount), byteCount: byteCount, for: self)
+            markWindow(byteCount)
         }
     }
 
     private func answer(_ answer: Answer, _ byteCount: Int) {
         owner.post(.answer(id, answer, byteCount: byteCount), byteCount: byteCount, for: self)
+        markWindow(byteCount)
+    }
+
+    private func markWindow(_ byteCount: Int) {
+        if window.add(byteCount: byteCount) { owner.post(.windowMark(id), byteCount: 0, for: nil) }
     }
 
     private func authenticate(_ credential: PandoWire.Credential, _ number: Int64) {
@@ -235,7 +305,7 @@ final class RealtimeSession: ClientSession {
         }
         if refusalCount >= Self.refusalLimit { answer(.finished, 0) }
         // A verdict that comes at once finds the frames being read, and they go on.
-        if !isReading { readHeld() }
+        readHeld()
     }
 
     // MARK: To the socket
@@ -258,8 +328,25 @@ final class RealtimeSession: ClientSession {
     private static let oversizedText: Text =
         "The specified payload is too large, please request a location with less data."
 
+    /// Answers a WebSocket ping at once, or, while the client takes nothing, the last one later: then no other need be
+    /// answered (RFC 6455 §5.5.3).
+    private func answerPing(_ payload: RawSpan) {
+        guard channel.outboundByteCount < pongByteLimit else {
+            var copy: [UInt8] = []
+            copy.append(payload)
+            owedPong = Rare(copy)
+            return
+        }
+        sendControl(.pong, payload)
+    }
+
+    /// Unsent bytes from which on only the last ping will be answered: the channel's low-water mark, below which it tells.
+    private var pongByteLimit: Int { owner.loop.configuration.outboundLowWaterByteCount }
+
     /// A text frame, so it has its place in the order of the others (§15.10: none between the chunks of a message).
     private func sendPong() {
+        guard channel.outboundByteCount < pongByteLimit else { return isPongOwed = true }
+        isPongOwed = false
         var message: [UInt8] = []
         message.appendPong()
         var frame: [UInt8] = []
@@ -311,13 +398,30 @@ final class RealtimeSession: ClientSession {
     /// Asks a silent client whether it lives, and gives up on one that does not answer (§2.3).
     override func checkIdle(at now: MonotonicTime) {
         super.checkIdle(at: now)
-        let silence = now - lastHeard
-        if silence > owner.configuration.idleTimeout * 1.5, isPinged {
-            channel.close()
-        } else if silence > owner.configuration.idleTimeout, !isPinged {
-            isPinged = true
+        guard isOpen else { return }
+        if isInputTooSlow(at: now) { return fail(.policyViolation) }
+        // What the client says is not read, so it cannot be called silent; that it takes what it is sent, the pace shows.
+        if isReadingPaused { liveness.heard(at: now) }
+        switch liveness.check(at: now, timeout: owner.configuration.idleTimeout, taken: { channel.takenByteCount }) {
+        case .nothing: break
+        case .ping:
             sendControl(.ping, [UInt8]().rawSpan)
+            liveness.pinged(behind: channel.writtenByteCount)
+        case .close: channel.close()
         }
+    }
+
+    /// Whether a message that is not complete comes too slowly, or not at all: it is held for it.
+    private func isInputTooSlow(at now: MonotonicTime) -> Bool {
+        guard !isReadingPaused, reader.ownedByteCount + reassembler.byteCount > 0 else {
+            inputPace = nil
+            return false
+        }
+        var pace = inputPace ?? Pace(receivedByteCount, at: now)
+        defer { inputPace = pace }
+        return pace.isTooSlow(
+            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
+            bytesPerSecond: Self.slowestBytesPerSecond)
     }
 
     override func channelDidEnd(_ channel: Channel) {
@@ -329,6 +433,7 @@ final class RealtimeSession: ClientSession {
         _ = closing.peerVanished()
         expiry?.cancel(on: owner.loop)
         verifying = nil
+        if parsingByteCount > 0 { owner.abandonJobs(of: id) }
         held = []
         owner.keepUnfinished(0, for: self)
         super.channelDidClose(channel, reason: reason)

@@ -1,33 +1,91 @@
-// Bytes that connections keep for bodies and messages that are not complete. They are bounded for each loop, and it is
-// the one who keeps most that has to go: nobody is shut out by somebody else's large body.
+import PandoReactor
+
+// What the sessions of a loop hold beside the data, and what becomes of those that hold most when it is too much
+// (``MemoryBudget``).
 
 extension IOLoop {
-    /// What a connection keeps below this is never counted: no one is refused a small body for the sake of others' large
-    /// ones. Also what is read on the loop itself; a larger body takes milliseconds, and the helper thread.
+    /// A body or message up to this size is read on the loop itself; a larger one takes milliseconds, and a worker. A session
+    /// that holds no more than this is never paused for others' sake.
     static let smallByteCount = 64 << 10
-    /// Bytes on one loop beside those: two of the largest bodies (``RESTLimits/writeByteCount``), or 32 of the largest
-    /// messages.
-    private static let unfinishedByteLimit = 512 << 20
+    /// Sessions that are disconnected in one tick: then what is left is looked at anew.
+    private static let cutCount = 64
+    /// Changes up to this size are not worth an atomic operation at the end of a tick.
+    private static let unpublishedByteLimit = 16 << 10
 
-    /// Says how much a session keeps. When all of them keep too much, the largest is told to let go, which may be this one.
-    /// - Complexity: O(1); O(sessions) when too much is kept.
+    /// Notes how much a session holds of a message or body that is not complete, or not looked at.
     func keepUnfinished(_ byteCount: Int, for session: ClientSession) {
-        unfinishedByteCount += Self.charge(byteCount) - Self.charge(session.unfinishedByteCount)
+        unfinishedByteCount += byteCount - session.unfinishedByteCount
         session.unfinishedByteCount = byteCount
-        while unfinishedByteCount > Self.unfinishedByteLimit, let largest = largestHolder() {
-            keepUnfinished(0, for: largest)
-            largest.dropUnfinished()
+    }
+
+    /// At the end of a tick: publishes what all sessions hold, and acts when the process holds too much.
+    func publishHeldBytes() {
+        let byteCount = loop.ownedOutputByteCount + waitingByteCount + unfinishedByteCount
+        if abs(byteCount - publishedByteCount) > Self.unpublishedByteLimit {
+            memory.change(by: byteCount - publishedByteCount)
+            publishedByteCount = byteCount
+        }
+        switch memory.pressure {
+        case .none: if isPressing, memory.byteCount <= memory.calmByteCount { resumeAfterPressure() }
+        case .high:
+            // Those who are not read can take what they have asked for, which helps; what is half there does not get less.
+            if !isPressing {
+                relieve(cuts: false)
+            } else if loop.now - pressingSince > Self.patience {
+                relieve(cuts: true)
+            }
+        case .exceeded: relieve(cuts: true)
         }
     }
 
-    private static func charge(_ byteCount: Int) -> Int { max(0, byteCount - smallByteCount) }
+    /// How long it may be too much while those who hold most are not read.
+    private static let patience: Duration = .seconds(2)
 
-    private func largestHolder() -> ClientSession? {
-        var found: ClientSession?
-        for case let session? in sessions where session.mayDropUnfinished {
-            guard session.unfinishedByteCount > max(Self.smallByteCount, found?.unfinishedByteCount ?? 0) else { continue }
-            found = session
+    /// Stops reading from the sessions that hold most, or disconnects them. O(sessions); at most once a tick while the limit is
+    /// exceeded, and once when it comes near.
+    private func relieve(cuts: Bool) {
+        if !isPressing {
+            isPressing = true
+            // Where nothing else happens, this looks again.
+            loop.schedule(after: Self.patience * 1.5) { [self] in publishHeldBytes() }
         }
-        return found
+        pressingSince = loop.now
+        var debtors: [(byteCount: Int, session: ClientSession)] = []
+        for case let session? in sessions {
+            let byteCount = session.heldByteCount
+            if byteCount > Self.smallByteCount { debtors.append((byteCount, session)) }
+        }
+        debtors.sort { $0.byteCount > $1.byteCount }
+        var excess = memory.excessByteCount
+        for (byteCount, session) in debtors.prefix(cuts ? Self.cutCount : debtors.count) {
+            guard excess > 0 else { break }
+            excess -= byteCount
+            if cuts {
+                memoryCutCount += 1
+                session.giveUpHeldBytes()
+            } else {
+                session.pause(.memory)
+            }
+        }
+        if cuts { reportMemoryCuts() }
     }
+
+    private func resumeAfterPressure() {
+        isPressing = false
+        for session in sessions { session?.resume(.memory) }
+    }
+
+    /// Says how many were disconnected, not more often than once in ten seconds.
+    private func reportMemoryCuts() {
+        guard memoryCutCount > 0, lastMemoryReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else { return }
+        logger.warning(
+            """
+            memory limit: clients made the server hold \(memory.byteCount >> 20) MiB of \(memory.byteLimit >> 20) \
+            (--memory-limit); disconnected \(memoryCutCount) that held most
+            """)
+        lastMemoryReport = loop.now
+        memoryCutCount = 0
+    }
+
+    private static let reportInterval: Duration = .seconds(10)
 }

@@ -79,16 +79,18 @@ final class DatabaseDoor: @unchecked Sendable {
             // Before the mailbox: what was posted before the stop is done.
             let isStopped = isStopped.load(ordering: .acquiring)
             // Once also where the mailbox is empty: a loop may have left something to this thread.
+            var leavesSomething = false
             repeat {
                 if enter() {
                     _ = work(onLoop: nil)
+                    leavesSomething = host?.leavesSomething ?? false
                     leave()
                 } else if isStopped {
                     bell.wait(timeout: Self.retryInterval)
                 } else {
-                    break  // Whoever is inside looks again when he leaves.
+                    break  // The thread that is inside looks again when it leaves.
                 }
-            } while !mailbox.isEmpty
+            } while leavesSomething || !mailbox.isEmpty
             if isStopped { return }
         }
     }
@@ -109,7 +111,7 @@ final class DatabaseDoor: @unchecked Sendable {
             return false
         }
         host.receive(&batch, onLoop: loop)
-        return true
+        return loop == nil || !host.leavesSomething
     }
 
     private func enter() -> Bool {

@@ -9,7 +9,7 @@ extension DatabaseHost {
     /// Whether a loop may do this: nothing waits before it, no message of it may take long, little is replaced, and room
     /// in the log need not be waited for.
     func isLight(_ batch: [DatabaseMessage]) -> Bool {
-        guard backlog.isEmpty, endings.isEmpty else { return false }
+        guard backlog.isIdle, endings.isEmpty else { return false }
         var byteCount = 0
         for message in batch {
             guard message.isLight, isLightToReplace(message, &byteCount) else { return false }

@@ -149,6 +149,7 @@ extension Push.Body {
     fileprivate var path: Path {
         switch self {
         case .overwrite(let path, _), .merge(let path, _), .rangeMerge(let path, _): path
+        case .initial(let state): state.path
         }
     }
 
@@ -156,7 +157,7 @@ extension Push.Body {
         switch self {
         case .overwrite(_, let node): node.weight(upTo: limit)
         case .merge(_, let entries): entries.prefix(1000).reduce(0) { $0 + $1.node.weight(upTo: limit / 1000) }
-        case .rangeMerge: 0
+        case .rangeMerge, .initial: 0
         }
     }
 }

@@ -72,7 +72,7 @@ extension DatabaseHost {
         guard case .data(let target) = request.location else { throw .internalError }
         if request.method.isRead {
             try checkRead(request, target, credential, database)
-            guard request.wantsStream else { return .read(read(request, target, database)) }
+            guard request.wantsStream else { return read(request, target, database) }
             stream(request, target.path, credential, database, session)
             return nil
         }
@@ -106,10 +106,11 @@ extension DatabaseHost {
         throw .permissionDenied
     }
 
-    private func read(_ request: RESTRequest, _ target: Target, _ database: Database) -> Node {
+    private func read(_ request: RESTRequest, _ target: Target, _ database: Database) -> RESTOutcome {
         let node = database.engine.root.value(at: target.fullPath)
-        guard request.isFiltered, let query = request.query, !query.loadsAllData else { return node }
-        return Window(query, over: node).node
+        guard request.isFiltered, let query = request.query, !query.loadsAllData else { return .read(node) }
+        if query.visits(moreThan: Engine.inlineQueryChildCount, of: node) { return .filtered(node, query) }
+        return .read(Window(query, over: node).node)
     }
 
     /// Opens an event stream: a listen whose pushes are told as events.
@@ -168,7 +169,7 @@ extension DatabaseHost {
             try perform(write, session, credential, in: database, replacing: paths, atMost: byteLimit)
         }
         switch reply {
-        case .ok, .listening, .data: return nil
+        case .ok, .listening, .data, .filtered: return nil
         case .permissionDenied: throw .permissionDenied
         case .failed(let reason): return .failed("\(reason)")
         case .dataStale(let current?): return .stale(current.node)

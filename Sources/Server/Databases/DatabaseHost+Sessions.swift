@@ -42,6 +42,7 @@ extension DatabaseHost {
         guard let hosted = sessions.remove(session) else { return }
         if let publicID = hosted.publicID { publicSessions[publicID] = nil }
         encoder.streams[session] = nil
+        _ = coalescer.end(session)
         endProfile(of: hosted.database, to: session)
         if hosted.publicID != nil { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
         endings.append((session, hosted.database))

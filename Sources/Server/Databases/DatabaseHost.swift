@@ -85,13 +85,18 @@ final class DatabaseHost {
     /// Ends of sessions that waited for room may be done.
     private var isRoomAgain = false
     var encoder: OutputEncoder
+    /// What sessions that read slowly are not sent yet.
+    var coalescer = PushCoalescer()
     var denials: DenialLog
     private var answeredByteCount = 0
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
-    /// Messages not yet taken, and how many at the front are.
-    var backlog: [DatabaseMessage] = []
-    private var takenCount = 0
+    /// Messages not yet taken.
+    var backlog = RequestBacklog()
+    /// Has a large node hashed on another thread.
+    let hashNode: @Sendable (HashJob) -> Void
+    /// Posts a message to this host, from any thread.
+    let post: @Sendable (DatabaseMessage) -> Void
     /// Too much has been put out that the disk or the loops have not taken.
     private var isWaiting = false
 
@@ -106,8 +111,11 @@ final class DatabaseHost {
     init(
         _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
         outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
-        surroundings: Surroundings = .machine, logger: Logger
+        surroundings: Surroundings = .machine, logger: Logger, hashNode: @escaping @Sendable (HashJob) -> Void,
+        post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
+        self.hashNode = hashNode
+        self.post = post
         self.surroundings = surroundings
         self.configuration = configuration
         self.congestion = congestion
@@ -124,7 +132,8 @@ final class DatabaseHost {
         for database in recovered.databases.values { databases[database.name] = database }
     }
 
-    /// Takes one burst of messages. News of the disk and the loops is heard at once; the others wait their turn.
+    /// Takes one burst of messages, or as much of what waits as takes a few milliseconds: see ``leavesSomething``. News of
+    /// the disk and the loops counts at once; the others wait their turn.
     /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
         keep(&batch, onLoop: loop)
@@ -146,61 +155,126 @@ final class DatabaseHost {
             default: break
             }
         }
-        // Commonly nothing waits: then the two trade places, and no message is copied.
-        if backlog.isEmpty { swap(&backlog, &batch) } else { backlog.append(contentsOf: batch) }
+        backlog.add(&batch, databaseOf: databaseID)
+        answeredByteCount += backlog.takeDroppedByteCount()
         if isProfiled { burstBegan = .now }
         release()
     }
 
     /// The database thread has something to do also where nothing new comes.
-    var leavesSomething: Bool { isRoomAgain || !backlog.isEmpty && !isWaiting }
+    var leavesSomething: Bool { isRoomAgain || backlog.hasNext && !isWaiting }
+
+    /// The database that a message is about; 0 where it is about none that exists.
+    private func databaseID(of message: DatabaseMessage) -> RequestBacklog.DatabaseID {
+        switch message {
+        case .request(let request): sessions[request.session]?.database.id ?? 0
+        case .rest(_, let call, _): databases[call.namespace ?? NamespaceName.standard]?.id ?? 0
+        case .open(_, let request): databases[request.namespace ?? NamespaceName.standard]?.id ?? 0
+        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session), .lagging(let session),
+            .caughtUp(let session), .closed(let session):
+            sessions[session]?.database.id ?? 0
+        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
+        }
+    }
 
     private func takeBacklog() {
         // Out of this class meanwhile: of a local the compiler knows that nobody else touches it. Nothing comes before
         // this returns.
-        var backlog: [DatabaseMessage] = []
+        var backlog = RequestBacklog()
         swap(&backlog, &self.backlog)
-        while takenCount < backlog.count, !isWaiting {
-            if takenCount.isMultiple(of: Self.messagesOfOneLook) { clock.now() }
-            // It leaves the backlog: its parts are not counted anew.
-            var message = DatabaseMessage.proceed
-            swap(&message, &backlog[takenCount])
-            takenCount += 1
-            take(message)
+        var turn = Turn(began: surroundings.workTime)
+        while !isWaiting, let message = backlog.next() {
+            let isLight = message.isLight
+            let progress = take(message)
             if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
-        }
-        if takenCount == backlog.count {
-            backlog.removeAll(keepingCapacity: backlog.capacity <= Self.keptBacklogCount)
-            takenCount = 0
+            switch progress {
+            case .done: break
+            case .suspended(let session, let database):
+                backlog.suspend(session, databaseOf: databaseID, database: database)
+            case .resumed(let session): backlog.resume(session)
+            }
+            turn.takenCount += 1
+            guard backlog.isFair || !isLight || turn.takenCount.isMultiple(of: surroundings.messagesOfOneLook) else { continue }
+            clock.now()
+            let work = turn.look(surroundings.workTime)
+            if backlog.isFair {
+                backlog.finish(work: work)
+                if turn.elapsed > Self.fairTurn { break }
+            } else if turn.elapsed > Self.burstTurn {
+                backlog.beginFairness(databaseOf: databaseID)
+                if backlog.isFair { break }
+            }
         }
         swap(&backlog, &self.backlog)
         seal()
     }
 
-    /// A burst leaves behind no more spare room than this.
-    private static let keptBacklogCount = 4096
-    /// One look at the clock is for so many messages: it takes 25 ns, as much as some levels of the tree. What it tells is
-    /// between the moment each was sent and that of its answer, since all of a burst were here before it.
-    private static let messagesOfOneLook = 64
+    /// What one call of ``takeBacklog()`` has done.
+    private struct Turn {
+        let began: MonotonicTime
+        private var lastLook: MonotonicTime
+        var takenCount = 0
 
-    private func take(_ message: consuming DatabaseMessage) {
+        init(began: MonotonicTime) {
+            self.began = began
+            lastLook = began
+        }
+
+        /// Since it began, up to the last look. Nanoseconds, as all times here.
+        var elapsed: UInt64 { lastLook.nanoseconds &- began.nanoseconds }
+
+        /// - Returns: Time since the last look.
+        mutating func look(_ now: MonotonicTime) -> Int {
+            let work = (now - lastLook).nanosecondCount
+            lastLook = max(now, lastLook)
+            return Int(clamping: work)
+        }
+    }
+
+    /// Nanoseconds after which a burst is not taken in the order of arrival any more: a thousand small writes in one burst
+    /// take three milliseconds, and are answered together.
+    private static let burstTurn: UInt64 = 4_000_000
+    /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
+    private static let fairTurn: UInt64 = 1_000_000
+
+    /// What became of a message.
+    private enum Progress {
+        case done
+        /// It waits for something that is made elsewhere, and everything behind it of its session does.
+        case suspended(SessionID, RequestBacklog.DatabaseID)
+        /// It was what a suspended session waited for.
+        case resumed(SessionID)
+    }
+
+    private func take(_ message: consuming DatabaseMessage) -> Progress {
         // Before anybody else writes: theirs would have come first.
         if !endings.isEmpty { finishEndings() }
         switch consume message {
         case .request(let request):
+            if let database = suspendForHash(request) { return .suspended(request.session, database) }
             answeredByteCount += request.byteCount
             handle(request)
         case .rest(let session, let call, let byteCount):
+            if let database = suspendForHash(call, byteCount: byteCount, of: session) {
+                return .suspended(session, database)
+            }
             answeredByteCount += byteCount
             answer(call, byteCount: byteCount, to: session)
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)
+        case .windowMark(let session): encoder.returnWindowMark(to: session)
+        case .lagging(let session): if sessions[session] != nil { coalescer.begin(session) }
+        case .caughtUp(let session): if let backlog = coalescer.end(session) { send(backlog, to: session) }
         case .open(let session, let request): open(session, request)
         case .identity(let session, let credential): change(session, to: credential)
         case .closed(let session): end(session)
         case .rules(let rulesets): load(rulesets)
-        // Heard when it came.
+        case .hashed(let hashed):
+            answeredByteCount += hashed.byteCount
+            finish(hashed)
+            return .resumed(hashed.session)
+        // Noted when it arrived.
         case .durable, .proceed, .checkpointDue, .roomAgain: break
         case .drain(let body):
             for session in sessions.ids {
@@ -210,6 +284,7 @@ final class DatabaseHost {
             isDraining = true
             onDrained = body
         }
+        return .done
     }
 
     // MARK: Running commands
@@ -225,7 +300,10 @@ final class DatabaseHost {
         let watched = profiledTime.map { (operation: copy operation, began: $0) }
         var reply: Reply?
         do throws(Refusal) {
+            let isWrite = operation.isWrite
             reply = try perform(operation, session, credential, in: database)
+            // The client's own echo comes before its answer (wire-protocol §6.3, §11.2).
+            if !coalescer.isEmpty, isWrite, let backlog = coalescer.take(of: session) { send(backlog, to: session) }
             if let reply { encoder.encode(reply, number, to: session) }
         } catch {
             switch error {
@@ -267,11 +345,19 @@ final class DatabaseHost {
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let mark { takeBack(mark) }
         guard !effects.pushes.isEmpty else { return effects.reply }
-        encoder.encode(effects.pushes)
+        if coalescer.isEmpty || isListen { encoder.encode(effects.pushes) } else {
+            encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
+        }
         // What a listen brings to who listens is told with it.
         if isListen { return effects.reply }
         tell(effects.pushes, on: database)
         return effects.reply
+    }
+
+    /// Sends a session what it is behind with.
+    private func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
+        guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
+        encoder.encode(database.engine.catchUp(session, paths: backlog.paths, tags: backlog.tags))
     }
 
     /// Writes a delta down, as one entry.

@@ -17,8 +17,15 @@ enum DatabaseMessage: Sendable {
     indirect case rest(SessionID, RESTCall, byteCount: Int)
     /// The answer to a request that no database need see; it must keep its place among the others.
     case answer(SessionID, Answer, byteCount: Int)
+    /// All that the session has asked for before has been answered when this comes back (``RequestWindow``).
+    case windowMark(SessionID)
+    /// The client leaves much unread: what is pushed to it is coalesced until it has caught up (``PushCoalescer``).
+    case lagging(SessionID)
+    case caughtUp(SessionID)
     /// The connection is gone, for whatever reason.
     case closed(SessionID)
+    /// A large node has been hashed, for a compare-and-set that waits for it.
+    case hashed(HashedRequest)
     /// The files of `--rules` have been read again: rules by namespace, all there are.
     case rules([String: Ruleset])
     /// All entries up to this ticket are as durable as was asked for.
@@ -44,9 +51,28 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount <= Self.lightByteCount && request.isLight
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
-        case .answer: true
-        case .closed, .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .drain: false
+        case .answer, .windowMark, .lagging: true
+        case .caughtUp, .closed, .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
         }
+    }
+}
+
+/// A compare-and-set, and the hash that it was suspended for.
+final class HashedRequest: Sendable {
+    let session: SessionID
+    /// The request, which was not taken yet.
+    let message: DatabaseMessage
+    let target: Target
+    /// What its location held when it was taken, and the hash of that.
+    let node: Node
+    let hash: String
+
+    init(_ session: SessionID, _ message: DatabaseMessage, _ target: Target, node: Node, hash: String) {
+        self.session = session
+        self.message = message
+        self.target = target
+        self.node = node
+        self.hash = hash
     }
 }
 
@@ -94,11 +120,21 @@ extension DatabaseMessage {
 }
 
 extension Action {
+    /// Whether it may change the database, or what is written when the session ends.
+    var isWrite: Bool {
+        switch self {
+        case .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+        case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown,
+            .invalid:
+            false
+        }
+    }
+
     fileprivate var isLight: Bool {
         switch self {
         case .put(_, _, nil, _): true
         case .put: false
-        case .get(_, let query): query.loadsAllData
+        case .get: true
         case .listen, .unlisten: false
         case .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: true

@@ -69,13 +69,15 @@ struct OutputEncoder {
         case .ok: return acknowledge(number, to: session)
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
             return append(.large(session, LargeMessage(.response(number, node))), to: session)
+        case .filtered(let node, let query):
+            return append(.large(session, LargeMessage(.filtered(number, node, query))), to: session)
         case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
             return append(.large(session, LargeMessage(.stale(number, current))), to: session)
         default: break
         }
         respond(to: session) { message in
             switch reply {
-            case .ok: break
+            case .ok, .filtered: break
             case .listening: message.append(response: number, .ok, .object)
             case .data(let node): message.append(response: number, .ok, .node(node))
             case .permissionDenied:
@@ -151,8 +153,8 @@ struct OutputEncoder {
         case .merge(let base, let entries):
             StreamEvent.events(
                 merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base), isQuery: root.isQuery)
-        // Only who sent a compound hash gets one.
-        case .rangeMerge: []
+        // Answers to hashes, which streams do not send.
+        case .rangeMerge, .initial: []
         }
     }
 
@@ -181,7 +183,7 @@ struct OutputEncoder {
             case .noRoom(let number):
                 message.append(response: number, .unavailable, .text(Text(RESTError.noRoom.text)))
             case .invalid(let number, let problem):
-                let isSize = problem == .stringTooLong || problem == .tooManyPaths
+                let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
                 message.append(
                     response: number, isSize ? .tooBig : .invalidData, .text(Text(problem.message)))
             }
@@ -194,6 +196,11 @@ struct OutputEncoder {
 
     mutating func shutdown(_ session: SessionID, reason: Text) {
         respond(to: session) { $0.append(shutdown: reason) }
+    }
+
+    /// Tells a loop that everything before the session's mark is answered.
+    mutating func returnWindowMark(to session: SessionID) {
+        append(.windowMark(session), to: session)
     }
 
     mutating func close(_ session: SessionID, _ reason: OutputBatch.CloseReason) {
@@ -257,6 +264,7 @@ extension [UInt8] {
         case .merge(let base, let entries):
             append(mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
         case .rangeMerge(let path, let ranges): append(rangeMergePush: ranges, at: path)
+        case .initial: preconditionFailure("what a listen begins with is a large message")
         }
     }
 

@@ -18,6 +18,8 @@ struct OutputBatch: Sendable {
         case rest(SessionID, RESTOutcome)
         /// What an event stream is told.
         case events(SessionID, [StreamEvent])
+        /// What the session has asked for before its mark is answered (``RequestWindow``).
+        case windowMark(SessionID)
         /// Nothing more will come: close once all is sent.
         case close(SessionID, CloseReason)
         /// Sockets may be read again.

@@ -28,13 +28,21 @@ final class RESTCall: Sendable {
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
 
+    /// Whether it may change anything.
+    var isWrite: Bool {
+        switch action {
+        case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _): !request.method.isRead
+        case .refuse, .admit, .listDatabases, .listDenials, .backup: false
+        }
+    }
+
     init(namespace: String?, action: Action) {
         self.namespace = namespace
         self.action = action
         isLight =
             switch action {
             case .refuse, .admit: true
-            case .data(let request, _, _): !request.isFiltered && request.ifMatch == nil && !request.wantsStream
+            case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
             case .rules, .setting, .listDatabases, .listDenials, .backup: false
             }
     }
@@ -43,6 +51,8 @@ final class RESTCall: Sendable {
 /// What came of it; the loop makes the answer.
 enum RESTOutcome: Sendable {
     case read(Node)
+    /// The children of a node that a query lets through: a worker finds them, and it becomes a ``read(_:)``.
+    indirect case filtered(Node, Query)
     /// What a PUT or DELETE has left at its place.
     case written(Node)
     /// What a PATCH has written, one for each of its updates.
@@ -67,13 +77,16 @@ extension RESTOutcome {
     var node: Node? {
         switch self {
         case .read(let node), .written(let node), .pushed(_, let node), .stale(let node): node
-        case .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
+        case .filtered, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
         }
     }
 
     /// True for data that is bounded by what one read may give.
     var isRead: Bool {
-        if case .read = self { true } else { false }
+        switch self {
+        case .read, .filtered: true
+        default: false
+        }
     }
 
     /// True when the answer carries the tag of ``node``, which is costly to find.
@@ -105,7 +118,7 @@ extension RESTOutcome {
         case .failed(let text): return .error(.badRequest, text: text, context)
         case .verbatim(let bytes): return .verbatim(bytes, context)
         case .backup(let bytes): return .download(bytes, name: bytes.fileName, context)
-        case .stream, .admitted: return .error(.internalError, context)
+        case .filtered, .stream, .admitted: return .error(.internalError, context)
         }
     }
 }

@@ -19,6 +19,12 @@ int pando_heap_can_touch(void);
 /// Makes the pages of a part of the heap present, and changes no byte of it (madvise(2), MADV_POPULATE_WRITE). -EINVAL
 /// where the kernel cannot, -ENOMEM where there is no memory of ours.
 int pando_heap_touch(uint64_t start, size_t byte_count);
+/// Bytes of memory that this process may use: those of the machine, or fewer if its control group or container has fewer.
+int64_t pando_usable_memory_bytes(void);
+/// Bytes that were given back to the heap and are still the process's (mallinfo2(3)): of all arenas.
+size_t pando_heap_free_bytes(void);
+/// Gives whole pages of the heap that nobody uses back to the system (malloc_trim(3)). Takes each arena's lock for a while.
+void pando_heap_trim(void);
 /// How many pages of a range are in memory (mincore(2)), for tests; -errno where some of it is not mapped.
 int64_t pando_resident_page_count(uint64_t start, size_t byte_count);
 

@@ -1,0 +1,13 @@
+import CSystem
+
+/// Bytes of memory that this process may use: those of the machine, or fewer if its control group (cgroups 1 and 2) has fewer.
+package func usableMemoryByteCount() -> Int { Int(clamping: pando_usable_memory_bytes()) }
+
+/// Memory that was freed and is kept by the allocator, of the whole process.
+package enum FreedMemory {
+    /// Bytes that are kept. Takes each arena's lock for some microseconds.
+    package static var byteCount: Int { Int(clamping: pando_heap_free_bytes()) }
+
+    /// Gives pages that nobody uses back to the system. Takes milliseconds, and each arena's lock meanwhile.
+    package static func release() { pando_heap_trim() }
+}

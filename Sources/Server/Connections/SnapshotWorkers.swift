@@ -1,0 +1,274 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoReactor
+import PandoTree
+import PandoWire
+
+/// A large message to make, and the loop that sends it.
+struct EncodingJob: Sendable {
+    var session: SessionID
+    var message: LargeMessage
+    var answer: Mailbox<EncodedMessage>
+}
+
+struct EncodedMessage: Sendable {
+    var session: SessionID
+    var message: LargeMessage
+}
+
+/// Looks at large data for a loop: finds what a query lets through, whether that is more than may be sent, and what its tag
+/// is. All of it takes O(size).
+struct SurveyJob: Sendable {
+    var session: SessionID
+    var node: Node
+    /// Nil for all of the node.
+    var query: Query?
+    /// About as many bytes as it may print to; nil for any number.
+    var byteLimit: Int?
+    var wantsETag: Bool
+    var answer: Mailbox<Survey>
+}
+
+struct Survey: Sendable {
+    var session: SessionID
+    /// What the query lets through; nil where none was asked.
+    var filtered: Node?
+    var isTooHeavy: Bool
+    var etag: String?
+}
+
+/// Hashes a large node for a database, which decides a compare-and-set with it.
+struct HashJob: Sendable {
+    var session: SessionID
+    var node: Node
+    /// Called on the worker thread.
+    var finish: @Sendable (_ hash: String) -> Void
+}
+
+/// Reads a large message for a loop.
+struct ParsingJob: Sendable {
+    var session: SessionID
+    var message: [UInt8]
+    /// Most nodes of its data.
+    var nodeLimit: Int
+    var answer: Mailbox<ParsedMessage>
+}
+
+struct ParsedMessage: Sendable {
+    var session: SessionID
+    var result: Result<ClientMessage, MalformedMessage>
+    var byteCount: Int
+}
+
+/// Work that takes long, and needs nothing but what it is given.
+enum SnapshotJob: Sendable {
+    case parse(ParsingJob)
+    case encode(EncodingJob)
+    case survey(SurveyJob)
+    case hash(HashJob)
+
+    var session: SessionID {
+        switch self {
+        case .parse(let job): job.session
+        case .encode(let job): job.session
+        case .survey(let job): job.session
+        case .hash(let job): job.session
+        }
+    }
+}
+
+/// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and loops go on (design: threads and ownership).
+///
+///     loops, databases ──▶ light lane ──────────────▶ done       jobs of milliseconds
+///                               └─ heavy ones ──▶ heavy lane ──▶ done       at a lower priority of the scheduler of the system
+///
+/// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what one client asks
+/// for delays itself. A session has one job of its own at a time, and what a closed one left is dropped. Heavy jobs that print
+/// wait while clients have too much to take (``EncodingBudget``).
+final class SnapshotWorkers: Sendable {
+    private let light: SnapshotLane
+    private let heavy: SnapshotLane
+
+    /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more are made.
+    init(encodedByteLimit: Int) throws(SocketError) {
+        let heavy = try SnapshotLane("pando-heavy", isHeavy: true, encodedByteLimit: encodedByteLimit, overflow: nil)
+        self.heavy = heavy
+        light = try SnapshotLane("pando-light", isHeavy: false, encodedByteLimit: encodedByteLimit, overflow: heavy)
+    }
+
+    /// Any thread.
+    func post(_ job: SnapshotJob) {
+        light.post(job)
+    }
+
+    /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is finished.
+    func abandonJobs(of session: SessionID) {
+        light.abandonJobs(of: session)
+    }
+
+    /// Drops what was asked for, and ends the threads.
+    func stop() {
+        light.stop()
+        heavy.stop()
+    }
+}
+
+/// One thread of ``SnapshotWorkers``.
+private final class SnapshotLane: Sendable {
+    private enum Order: Sendable {
+        case job(SnapshotJob)
+        case abandon(SessionID)
+        case stop
+    }
+
+    /// Printed bytes, and children that a query looks at, from which on a job is heavy: about two milliseconds.
+    private static let heavyByteCount = 1 << 20
+    private static let heavyChildCount = 20_000
+    /// Nanoseconds of one session's jobs before the next session's, where both wait.
+    private static let quantum = 500_000
+    /// A session whose job took longer owes the others no more than this.
+    private static let debtLimit = 2_000_000_000
+    private static let stackByteCount = 8 << 20
+
+    private let orders: Mailbox<Order>
+    private let thread: NamedThread
+
+    /// - Parameter overflow: Where heavy jobs go; nil for the lane that takes them.
+    init(_ name: String, isHeavy: Bool, encodedByteLimit: Int, overflow: SnapshotLane?) throws(SocketError) {
+        let bell = try Bell()
+        let orders = Mailbox<Order>(ringing: bell)
+        self.orders = orders
+        thread = try NamedThread.start(name, stackByteCount: Self.stackByteCount) {
+            if isHeavy { lowerThreadPriority() }
+            var worker = Worker(bell, orders, encodedByteLimit: encodedByteLimit, overflow: overflow)
+            worker.run()
+        }
+    }
+
+    func post(_ job: SnapshotJob) { orders.post(.job(job)) }
+    func abandonJobs(of session: SessionID) { orders.post(.abandon(session)) }
+
+    func stop() {
+        orders.post(.stop)
+        thread.join()
+    }
+
+    /// What the thread has.
+    private struct Worker {
+        private let bell: Bell
+        private let orders: Mailbox<Order>
+        private let overflow: SnapshotLane?
+        private let budget: EncodingBudget
+        private var waiting: FairScheduler<UInt8, SessionID, SnapshotJob?>
+        private var hashes = HashMemo()
+
+        init(_ bell: Bell, _ orders: Mailbox<Order>, encodedByteLimit: Int, overflow: SnapshotLane?) {
+            self.bell = bell
+            self.orders = orders
+            self.overflow = overflow
+            budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
+            waiting = FairScheduler(
+                quantum: SnapshotLane.quantum, debtLimit: SnapshotLane.debtLimit, placeholder: nil)
+        }
+
+        mutating func run() {
+            var batch: [Order] = []
+            while true {
+                if !waiting.hasNext || mustWaitForReaders {
+                    hashes = HashMemo()
+                    bell.wait()
+                }
+                orders.drain(into: &batch)
+                for order in batch {
+                    switch order {
+                    case .job(let job): add(job)
+                    case .abandon(let session):
+                        waiting.drop(session) { _ in true }
+                        overflow?.abandonJobs(of: session)
+                    case .stop: return
+                    }
+                }
+                batch.removeAll()
+                guard !mustWaitForReaders, let job = waiting.next()?.item else { continue }
+                let began = MonotonicTime.now
+                run(job)
+                waiting.finish(work: Int(clamping: (MonotonicTime.now - began).nanosecondCount))
+            }
+        }
+
+        private var mustWaitForReaders: Bool { overflow == nil && budget.isExhausted }
+
+        private mutating func add(_ job: SnapshotJob) {
+            if let overflow, job.isHeavier(than: SnapshotLane.heavyByteCount, SnapshotLane.heavyChildCount) {
+                return overflow.post(job)
+            }
+            waiting.append(job, to: job.session, of: 0)
+        }
+
+        private mutating func run(_ job: SnapshotJob) {
+            switch job {
+            case .parse(let job): parse(job)
+            case .encode(let job):
+                job.message.encode(within: budget, &hashes)
+                job.answer.post(EncodedMessage(session: job.session, message: job.message))
+            case .survey(let job): survey(job)
+            case .hash(let job): job.finish(hashes.hash(of: job.node))
+            }
+        }
+
+        private func parse(_ job: ParsingJob) {
+            let result: Result<ClientMessage, MalformedMessage>
+            do throws(MalformedMessage) {
+                result = .success(try ClientMessage(parsing: job.message.rawSpan, nodeLimit: job.nodeLimit))
+            } catch {
+                result = .failure(error)
+            }
+            job.answer.post(
+                ParsedMessage(session: job.session, result: result, byteCount: job.message.count))
+        }
+
+        private func survey(_ job: SurveyJob) {
+            let filtered = job.query.map { Window($0, over: job.node).node }
+            let node = filtered ?? job.node
+            let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
+            let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
+            job.answer.post(Survey(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
+        }
+    }
+}
+
+/// The hash of the snapshot that was hashed last: many clients that come back to one large location ask for the same.
+struct HashMemo {
+    private var last: (node: Node, hash: String)?
+
+    /// The simple hash of a node. O(size), unless it is the snapshot that was hashed last.
+    mutating func hash(of node: Node) -> String {
+        if let last, last.node.isSameSnapshot(as: node) { return last.hash }
+        let hash = node.hash
+        last = (node, hash)
+        return hash
+    }
+}
+
+extension SnapshotJob {
+    /// - Complexity: O(`byteLimit`), at most.
+    fileprivate func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        switch self {
+        case .parse(let job): job.message.count > byteLimit / 4
+        case .encode(let job):
+            switch job.message.content {
+            case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
+            case .push(let body, _): body.isHeavier(than: byteLimit)
+            case .response(_, let node): node.isHeavier(than: byteLimit)
+            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
+            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
+            }
+        case .survey(let job):
+            if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
+                job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
+            }
+        case .hash(let job): job.node.isHeavier(than: byteLimit)
+        }
+    }
+}

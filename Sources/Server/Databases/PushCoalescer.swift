@@ -1,0 +1,125 @@
+import PandoEngine
+import PandoTree
+
+/// What sessions that read slowly are not sent yet. Only the newest state of a listened location matters: instead of every push,
+/// the paths that have changed are kept, and when the client has read what it was sent, it gets their values of that moment.
+///
+///     push ──▶ session keeps up: sent                          caught up, or a write of its own is answered:
+///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
+///
+/// So a slow reader costs its paths, whatever others write. It never sees an older value after a newer one, nor half of an
+/// update: all its paths of one listen come in one message. What it misses are states in between, as with any client that is
+/// told late. Confined as ``DatabaseHost`` is.
+struct PushCoalescer {
+    /// What one session is behind with.
+    struct Backlog {
+        /// Where default listens have changed: none lies at or below another.
+        fileprivate(set) var paths: Set<Path> = []
+        /// Filtered listens whose windows have changed.
+        fileprivate(set) var tags: Set<Int64> = []
+        /// The path that was noted last: writers often come back to it.
+        private var last: Path?
+
+        var isEmpty: Bool { paths.isEmpty && tags.isEmpty }
+
+        fileprivate mutating func note(_ path: Path) {
+            if last == path { return }
+            last = path
+            if paths.contains(path) { return }
+            var above = path
+            while !above.isRoot {
+                above = above.parent
+                if paths.contains(above) { return }
+            }
+            paths = paths.filter { !path.contains($0) }
+            paths.insert(path)
+            if paths.count > PushCoalescer.pathLimit { shorten() }
+        }
+
+        /// Puts places in the place of what is in them, the deepest first, until they are few.
+        private mutating func shorten() {
+            while paths.count > PushCoalescer.pathLimit / 2, let depth = paths.map(\.count).max(), depth > 0 {
+                let deepest = paths.filter { $0.count == depth }
+                paths.subtract(deepest)
+                for path in deepest {
+                    let parent = path.parent
+                    if !paths.contains(where: { $0.contains(parent) }) { paths.insert(parent) }
+                }
+            }
+            last = nil
+        }
+    }
+
+    /// Paths that are kept apart for one session; beyond, the places that hold them are sent whole.
+    static let pathLimit = 256
+
+    private var backlogs: [SessionID: Backlog] = [:]
+
+    /// Nobody lags. Every push asks.
+    var isEmpty: Bool { backlogs.isEmpty }
+
+    /// From now on pushes to this session are held.
+    mutating func begin(_ session: SessionID) {
+        if backlogs[session] == nil { backlogs[session] = Backlog() }
+    }
+
+    /// The session has read what it was sent, or has ended.
+    /// - Returns: What it is behind with; nil if it was not held.
+    mutating func end(_ session: SessionID) -> Backlog? { backlogs.removeValue(forKey: session) }
+
+    /// What a session that still lags is behind with, which is about to be sent all the same.
+    mutating func take(of session: SessionID) -> Backlog? {
+        guard let backlog = backlogs[session], !backlog.isEmpty else { return nil }
+        backlogs[session] = Backlog()
+        return backlog
+    }
+
+    /// Takes those who lag out of the pushes of a write.
+    /// - Parameter root: The tree after the write.
+    mutating func hold(_ pushes: [Push], in root: Node) -> [Push] {
+        var sent: [Push] = []
+        sent.reserveCapacity(pushes.count)
+        for var push in pushes {
+            hold(&push, in: root)
+            if !push.taggedRecipients.isEmpty || push.recipients.contains(where: { !$0.isEmpty }) { sent.append(push) }
+        }
+        return sent
+    }
+
+    private mutating func hold(_ push: inout Push, in root: Node) {
+        // Found once for all who lag.
+        var paths: [Path]?
+        for (index, group) in push.recipients.enumerated() where group.contains(where: { backlogs[$0] != nil }) {
+            let changed = paths ?? Self.paths(of: push.body, in: root)
+            paths = changed
+            push.recipients[index] = group.filter { session in
+                guard let place = backlogs.index(forKey: session) else { return true }
+                for path in changed { backlogs.values[place].note(path) }
+                return false
+            }
+        }
+        push.taggedRecipients.removeAll { recipient in
+            guard let place = backlogs.index(forKey: recipient.session) else { return false }
+            backlogs.values[place].tags.insert(recipient.tag)
+            return true
+        }
+    }
+
+    /// The places that a push is about. Of a removal, the highest that has vanished with it: were it filled again before it is
+    /// sent, what it lost in between (a priority) would be missed.
+    private static func paths(of body: Push.Body, in root: Node) -> [Path] {
+        func place(_ path: Path, _ node: Node) -> Path {
+            var path = path
+            while node.isEmpty, !path.isRoot, root[path.parent].isEmpty { path = path.parent }
+            return path
+        }
+        switch body {
+        case .overwrite(let path, let node): return [place(path, node)]
+        case .merge(let base, let entries):
+            return entries.map { place(base.appending($0.path.keys), $0.node) }
+        // Answers to a listen, which are not held.
+        case .rangeMerge(let path, _): return [path]
+        case .initial(let state): return [state.path]
+        }
+    }
+}

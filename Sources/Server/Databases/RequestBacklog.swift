@@ -1,0 +1,166 @@
+import PandoEngine
+
+/// What waits for the database thread.
+///
+///     burst ──▶ done in the order of arrival          as long as a burst is done within a few milliseconds: nearly always
+///       └─ takes longer ──▶ FairScheduler ──▶ done    sessions in turn by the time their requests take, and databases in turn
+///
+/// Once the scheduler has anything, what arrives goes there too, until all of it is done: the messages of one session are never
+/// taken out of their order. What concerns the whole server (rules) and what a session waits for (a hash) is taken at once; a drain is taken behind all that waits.
+///
+/// A session that has ended loses what waits of it, except writes: those were handed on before it ended, and clients cannot
+/// tell them from done ones (SDKs send again what was not answered).
+struct RequestBacklog {
+    /// A number of a database; 0 for none.
+    typealias DatabaseID = UInt32
+
+    private var burst: [DatabaseMessage] = []
+    /// Messages at the front of the burst that were taken.
+    private var takenCount = 0
+    /// Taken before all others.
+    private var urgent: [DatabaseMessage] = []
+    /// The server stops: taken behind all others.
+    private var drain: DatabaseMessage?
+    /// Bytes of requests that were dropped and not yet told of.
+    private var droppedByteCount = 0
+    private var scheduler = FairScheduler<DatabaseID, SessionID, DatabaseMessage>(
+        quantum: quantum, debtLimit: debtLimit, placeholder: .proceed)
+    /// Messages are taken in turn, not in the order of arrival.
+    private(set) var isFair = false
+
+    /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred small writes.
+    private static let quantum = 200_000
+    /// A session whose request took longer owes the others no more than this.
+    private static let debtLimit = 1_000_000_000
+    /// A burst leaves behind no more spare room than this.
+    private static let keptBurstCount = 4096
+
+    /// Nothing waits, and no session is suspended: what comes may be done past the backlog.
+    var isIdle: Bool { takenCount == burst.count && urgent.isEmpty && drain == nil && !isFair }
+
+    /// Whether ``next()`` has a message.
+    var hasNext: Bool { takenCount < burst.count || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle }
+
+    /// Adds what has arrived, and leaves nothing. O(1) while nothing waits.
+    mutating func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
+        if isFair {
+            for message in batch { spread(message, databaseOf) }
+            batch.removeAll(keepingCapacity: true)
+        } else if burst.isEmpty {
+            // Commonly nothing waits: then the two trade places, and no message is copied.
+            swap(&burst, &batch)
+        } else {
+            burst.append(contentsOf: batch)
+            batch.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// The message whose turn it is. In fair mode, ``finish(work:)`` follows.
+    mutating func next() -> DatabaseMessage? {
+        if !urgent.isEmpty { return urgent.removeFirst() }
+        guard takenCount < burst.count else {
+            if let (_, item) = scheduler.next() { return item }
+            return scheduler.isIdle ? drain.take() : nil
+        }
+        // It leaves the burst: its parts are not counted anew.
+        var message = DatabaseMessage.proceed
+        swap(&message, &burst[takenCount])
+        takenCount += 1
+        if takenCount == burst.count {
+            burst.removeAll(keepingCapacity: burst.capacity <= Self.keptBurstCount)
+            takenCount = 0
+        }
+        return message
+    }
+
+    /// The message that was taken last is done.
+    /// - Parameter work: Nanoseconds that it took.
+    mutating func finish(work: Int) {
+        scheduler.finish(work: work)
+        if scheduler.isIdle { isFair = false }
+    }
+
+    /// From here on, messages are taken in turn.
+    mutating func beginFairness(databaseOf: (DatabaseMessage) -> DatabaseID) {
+        guard !isFair else { return }
+        isFair = true
+        var rest: [DatabaseMessage] = []
+        swap(&rest, &burst)
+        for message in rest[takenCount...] { spread(message, databaseOf) }
+        takenCount = 0
+        if scheduler.isIdle { isFair = false }
+    }
+
+    /// Nothing more of a session is taken until ``resume(_:)``: the message that was taken last is not done yet.
+    mutating func suspend(_ session: SessionID, databaseOf: (DatabaseMessage) -> DatabaseID, database: DatabaseID) {
+        scheduler.suspend(session, of: database)
+        if !isFair { beginFairness(databaseOf: databaseOf) }
+    }
+
+    /// A suspended session goes on.
+    mutating func resume(_ session: SessionID) {
+        scheduler.resume(session)
+        if isFair, scheduler.isIdle { isFair = false }
+    }
+
+    /// Bytes of requests that were dropped since the last call: nothing will answer them.
+    mutating func takeDroppedByteCount() -> Int {
+        defer { droppedByteCount = 0 }
+        return droppedByteCount
+    }
+
+    private mutating func spread(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
+        switch message {
+        case .durable, .checkpointDue, .roomAgain, .proceed: return  // Noted when they arrived.
+        case .rules, .hashed: return urgent.append(message)
+        case .drain:
+            // Sessions end with it, so each is treated as one that has ended.
+            for session in scheduler.waitingFlows { dropReads(of: session) }
+            return drain = message
+        case .closed(let session): dropReads(of: session)
+        case .request, .open, .identity, .rest, .answer, .windowMark, .lagging, .caughtUp: break
+        }
+        guard let session = message.session else { return }
+        scheduler.append(message, to: session, of: databaseOf(message))
+    }
+
+    private mutating func dropReads(of session: SessionID) {
+        scheduler.drop(session) { message in
+            guard !message.outlivesSession else { return false }
+            droppedByteCount += message.requestByteCount
+            return true
+        }
+    }
+}
+
+extension DatabaseMessage {
+    /// The session with which it takes its turn; nil for what concerns none.
+    fileprivate var session: SessionID? {
+        switch self {
+        case .request(let request): request.session
+        case .open(let session, _), .identity(let session, _), .rest(let session, _, _), .answer(let session, _, _),
+            .windowMark(let session), .lagging(let session), .caughtUp(let session), .closed(let session):
+            session
+        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: nil
+        }
+    }
+
+    /// Bytes that the client has sent for it.
+    fileprivate var requestByteCount: Int {
+        switch self {
+        case .request(let request): request.byteCount
+        case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
+        case .open, .identity, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
+        }
+    }
+
+    /// Done also when its session ended before its turn came.
+    fileprivate var outlivesSession: Bool {
+        switch self {
+        case .request(let request): request.action.isWrite
+        case .rest(_, let call, _): call.isWrite
+        case .open, .identity, .closed: true
+        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
+        }
+    }
+}

@@ -1,0 +1,174 @@
+/// Chooses whose turn it is, so that each key gets an equal share of the work done: deficit round robin (Shreedhar and
+/// Varghese, "Efficient Fair Queuing Using Deficit Round Robin", 1995). What an item costs is known only after it was done,
+/// so it is charged then, and a key whose item cost more than its credit waits while the others catch up.
+///
+///     ring   ─▶ a (credit 3) ─▶ b (credit −40) ─▶ c (credit 0) ─┐      next: a, until its credit is used up; then c gets a
+///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
+///
+/// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit, so nobody
+/// saves up turns; a debt is at most ``debtLimit``.
+struct DeficitRing<Key: Hashable> {
+    private struct Place {
+        var key: Key
+        /// Work that the key may still cause in this round; below zero, what it owes to the others.
+        var credit: Int
+        var isActive: Bool
+        var previous: Int32
+        var next: Int32
+    }
+
+    /// Work that a key may cause in one round.
+    let quantum: Int
+    /// The most that one key can owe: after a piece of work that was larger, the others get no more than this first.
+    let debtLimit: Int
+
+    private var places: [Place] = []
+    private var freePlaces: [Int32] = []
+    private var placeOfKey: [Key: Int32] = [:]
+    /// The place whose turn it is; meaningless while the ring is empty.
+    private var current: Int32 = 0
+    /// Keys that have something to do.
+    private(set) var activeCount = 0
+
+    /// - Parameters:
+    ///   - quantum: In any unit of work; that of ``charge(_:to:)``. More than 0.
+    ///   - debtLimit: In the same unit.
+    init(quantum: Int, debtLimit: Int) {
+        precondition(quantum > 0 && debtLimit >= 0)
+        self.quantum = quantum
+        self.debtLimit = debtLimit
+    }
+
+    var isEmpty: Bool { activeCount == 0 }
+
+    /// Keys that are remembered: the active ones, and those in debt.
+    var keyCount: Int { placeOfKey.count }
+
+    /// The key has something to do. O(1).
+    mutating func activate(_ key: Key) {
+        if let place = placeOfKey[key] {
+            guard !places[Int(place)].isActive else { return }
+            places[Int(place)].isActive = true
+        } else {
+            insert(key)
+        }
+        activeCount += 1
+    }
+
+    /// The key has nothing to do at the moment. What it owes is remembered. O(1).
+    mutating func deactivate(_ key: Key) {
+        guard let place = placeOfKey[key], places[Int(place)].isActive else { return }
+        activeCount -= 1
+        if places[Int(place)].credit >= 0 { remove(place) } else { places[Int(place)].isActive = false }
+    }
+
+    /// The key whose turn it is; nil when none is active.
+    /// - Complexity: O(1) while the key at hand has credit, else O(keys); amortised over a round, O(1).
+    mutating func next() -> Key? {
+        guard activeCount > 0 else { return nil }
+        if let key = keyInCredit { return key }
+        // One round with a quantum for each. If all of them are in debt still, as many rounds at once as it takes.
+        if let key = goRound(rounds: 1) { return key }
+        return goRound(rounds: roundsUntilCredit)
+    }
+
+    /// The key has caused so much work. O(1).
+    mutating func charge(_ work: Int, to key: Key) {
+        guard let place = placeOfKey[key] else { return }
+        let credit = places[Int(place)].credit.subtractingReportingOverflow(max(0, work))
+        places[Int(place)].credit = max(-debtLimit, credit.overflow ? .min : credit.partialValue)
+    }
+
+    // MARK: Rounds
+
+    /// The key at hand, if it may go on.
+    private var keyInCredit: Key? {
+        let place = places[Int(current)]
+        return place.isActive && place.credit > 0 ? place.key : nil
+    }
+
+    /// Goes on from the key behind the one at hand, adding to each key's credit, until one may be served or all were seen.
+    private mutating func goRound(rounds: Int) -> Key? {
+        for _ in 0..<placeOfKey.count {
+            current = places[Int(current)].next
+            let index = Int(current)
+            let credit = places[index].credit
+            if places[index].isActive {
+                // What it did not use does not add up.
+                places[index].credit = min(quantum, credit + rounds * quantum)
+                if places[index].credit > 0 { return places[index].key }
+            } else if credit + rounds * quantum >= 0 {
+                let gone = current
+                current = places[index].previous
+                remove(gone)
+            } else {
+                places[index].credit = credit + rounds * quantum
+            }
+        }
+        return nil
+    }
+
+    /// Rounds until the active key that owes least is in credit. At least 1.
+    private var roundsUntilCredit: Int {
+        var most = Int.min
+        for place in places where place.isActive && place.next >= 0 { most = max(most, place.credit) }
+        return max(1, -most / quantum + 1)
+    }
+
+    // MARK: Places
+
+    private mutating func insert(_ key: Key) {
+        let index = freePlaces.popLast() ?? Int32(places.count)
+        var place = Place(key: key, credit: 0, isActive: true, previous: index, next: index)
+        if placeOfKey.isEmpty {
+            current = index
+        } else {
+            // Behind all others: just before the one whose turn it is.
+            place.next = current
+            place.previous = places[Int(current)].previous
+        }
+        if Int(index) == places.count { places.append(place) } else { places[Int(index)] = place }
+        places[Int(place.previous)].next = index
+        places[Int(place.next)].previous = index
+        placeOfKey[key] = index
+    }
+
+    private mutating func remove(_ index: Int32) {
+        let place = places[Int(index)]
+        places[Int(place.previous)].next = place.next
+        places[Int(place.next)].previous = place.previous
+        if current == index { current = place.previous }
+        placeOfKey[place.key] = nil
+        // A free place names no other.
+        places[Int(index)].next = -1
+        places[Int(index)].isActive = false
+        freePlaces.append(index)
+        if placeOfKey.isEmpty {
+            places.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
+            freePlaces.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
+        }
+    }
+
+    /// An array that grew beyond this is given back once it is unused.
+    private static var keptPlaceCount: Int { 4096 }
+
+    /// Traps when the ring and the table of keys contradict each other. O(keys); for tests.
+    func checkInvariants() {
+        var seen = 0
+        var active = 0
+        var index = current
+        if !placeOfKey.isEmpty {
+            repeat {
+                let place = places[Int(index)]
+                precondition(placeOfKey[place.key] == index, "\(place.key) lost its place")
+                precondition(places[Int(place.next)].previous == index, "the ring is torn behind \(place.key)")
+                precondition(place.isActive || place.credit < 0, "\(place.key) is kept for nothing")
+                precondition(place.credit >= -debtLimit && place.credit <= quantum)
+                seen += 1
+                active += place.isActive ? 1 : 0
+                index = place.next
+            } while index != current && seen <= placeOfKey.count
+        }
+        precondition(seen == placeOfKey.count && active == activeCount, "keys are miscounted")
+    }
+}

@@ -1,0 +1,57 @@
+import PandoBytes
+import Synchronization
+
+/// What clients make the server hold beside the data: output they have not read, input that is not complete, requests that
+/// wait. Counted for the whole process, in one place, so that what many clients hold together is bounded too.
+///
+///     0 ───────────────── 3/4 of the limit ──────────────── the limit ───────▶
+///       everybody is read   those who hold most are not read   those who hold most are disconnected, until it is less
+///
+/// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections share is counted
+/// once, by ``SharedBytes`` itself.
+final class MemoryBudget: Sendable {
+    enum Pressure: Equatable {
+        case none
+        /// Those who hold most are not read for a while.
+        case high
+        /// Those who hold most are disconnected.
+        case exceeded
+    }
+
+    let byteLimit: Int
+    private let held = Atomic<Int>(0)
+
+    /// - Parameter byteLimit: Bytes, about: blocks of the heap are a little larger than what they hold.
+    init(byteLimit: Int) {
+        self.byteLimit = max(1, byteLimit)
+    }
+
+    /// Part of the machine's memory, or of what its container may have, that is the limit unless another is given: the data
+    /// itself needs most.
+    static let standardShare = 8
+    /// The least that a server can work with, in bytes: some of the largest messages.
+    static let leastByteLimit = 64 << 20
+
+    /// Any thread: so many bytes more are held, or fewer.
+    func change(by byteCount: Int) {
+        held.add(byteCount, ordering: .relaxed)
+    }
+
+    /// Bytes that are held.
+    var byteCount: Int { held.load(ordering: .relaxed) + SharedBytes.liveByteCount }
+
+    var pressure: Pressure {
+        let byteCount = byteCount
+        if byteCount > byteLimit { return .exceeded }
+        return byteCount > highByteCount ? .high : .none
+    }
+
+    /// Bytes from which on those who hold most are not read.
+    var highByteCount: Int { byteLimit / 4 * 3 }
+
+    /// Bytes below which everybody is read again, and down to which sessions are disconnected.
+    var calmByteCount: Int { byteLimit / 2 }
+
+    /// Bytes that must go before the pressure is over.
+    var excessByteCount: Int { max(0, byteCount - highByteCount) }
+}

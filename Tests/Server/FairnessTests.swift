@@ -1,0 +1,233 @@
+import PandoBytes
+import PandoEngine
+import PandoReactor
+import PandoTree
+import Testing
+
+@testable import PandoServer
+
+/// Who waits for whom on the database thread. Each piece of work is said to take five milliseconds here, so every turn ends
+/// after a few.
+@Suite struct FairnessTests {
+    private static func bench() throws -> Bench {
+        let clock = ScriptedSurroundings(startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000)
+        return try Bench(directory: nil, surroundings: .scripted(clock))
+    }
+
+    /// The answers let out, as session and request number.
+    private static func answers(_ lines: [String]) -> [String] {
+        lines.compactMap { line in
+            guard let range = line.range(of: #""r":"#) else { return nil }
+            return "\(line.prefix { $0 != " " }):\(line[range.upperBound...].prefix { $0 != "," })"
+        }
+    }
+
+    @Test func requestOfAnotherSessionWaitsForOneTurnOfTheFlood() throws {
+        let bench = try Self.bench()
+        bench.tell([Bench.open(1), Bench.open(2)])
+        while bench.host.leavesSomething { bench.tell([]) }
+        _ = bench.heard()
+        bench.tell(try (0..<500).map { try Bench.put(1, $0, "/a/\($0)", "1") })
+        #expect(bench.host.leavesSomething)
+        let before = Self.answers(bench.heard())
+        #expect(before.count < 5)
+        bench.tell([try Bench.put(2, 7, "/b", "1")])
+        bench.tell([])
+        let after = Self.answers(bench.heard())
+        #expect(after.contains("2:7"), "\(after)")
+        #expect(after.count < 5)
+    }
+
+    @Test func answersOfEachSessionKeepTheirOrder() throws {
+        let bench = try Self.bench()
+        bench.tell((1...5).map { Bench.open(UInt32($0)) })
+        var expected: [String: [String]] = [:]
+        var heard: [String: [String]] = [:]
+        var number = 0
+        func listen() {
+            for answer in Self.answers(bench.heard()) {
+                heard[String(answer.prefix { $0 != ":" }), default: []].append(answer)
+            }
+        }
+        for round in 0..<60 {
+            var burst: [DatabaseMessage] = []
+            for slot in 1...5 as ClosedRange<UInt32> {
+                for _ in 0..<((round * Int(slot) * 7) % 5) {
+                    number += 1
+                    burst.append(try Bench.put(slot, number, "/s\(slot)/n\(number % 3)", "\(number)"))
+                    expected["\(slot)", default: []].append("\(slot):\(number)")
+                }
+            }
+            bench.tell(burst)
+            listen()
+        }
+        while bench.host.leavesSomething {
+            bench.tell([])
+            listen()
+        }
+        #expect(heard == expected)
+    }
+
+    @Test func readsOfAClosedSessionAreDroppedAndWritesAreDone() throws {
+        let bench = try Self.bench()
+        bench.tell([Bench.open(1), Bench.open(2)])
+        while bench.host.leavesSomething { bench.tell([]) }
+        bench.tell(
+            try (0..<100).map {
+                $0.isMultiple(of: 2)
+                    ? try Bench.put(1, $0, "/a/\($0)", "1")
+                    : try Bench.request(1, #"{"t":"d","d":{"r":\#($0),"a":"g","b":{"p":"/a","q":{}}}}"#)
+            })
+        _ = bench.heard()
+        bench.tell([.closed(Bench.session(1))])
+        var readCount = 0
+        while bench.host.leavesSomething {
+            bench.tell([])
+            readCount += Self.answers(bench.heard()).count { (Int($0.dropFirst(2)) ?? 0) % 2 == 1 }
+        }
+        #expect(readCount == 0)
+        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/a","q":{}}}}"#)])
+        let answer = try #require(bench.heard().last)
+        #expect(answer.count(where: { $0 == ":" }) - 6 == 50, "\(answer)")
+    }
+
+    @Test func drainComesBehindWritesThatWait() throws {
+        let bench = try Self.bench()
+        bench.tell([Bench.open(1)])
+        while bench.host.leavesSomething { bench.tell([]) }
+        bench.tell(try (0..<50).map { try Bench.put(1, $0, "/a/\($0)", "1") })
+        _ = bench.heard()
+        let isDrained = Flag()
+        bench.tell([.drain { isDrained.isSet = true }])
+        var answered: [String] = []
+        while bench.host.leavesSomething {
+            bench.tell([])
+            answered += bench.heard()
+        }
+        #expect(isDrained.isSet)
+        #expect(answered.last == "1 close goingAway")
+        #expect(Self.answers(answered).count > 40)
+    }
+
+    @Test func windowMarkComesBackBehindTheAnswersBeforeIt() throws {
+        let bench = try Self.bench()
+        bench.tell([Bench.open(1)])
+        while bench.host.leavesSomething { bench.tell([]) }
+        _ = bench.heard()
+        bench.tell(
+            try (0..<10).map { try Bench.put(1, $0, "/a/\($0)", "1") } + [.windowMark(Bench.session(1))]
+                + [Bench.put(1, 10, "/b", "1")])
+        var lines: [String] = []
+        while bench.host.leavesSomething {
+            bench.tell([])
+            lines += bench.heard()
+        }
+        let mark = try #require(lines.firstIndex(of: "1 mark"))
+        #expect(Self.answers(Array(lines[mark...])) == ["1:10"])
+    }
+
+    // MARK: Compare-and-sets at large locations
+
+    private static let large = "{" + (0..<5000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
+
+    private static func transaction(_ slot: UInt32, _ number: Int, hash: String) throws -> DatabaseMessage {
+        try Bench.request(
+            slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"/large","d":1,"h":"\#(hash)"}}}"#)
+    }
+
+    /// Does the work that waits elsewhere, and posts its results.
+    private static func hash(_ bench: Bench) -> Int {
+        var jobs: [HashJob] = []
+        bench.hashJobs.drain(into: &jobs)
+        for job in jobs { job.finish(job.node.hash) }
+        var messages: [DatabaseMessage] = []
+        bench.mailbox.drain(into: &messages)
+        bench.tell(messages)
+        return jobs.count
+    }
+
+    private static func largeBench() throws -> (Bench, hash: String) {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1), Bench.open(2), try Bench.put(1, 1, "/large", large)])
+        _ = bench.heard()
+        return (bench, try Node(json: Array(large.utf8).rawSpan).hash)
+    }
+
+    @Test func transactionWaitsForItsHashAndOthersGoOn() throws {
+        let (bench, hash) = try Self.largeBench()
+        bench.tell([
+            try Self.transaction(1, 2, hash: hash), try Bench.put(1, 3, "/a", "1"), try Bench.put(2, 4, "/b", "1"),
+        ])
+        #expect(Self.answers(bench.heard()) == ["2:4"])
+        #expect(Self.hash(bench) == 1)
+        let lines = bench.heard()
+        #expect(Self.answers(lines) == ["1:2", "1:3"])
+        #expect(lines.allSatisfy { $0.contains(#""s":"ok""#) })
+        #expect(bench.host.backlog.isIdle)
+    }
+
+    @Test func hashIsKeptUntilTheLocationChanges() throws {
+        let (bench, _) = try Self.largeBench()
+        bench.tell([try Self.transaction(1, 2, hash: "wrong")])
+        #expect(Self.hash(bench) == 1)
+        for number in 3..<20 { bench.tell([try Self.transaction(1, number, hash: "wrong")]) }
+        #expect(Self.hash(bench) == 0)
+        bench.tell([try Bench.put(2, 20, "/elsewhere", "1"), try Self.transaction(1, 21, hash: "wrong")])
+        #expect(Self.hash(bench) == 0)
+        for path in ["/large/k1", "/large/new/below"] {
+            bench.tell([try Bench.put(2, 22, path, "77"), try Self.transaction(1, 23, hash: "wrong")])
+            #expect(Self.hash(bench) == 1, "\(path)")
+        }
+        bench.tell([try Bench.put(2, 24, "/", #"{"large":\#(Self.large)}"#), try Self.transaction(1, 25, hash: "wrong")])
+        #expect(Self.hash(bench) == 1)
+    }
+
+    /// Whoever wrote in between wins, also where the hash was right when the transaction was taken.
+    @Test func transactionIsStaleWhenItsLocationChangedMeanwhile() throws {
+        let (bench, hash) = try Self.largeBench()
+        bench.tell([try Self.transaction(1, 2, hash: hash), try Bench.put(2, 3, "/large/k1", "0")])
+        _ = bench.heard()
+        #expect(Self.hash(bench) == 1)
+        // No listen covers the location, so the answer brings the value: it is printed elsewhere.
+        #expect(bench.heard() == ["1 large"])
+    }
+
+    @Test func transactionThatExpectsNothingNeedsNoHash() throws {
+        let (bench, _) = try Self.largeBench()
+        bench.tell([try Bench.listen(1, 2, "/large"), try Self.transaction(1, 3, hash: "")])
+        #expect(Self.hash(bench) == 0)
+        #expect(bench.heard().last?.contains("datastale") == true)
+    }
+
+    @Test func sessionThatEndsWhileItsHashIsComputedIsForgotten() throws {
+        let (bench, hash) = try Self.largeBench()
+        bench.tell([try Self.transaction(1, 2, hash: hash), .closed(Bench.session(1))])
+        #expect(Self.hash(bench) == 1)
+        while bench.host.leavesSomething { bench.tell([]) }
+        #expect(bench.host.backlog.isIdle)
+        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large","q":{}}}}"#)])
+        // It was handed on before its client left.
+        #expect(bench.heard().last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":1}}}"#)
+    }
+
+    // MARK: Reads of many children
+
+    @Test func queryOverManyChildrenIsLeftToAWorker() throws {
+        let (bench, _) = try Self.largeBench()
+        let query = #"{"i":".value","l":1,"vf":"r"}"#
+        bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/large","q":\#(query)}}}"#)])
+        #expect(bench.heard() == ["1 large"])
+    }
+
+    @Test func staleListenOfALargeLocationIsLeftToAWorker() throws {
+        let (bench, _) = try Self.largeBench()
+        bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/large","h":"stale"}}}"#)])
+        let lines = bench.heard()
+        #expect(lines.first == "1 large" && Self.answers(lines) == ["1:2"])
+    }
+}
+
+/// Set on the thread of the test.
+private final class Flag: @unchecked Sendable {
+    var isSet = false
+}
