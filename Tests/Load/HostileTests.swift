@@ -41,6 +41,8 @@ import Testing
         Case(phase: judged(), broken: [], because: "as in the quiet phase"),
         Case(phase: judged([4]), broken: [], because: "just twice"),
         Case(phase: judged([5]), broken: ["p99"], because: "more than twice"),
+        Case(phase: judged([2, 49]), broken: ["p99"], because: "just below the longest wait"),
+        Case(phase: judged([50]), broken: ["p99", "longestWait"], because: "below 50 ms was promised"),
         Case(phase: judged([60]), broken: ["p99", "longestWait"], because: "each wait is judged by itself"),
         Case(
             phase: HostilePhase(name: "control", kind: .control, measure: measure([60])), broken: [],

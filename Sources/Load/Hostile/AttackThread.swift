@@ -57,9 +57,7 @@ final class AttackThread: @unchecked Sendable {
     /// - Parameter niceness: Added to the thread's.
     func run(niceness: Int) throws(SocketError) {
         thread = try NamedThread.start("attacker") { [self] in
-            // On Linux niceness is a thread's own, and 0 stands for the caller.
-            let kind = __priority_which_t(PRIO_PROCESS.rawValue)
-            setpriority(kind, 0, getpriority(kind, 0) + Int32(clamping: niceness))
+            changeNiceness(by: niceness)
             loop.run()
         }
     }
@@ -110,6 +108,13 @@ final class AttackThread: @unchecked Sendable {
     }
 }
 
+/// Changes the calling thread's niceness; below what it was only where the system allows it, as it does for root.
+func changeNiceness(by difference: Int) {
+    let kind = __priority_which_t(PRIO_PROCESS.rawValue)
+    // On Linux niceness is a thread's own, and 0 stands for the caller.
+    setpriority(kind, 0, getpriority(kind, 0) + Int32(clamping: difference))
+}
+
 /// Processor time of the calling thread.
 private func threadNanoseconds() -> Int {
     var time = timespec()
@@ -122,8 +127,8 @@ private func threadNanoseconds() -> Int {
 final class AttackGroup {
     /// Attempts to connect at a time; a server's backlog takes as many.
     private static let connectingLimit = 256
-    /// Connections opened in a tick: some 4000 a second.
-    private static let opensPerTick = 64
+    /// Connections opened in a tick: at most some 10 000 a second.
+    private static let opensPerTick = 256
     /// A connection that was lost or hung up is opened again after this.
     private static let reopenPause: Duration = .milliseconds(100)
 

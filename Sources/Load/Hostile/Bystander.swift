@@ -7,6 +7,8 @@ enum BystanderCommand: Sendable {
     case connect
     /// Operations fall due from `start` up to `end`, both on the machine's clock; then what is missing is waited for.
     case begin(start: Int, end: Int)
+    /// Nothing more falls due in this phase.
+    case stop
     /// What is missing will not come: the server is gone.
     case giveUp
     /// Reads back what was acknowledged.
@@ -55,6 +57,7 @@ final class Bystander: @unchecked Sendable {
     private var arrivals: Arrivals?
     private var end = 0
     private var isMeasuring = false
+    private var phaseNumber = 0
     private var isReady = false
     private var measure = BystanderMeasure()
 
@@ -115,6 +118,7 @@ final class Bystander: @unchecked Sendable {
             writer.connect()
             listener.connect()
         case .begin(let start, let end): begin(start: start, end: end)
+        case .stop: stop()
         case .giveUp: giveUp()
         case .check: check()
         }
@@ -140,12 +144,21 @@ final class Bystander: @unchecked Sendable {
         (measure, waiting, echoes) = (BystanderMeasure(), [:], [:])
         self.end = end
         isMeasuring = true
+        phaseNumber += 1
+        let number = phaseNumber
         arrivals = Arrivals(.even(perSecond: plan.rate), start: start, share: (0, 1), seed: 0)
         loop.schedule(at: MonotonicTime(nanoseconds: UInt64(end + plan.patience))) { [weak self] in
-            guard let self, isMeasuring, self.end == end else { return }
+            guard let self, number == phaseNumber else { return }
             giveUp()
         }
         sendDue()
+    }
+
+    private func stop() {
+        guard isMeasuring else { return }
+        end = min(end, now)
+        arrivals = nil
+        finishIfDone()
     }
 
     private func sendDue() {

@@ -145,7 +145,7 @@ extension HostileOutcome {
             let p99 = Int(waits.valueAtPercentile(99))
             let (longest, allowed) = (Int(waits.max), limits.p99Allowed(quiet: quietP99 ?? 0))
             if p99 > allowed { found.append(.p99(phase: phase.name, nanoseconds: p99, allowed: allowed)) }
-            if longest > limits.longestWait {
+            if longest >= limits.longestWait {
                 found.append(.longestWait(phase: phase.name, nanoseconds: longest, allowed: limits.longestWait))
             }
         }

@@ -15,10 +15,13 @@ final class HostileRun {
     private static let phaseLead: Duration = .milliseconds(24)
     /// A phase before the quiet one that is not shown: the first operations find everything cold.
     private static let warmUp = 500_000_000
-    /// A request of the preparation, of the check or of the tidying up is given so long.
+    /// A request of the preparation or of the tidying up is given so long.
     private static let requestPatience: Duration = .seconds(60)
+    /// Added to the niceness of the bystander's thread where that is allowed: it needs little, and what it waits for a
+    /// processor would count as the server's.
+    private static let bystanderNiceness = -10
     /// Descriptors kept for what is no attacker's connection.
-    private static let descriptorReserve = 256
+    private static let descriptorReserve = 512
 
     /// A phase that is to come.
     private struct Step {
@@ -94,7 +97,10 @@ final class HostileRun {
         }
         attackThreads = try (0..<plan.attackThreads).map { _ in try AttackThread(plan.site) }
         let threads = [
-            try NamedThread.start("bystander") { bystander.loop.run() },
+            try NamedThread.start("bystander") {
+                changeNiceness(by: Self.bystanderNiceness)
+                bystander.loop.run()
+            },
             try NamedThread.start("honest") { honest.loop.run() },
         ]
         for thread in attackThreads { try thread.run(niceness: plan.attackerNiceness) }
@@ -291,7 +297,8 @@ final class HostileRun {
     private func record(memoryAfter: Int?) {
         guard var done = phase else { return }
         phase = nil
-        done.serverLives = serverLives && done.measure.isConnected
+        // Of a server elsewhere this is all that shows whether it is there.
+        done.serverLives = plan.serverProcess == nil ? done.measure.isConnected : serverLives
         done.memoryAfter = memoryAfter
         done.memoryPeak = memoryAfter.map { max(memoryPeak, $0) } ?? (memoryPeak > 0 ? memoryPeak : nil)
         done.work = reports.flatMap(\.counts).map(\.words).joined(separator: "; ")
@@ -354,7 +361,7 @@ final class HostileRun {
         isChecking = true
         proceeded()
         guard serverLives else { return over() }
-        unlessProceeded(after: Self.requestPatience) { [self] in
+        unlessProceeded(after: .nanoseconds(plan.patience)) { [self] in
             problem("the bystander's writes were not read back in time")
             cleanUp()
         }
@@ -394,7 +401,7 @@ final class HostileRun {
             return
         }
         proceeded()
-        commands?.post(.giveUp)
+        commands?.post(.stop)
         endPhase()
     }
 }
