@@ -45,10 +45,13 @@ enum HostileReport {
     private static func verdict(_ outcome: HostileOutcome) -> String {
         var lines: [String] = []
         if outcome.wasInterrupted { lines.append("interrupted; this is what there is") }
-        lines.append("\(outcome.checkedWrites) acknowledged writes read back, \(outcome.lostWrites) lost")
+        lines.append(
+            outcome.checkedWrites > 0
+                ? "\(outcome.checkedWrites) acknowledged writes read back, \(outcome.lostWrites) lost"
+                : "acknowledged writes were not read back")
         let broken = outcome.broken
         if broken.isEmpty {
-            lines.append("every promise was kept")
+            lines.append(outcome.wasInterrupted ? "no promise was broken until then" : "every promise was kept")
         } else {
             lines.append("BROKEN: \(broken.count)")
             lines += broken.map { "  BROKEN: \($0)" }

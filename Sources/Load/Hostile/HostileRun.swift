@@ -58,6 +58,7 @@ final class HostileRun {
     /// The honest clients' threads were asked to finish.
     private var isFinishing = false
     private var isChecking = false
+    private var isCleaning = false
     private let showsProgress = isatty(STDERR_FILENO) == 1
 
     /// Runs to the end. Blocks; every wait has a deadline. Signals must be blocked already.
@@ -196,15 +197,14 @@ final class HostileRun {
             for words in problems { problem(words) }
             check()
         case .checked(let count, let lost):
-            guard isChecking else { return }
+            guard isChecking, !isCleaning else { return }
             (outcome.checkedWrites, outcome.lostWrites) = (count, lost)
             cleanUp()
         case .broken(let words):
-            if isChecking {
+            guard isChecking else { return end(with: words) }
+            if !isCleaning {
                 problem(words)
                 cleanUp()
-            } else {
-                end(with: words)
             }
         }
     }
@@ -230,35 +230,41 @@ final class HostileRun {
         phase.serverLives = serverLives
         (self.phase, isWarmUp, isMeasured, hasEnded, reports) = (phase, step.isWarmUp, false, false, [])
         memoryPeak = memory() ?? 0
+        // Before the phase's time begins: bursts of some megabytes are written here.
+        let roles = roles(of: step)
         if step.name == "honest" { honest?.start() }
         if step.actsHonestly { honest?.act() }
         let start = MonotonicTime.now + Self.phaseLead
         let duration = step.isWarmUp ? min(Self.warmUp, plan.phaseDuration) : plan.phaseDuration
         commands?.post(.begin(start: nanoseconds(start), end: nanoseconds(start) + duration))
-        startAttack(step)
+        startAttack(step, roles)
         unlessProceeded(after: Self.phaseLead + .nanoseconds(duration)) { [self] in endPhase() }
     }
 
     private func nanoseconds(_ moment: MonotonicTime) -> Int { Int(truncatingIfNeeded: moment.nanoseconds) }
 
-    private func startAttack(_ step: Step) {
+    /// What each of ``attackThreads`` is to do.
+    private func roles(of step: Step) -> [[AttackRole]] {
         let floods = max(1, step.attackers.count(where: \.isFlood))
         let share = max(1, (descriptorLimit() - Self.descriptorReserve - plan.slowReaders) / floods)
         var roles = attackThreads.map { _ in [AttackRole]() }
-        var turn = 0
-        for attacker in step.attackers {
-            for role in attacker.roles(at: plan.site, share: share) {
-                roles[turn % roles.count].append(role)
-                turn += 1
-            }
+        for (turn, role) in step.attackers.flatMap({ $0.roles(at: plan.site, share: share) }).enumerated() {
+            roles[turn % roles.count].append(role)
         }
-        for (thread, own) in zip(attackThreads, roles) where !own.isEmpty { thread.start(own) }
-        attacking = zip(attackThreads, roles).filter { !$0.1.isEmpty }.map(\.0)
+        return roles
+    }
+
+    private func startAttack(_ step: Step, _ roles: [[AttackRole]]) {
         if step.kind == .control {
             let load = outcome.phases.map(\.attackerLoad).max() ?? 0
-            let share = load / Double(attackThreads.count)
-            for thread in attackThreads { thread.burn(share: share) }
+            for thread in attackThreads { thread.burn(share: load / Double(attackThreads.count)) }
             attacking = attackThreads
+            return
+        }
+        attacking = []
+        for (thread, own) in zip(attackThreads, roles) where !own.isEmpty {
+            thread.start(own)
+            attacking.append(thread)
         }
     }
 
@@ -369,7 +375,8 @@ final class HostileRun {
     }
 
     private func cleanUp() {
-        guard !isOver else { return }
+        guard !isOver, !isCleaning else { return }
+        isCleaning = true
         proceeded()
         show("removing the data")
         unlessProceeded(after: Self.requestPatience) { [self] in over() }
