@@ -58,7 +58,7 @@ enum Runner {
         guard outcomes.allSatisfy(\.findings.isClean) else { throw ExitCode.failure }
     }
 
-    private static func write(_ text: String, to path: String) throws {
+    static func write(_ text: String, to path: String) throws {
         if path == "-" { return print(text, terminator: "") }
         guard writeWholeFile(path, text) else {
             writeAll("error: \(path) cannot be written\n", to: STDERR_FILENO)
@@ -69,7 +69,7 @@ enum Runner {
     private static func nanoseconds(_ seconds: Double) -> Int { Int(seconds * 1e9) }
 
     /// Different from every other run's, and a legal key.
-    private static func makeRunID() -> String {
+    static func makeRunID() -> String {
         let random = UInt64.random(in: 0..<(1 << 40))
         return String(UInt64(Date().timeIntervalSince1970), radix: 36) + "-" + String(random, radix: 36)
     }

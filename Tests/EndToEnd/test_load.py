@@ -171,6 +171,9 @@ def test_nobody_listens():
         (["writes", "--url", "ftp://x"], "--url"),
         (["writes", "--peer", "mysql=127.0.0.1:1"], "--peer"),
         (["writes", "--token", "secret"], "--token"),
+        (["hostile", "--only", "nonsense"], "many-windows"),
+        (["hostile", "--honest", "nonsense"], "slow-readers"),
+        (["hostile", "--p99-factor", "0"], "--p99-factor"),
         (["nonsense"], "nonsense"),
     ],
 )
@@ -183,6 +186,76 @@ def test_more_sockets_than_descriptors_is_refused():
     limited = ["bash", "-c", f'ulimit -n 200; exec "{BINARY}" idle --connections 1000']
     result = subprocess.run(limited, capture_output=True, text=True, timeout=20)
     assert result.returncode == 64 and "descriptors" in result.stderr
+
+
+# Hostile clients. The limits are as wide as they can be: here the scenario is tested, not the server or the machine.
+
+WIDE = ["--p99-factor", 1e6, "--longest-wait", 1e6, "--memory-limit", 1 << 40, "--memory-after-factor", 1e6]
+HOSTILE = ["--seconds-per-phase", 1, "--settle", 0, "--patience", 20]
+
+
+def hostile(port, *arguments, timeout=120):
+    """Runs the scenario; the result and what it wrote as JSON."""
+    return load("hostile", port, *arguments, smoke=[*map(str, HOSTILE)], timeout=timeout)
+
+
+def test_hostile_measures_a_bystander_beside_an_attacker(world):
+    keep = world.connect()
+    keep.must("p", {"p": "/kept", "d": "untouched"})
+    result, report = hostile(world.port, "--namespace", world.ns, "--only", "pings", "--honest", "slow-readers", *WIDE)
+    assert result.returncode == 0, result.stdout + result.stderr
+    phases = report["phases"]
+    assert [phase["phase"] for phase in phases] == ["quiet", "honest", "pings"]
+    assert report["broken"] == [] and report["lostWrites"] == 0 and report["checkedWrites"] > 100
+    for phase in phases:
+        # 200 a second, and an echo for half of them.
+        assert phase["bystander"]["count"] == 300 and phase["unanswered"] == 0 and phase["cuts"] == []
+        assert phase["serverLives"] and phase["memoryPeak"] > 0
+    assert re.match(r"12 connections, [1-9][0-9]* pings, ", phases[2]["work"])
+    # What it wrote is gone, what others wrote is there.
+    assert keep.get("/") == {"kept": "untouched"}
+
+
+def test_hostile_control_phase_sends_nothing(world):
+    arguments = ["--namespace", world.ns, "--only", "flood-connections", "--connections", 20, "--control"]
+    result, report = hostile(world.port, *arguments, "--honest", "none", *WIDE)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [phase["phase"] for phase in report["phases"]] == ["quiet", "flood-connections", "control"]
+    assert report["phases"][1]["work"].startswith("20 connections") and report["phases"][2]["work"] == ""
+
+
+def test_hostile_limit_that_is_exceeded_fails_the_run(world):
+    arguments = ["--namespace", world.ns, "--only", "flood-connections", "--connections", 20, "--honest", "none"]
+    result, report = hostile(world.port, *arguments, *WIDE, "--memory-limit", 1 << 20)
+    assert result.returncode == 1
+    assert len(report["broken"]) == 2 and all("memory reached" in words for words in report["broken"])
+
+
+def test_hostile_server_that_dies_fails_the_run(servers):
+    server = servers()
+    command = [str(BINARY), "hostile", "--url", f"http://127.0.0.1:{server.port}", "--json", "-", "--only", "pings"]
+    command += map(str, ["--seconds-per-phase", 20, "--honest", "none", *WIDE])
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        with Connection(server.port, "default") as watcher:
+            watcher.must("q", {"p": "/pando-load", "h": ""})
+            while "/bystander/set/" not in json.dumps(watcher.next_data()):
+                pass
+            server.kill()
+        output, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    report = json.loads(output)
+    assert process.returncode == 1
+    assert any("the server is gone" in words for words in report["broken"]), report["broken"]
+    assert report["leftBehind"].startswith("/pando-load/")
+
+
+def test_hostile_without_a_server():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # taken, and no process accepts
+        result, report = hostile(unused.getsockname()[1], "--honest", "none", "--only", "pings")
+    assert result.returncode == 1 and report["phases"] == [] and len(report["broken"]) == 1
 
 
 # A server that keeps its word, except where it is told not to.

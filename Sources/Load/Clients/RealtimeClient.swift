@@ -8,17 +8,13 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
 
     /// One frame carries so many characters at the most; a longer message is cut (wire-protocol §2.1).
     private static let chunkByteLimit = 16_384
-    /// Longest message taken from a server.
-    private static let messageByteLimit = 256 << 20
 
     private var socket: WebSocketClient?
     private var stage = Stage.greeting
     private var nextNumber = 1
     private var request: [UInt8] = []
     private let stamped = StampedRequest()
-    /// Chunks that the message at hand still owes, and what has come of it (§2.1).
-    private var chunksLeft = 0
-    private var chunks: [UInt8] = []
+    private var chunks = ChunkedMessage()
     private let wantsWholePushes: Bool
 
     override init(_ index: Int, of worker: Worker) {
@@ -27,7 +23,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     }
 
     override func makeDelegate(on channel: Channel) -> any ChannelDelegate {
-        (stage, chunksLeft, chunks) = (.greeting, 0, [])
+        (stage, chunks) = (.greeting, ChunkedMessage())
         let made = WebSocketClient(
             on: channel, target: "/.ws?v=5&ns=\(worker.plan.namespace)", host: worker.plan.target.host,
             messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, delegate: self)
@@ -134,12 +130,8 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
         stage = .authenticating
         let number = takeNumber(Pending(purpose: .setUp, detail: 0, intended: 0))
         var request: [UInt8] = []
-        // Tokens of every kind are accepted under either verb (§4.7); `Plan` has checked its characters.
-        request.append(#"{"t":"d","d":{"r":"#)
-        request.append(decimal: Int64(number))
-        request.append(#","a":"auth","b":{"cred":""#)
-        request.append(utf8: token)
-        request.append(#""}}}"#)
+        // `TargetOptions` has checked the token's characters.
+        request.append(authentication: token, number: number)
         transmit(request.rawSpan)
     }
 
@@ -156,35 +148,12 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     }
 
     func webSocket(_ socket: WebSocketClient, received text: RawSpan) {
-        if chunksLeft > 0 { return take(chunk: text) }
-        if text.byteCount <= 6, let count = Self.chunkCount(text) {
-            chunksLeft = count
-            return
+        switch chunks.take(text) {
+        case .whole: handle(text)
+        case .partial: break
+        case .complete(let message): handle(message.rawSpan)
+        case .tooLong: fail("too long a message")
         }
-        handle(text)
-    }
-
-    private static func chunkCount(_ text: RawSpan) -> Int? {
-        withCursor(over: text) { cursor in
-            var count = 0
-            while !cursor.isAtEnd {
-                guard cursor.current >= 0x30, cursor.current <= 0x39 else { return nil }
-                count = count * 10 + Int(cursor.current - 0x30)
-                cursor.advance()
-            }
-            return count > 0 ? count : nil
-        }
-    }
-
-    private func take(chunk: RawSpan) {
-        guard chunks.count + chunk.byteCount <= Self.messageByteLimit else { return fail("too long a message") }
-        chunks.append(chunk)
-        chunksLeft -= 1
-        guard chunksLeft == 0 else { return }
-        // Taken out: the message may lead to anything.
-        var whole: [UInt8] = []
-        swap(&whole, &chunks)
-        handle(whole.rawSpan)
     }
 
     private func handle(_ text: RawSpan) {

@@ -1,0 +1,145 @@
+import PandoBytes
+import PandoHTTP
+import PandoReactor
+import PandoWebSocket
+
+/// One connection of an attacker: opens, sends its role's burst, and goes on as the role says. Confined to its loop.
+///
+///     (upgrading) ─▶ attacking ─▶ over
+final class AttackConnection: ChannelDelegate {
+    private enum Stage {
+        case upgrading(ClientHandshake, ResponseHeadReader)
+        case attacking, over
+    }
+
+    /// How often a connection that is to hang up looks whether all was taken.
+    private static let hangUpTick: Duration = .milliseconds(16)
+    /// Of a channel that reads slowly.
+    private static let pacingTick: Duration = .milliseconds(48)
+
+    private let channel: Channel
+    private unowned let group: AttackGroup
+    private var stage: Stage
+    private var writtenByteCount = 0
+    /// Bytes that a paced connection may read now.
+    private var allowance = 0
+
+    init(_ channel: Channel, of group: AttackGroup) {
+        self.channel = channel
+        self.group = group
+        guard group.role.opening == .webSocket else {
+            stage = .attacking
+            // Not from inside the call that is about to hand the channel out.
+            group.loop.schedule(after: .zero) { [weak self] in self?.attack() }
+            return
+        }
+        let handshake = ClientHandshake(nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        stage = .upgrading(handshake, ResponseHeadReader())
+        var request: [UInt8] = []
+        handshake.appendRequest(target: group.site.realtimeTarget, host: group.site.target.host, to: &request)
+        write(request)
+    }
+
+    private var isAttacking: Bool {
+        if case .attacking = stage { true } else { false }
+    }
+
+    /// Ends the connection at once.
+    func cut() {
+        guard channel.isOpen else { return }
+        settleCount()
+        stage = .over
+        channel.reset()
+    }
+
+    private func attack() {
+        guard isAttacking, channel.isOpen else { return }
+        if group.role.opening == .webSocket, let token = group.site.token {
+            var text: [UInt8] = []
+            text.append(authentication: token, number: 0)
+            var frame: [UInt8] = []
+            frame.append(clientFrame: text)
+            write(frame)
+        }
+        send()
+        switch group.role.reading {
+        case .nothing: channel.pauseReading()
+        case .everything: break
+        case .paced(let bytesPerSecond): pace(bytesPerSecond)
+        }
+        if case .hangUp(let wait) = group.role.next { hangUp(at: .now + wait) }
+    }
+
+    private func write(_ bytes: [UInt8]) {
+        writtenByteCount += bytes.count
+        channel.write(bytes.rawSpan)
+    }
+
+    private func send() {
+        guard let burst = group.role.burst else { return }
+        writtenByteCount += burst.count
+        group.sentBurst(burst.count)
+        channel.write(burst)
+    }
+
+    /// What waits here was not sent.
+    private func settleCount() { group.notSent(channel.outboundByteCount) }
+
+    private func hangUp(at deadline: MonotonicTime) {
+        group.loop.schedule(after: Self.hangUpTick) { [weak self] in
+            guard let self, isAttacking, channel.isOpen else { return }
+            guard channel.takenByteCount >= writtenByteCount || .now >= deadline else { return hangUp(at: deadline) }
+            cut()
+            group.lost(self, cut: false)
+        }
+    }
+
+    private func pace(_ bytesPerSecond: Int) {
+        group.loop.schedule(after: Self.pacingTick) { [weak self] in
+            guard let self, isAttacking, channel.isOpen else { return }
+            let grown = Double(bytesPerSecond) * (Self.pacingTick / .seconds(1))
+            allowance = min(allowance + Int(grown), bytesPerSecond)
+            if allowance > 0 { channel.resumeReading() }
+            pace(bytesPerSecond)
+        }
+    }
+
+    // MARK: What comes
+
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        group.read(bytes.byteCount)
+        if case .upgrading(let handshake, var head) = stage {
+            var offset = 0
+            do {
+                guard let answer = try head.read(bytes.bytes, from: &offset) else {
+                    stage = .upgrading(handshake, head)
+                    return
+                }
+                try handshake.check(answer)
+            } catch {
+                return channel.close()
+            }
+            stage = .attacking
+            return attack()
+        }
+        if case .paced = group.role.reading {
+            allowance -= bytes.byteCount
+            if allowance <= 0 { channel.pauseReading() }
+        }
+        if case .sendAgainWhenAnswered = group.role.next, isAttacking, channel.takenByteCount >= writtenByteCount {
+            send()
+        }
+    }
+
+    func channelDidDrain(_ channel: Channel) {
+        if case .sendAgain = group.role.next, isAttacking { send() }
+    }
+
+    func channelDidEnd(_ channel: Channel) { channel.close() }
+
+    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+        if case .over = stage { return }
+        stage = .over
+        if reason != .loopStopped { group.lost(self, cut: true) }
+    }
+}

@@ -1,0 +1,194 @@
+import PandoBytes
+import PandoWebSocket
+
+/// Asks for the last child of a large node by a member, thousands of times at once, and hangs up.
+struct PipelinedGets: Attacker {
+    let node: PreparedData
+    let requestCount: Int
+    let summary = "pipelined ordered gets on a large node, then hangs up, again and again"
+
+    var name: String { node == .children20k ? "pipelined-gets" : "pipelined-gets-200k" }
+    var needs: Set<PreparedData> { [node] }
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let burst = realtimeBurst(of: requestCount) { output, number in
+            output.append(realtimeRequest: "g", number: number, path: node.path(at: site)) {
+                $0.append(#","q":{"i":"x","l":1,"vf":"r"}"#)
+            }
+        }
+        return [
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: burst, requests: (requestCount, "gets"), reading: .nothing,
+                next: .hangUp(after: .seconds(1)))
+        ]
+    }
+}
+
+/// Listens to a large node with a hash of something else, thousands of times at once, and hangs up.
+struct StaleListens: Attacker {
+    static let requestCount = 20_000
+
+    let name = "stale-listens"
+    let summary = "listens with a stale hash on a large node, then hangs up, again and again"
+    let needs: Set<PreparedData> = [.children20k]
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let burst = realtimeBurst(of: Self.requestCount) { output, number in
+            output.append(realtimeRequest: "q", number: number, path: PreparedData.children20k.path(at: site)) {
+                $0.append(#","h":"c3RhbGU=""#)
+            }
+        }
+        return [
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: burst, requests: (Self.requestCount, "listens"),
+                reading: .nothing, next: .hangUp(after: .seconds(1)))
+        ]
+    }
+}
+
+/// Transactions on a large node whose hash is wrong, with small writes between them, so that the node's hash is another
+/// each time.
+struct FailingTransactions: Attacker {
+    static let requestCount = 2000
+    /// Each so many-th request is a small write.
+    static let writeSpacing = 20
+
+    let node: PreparedData
+    let summary = "transactions with a wrong hash on a large node, small writes between them"
+
+    var name: String { node == .children20k ? "failing-transactions" : "failing-transactions-200k" }
+    var needs: Set<PreparedData> { [node] }
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let path = node.path(at: site)
+        let burst = realtimeBurst(of: Self.requestCount) { output, number in
+            if number.isMultiple(of: Self.writeSpacing) {
+                output.append(realtimeRequest: "p", number: number, path: "\(path)/written") {
+                    $0.append(#","d":"#)
+                    $0.append(decimal: Int64(number))
+                }
+            } else {
+                output.append(realtimeRequest: "p", number: number, path: path) {
+                    $0.append(#","d":1,"h":"d3Jvbmc=""#)
+                }
+            }
+        }
+        return [
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: burst, requests: (Self.requestCount, "transactions"),
+                reading: .everything, next: .sendAgainWhenAnswered)
+        ]
+    }
+}
+
+/// Writes of millions of nodes in one message.
+struct BigMessages: Attacker {
+    /// `0,` each.
+    static let elementCount = 8_000_000
+    static let connectionCount = 10
+
+    let name = "big-messages"
+    let summary = "realtime writes of 16 MB with 8 million elements"
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        var text: [UInt8] = []
+        text.append(realtimeRequest: "p", number: 1, path: "\(site.root)/big") {
+            $0.append(#","d":"#)
+            $0.append(zeros: Self.elementCount)
+        }
+        var frame: [UInt8] = []
+        frame.append(clientFrame: text)
+        return [
+            AttackRole(
+                connections: Self.connectionCount, opening: .webSocket, burst: SharedBytes(frame),
+                requests: (1, "writes"), reading: .everything, next: .sendAgainWhenAnswered)
+        ]
+    }
+}
+
+/// The same over REST.
+struct BigBodies: Attacker {
+    let name = "big-bodies"
+    let summary = "REST writes of 16 MB with 8 million elements"
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        var body: [UInt8] = []
+        body.append(zeros: BigMessages.elementCount)
+        var text: [UInt8] = []
+        text.append(restRequest: "PUT", site, path: "\(site.root)/big", contentByteCount: body.count)
+        text.append(contentsOf: body)
+        return [
+            AttackRole(
+                connections: BigMessages.connectionCount, opening: .tcp, burst: SharedBytes(text),
+                requests: (1, "writes"), reading: .everything, next: .sendAgainWhenAnswered)
+        ]
+    }
+}
+
+/// Listens to thousands of windows of one node, in which another client writes.
+struct ManyWindows: Attacker {
+    static let windowCount = 50_000
+    /// Each changes the first child of all windows that lie behind the other children.
+    static let writeCount = 2
+
+    let name = "many-windows"
+    let summary = "50 000 filtered listens of one client at a node where another writes"
+    let needs: Set<PreparedData> = [.windows]
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let path = PreparedData.windows.path(at: site)
+        let listens = realtimeBurst(of: Self.windowCount) { output, number in
+            output.append(realtimeRequest: "q", number: number, path: path) {
+                $0.append(#","q":{"i":".value","sp":"#)
+                $0.append(decimal: Int64(number))
+                $0.append(#","sin":true,"l":1,"vf":"l"},"t":"#)
+                $0.append(decimal: Int64(number))
+                $0.append(#","h":"""#)
+            }
+        }
+        let writes = realtimeBurst(of: Self.writeCount) { output, number in
+            output.append(realtimeRequest: "p", number: number, path: "\(path)/last") {
+                $0.append(#","d":"#)
+                $0.append(decimal: Int64(Self.windowCount + number))
+            }
+        }
+        return [
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: listens, requests: (Self.windowCount, "listens"),
+                reading: .everything, next: .hold),
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: writes, requests: (Self.writeCount, "writes"),
+                reading: .everything, next: .sendAgainWhenAnswered),
+        ]
+    }
+}
+
+/// The frames of so many requests, numbered from 1.
+func realtimeBurst(of count: Int, _ append: (inout [UInt8], Int) -> Void) -> SharedBytes {
+    var frames: [UInt8] = []
+    var text: [UInt8] = []
+    for number in 1...max(1, count) {
+        text.removeAll(keepingCapacity: true)
+        append(&text, number)
+        frames.append(clientFrame: text)
+    }
+    return SharedBytes(frames)
+}
+
+extension [UInt8] {
+    /// Appends a client's frame with the masking key 0, so that the payload stands there as it is.
+    mutating func append(clientFrame text: [UInt8]) {
+        append(frameHeader: .text, payloadByteCount: text.count, maskingKey: 0)
+        append(contentsOf: text)
+    }
+
+    /// Appends a JSON array of so many zeros.
+    mutating func append(zeros elementCount: Int) {
+        append("[0")
+        for _ in 1..<Swift.max(1, elementCount) {
+            append(UInt8(ascii: ","))
+            append(UInt8(ascii: "0"))
+        }
+        append("]")
+    }
+}

@@ -1,0 +1,92 @@
+import PandoBytes
+import PandoWebSocket
+
+/// Many clients that ask for a large node again and again and read slowly.
+struct LargeGets: Attacker {
+    static let connectionCount = 100
+    static let requestCount = 50
+    static let bytesPerSecond = 100_000
+
+    let name = "many-clients-large-gets"
+    let summary = "100 connections with pipelined gets of 5 MB that read 100 KB/s"
+    let needs: Set<PreparedData> = [.large5MB]
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let burst = realtimeBurst(of: Self.requestCount) { output, number in
+            output.append(realtimeRequest: "g", number: number, path: PreparedData.large5MB.path(at: site)) {
+                $0.append(#","q":{}"#)
+            }
+        }
+        return [
+            AttackRole(
+                connections: Self.connectionCount, opening: .webSocket, burst: burst,
+                requests: (Self.requestCount, "gets"), reading: .paced(Self.bytesPerSecond), next: .hold)
+        ]
+    }
+}
+
+/// Clients that ask for less than what disconnects one of them, and read nothing.
+struct UnreadOutput: Attacker {
+    static let connectionCount = 120
+    /// Of 1 KiB each: 21 MiB.
+    static let requestCount = 21 << 10
+
+    let name = "unread-output"
+    let summary = "120 connections that ask for 21 MiB by gets of 1 KiB and read nothing"
+    let needs: Set<PreparedData> = [.small1KB]
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let burst = realtimeBurst(of: Self.requestCount) { output, number in
+            output.append(realtimeRequest: "g", number: number, path: PreparedData.small1KB.path(at: site)) {
+                $0.append(#","q":{}"#)
+            }
+        }
+        return [
+            AttackRole(
+                connections: Self.connectionCount, opening: .webSocket, burst: burst,
+                requests: (Self.requestCount, "gets"), reading: .nothing, next: .hold)
+        ]
+    }
+}
+
+/// WebSocket pings as fast as they are taken; the pongs are not read.
+struct Pings: Attacker {
+    static let connectionCount = 12
+    /// A burst is far above the loop's low-water mark, so that a drained channel is seen.
+    static let pingCount = 4000
+
+    let name = "pings"
+    let summary = "12 connections that send WebSocket pings of 125 bytes and read nothing"
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        var frames: [UInt8] = []
+        let payload = [UInt8](repeating: UInt8(ascii: "x"), count: 125)
+        for _ in 0..<Self.pingCount { frames.append(frame: .ping, payload: payload.rawSpan, maskingKey: 0) }
+        return [
+            AttackRole(
+                connections: Self.connectionCount, opening: .webSocket, burst: SharedBytes(frames),
+                requests: (Self.pingCount, "pings"), reading: .nothing, next: .sendAgain)
+        ]
+    }
+}
+
+/// Pings of the realtime protocol and keep-alives as fast as they are taken; the answers are not read.
+struct ControlPings: Attacker {
+    static let pairCount = 4000
+
+    let name = "control-pings"
+    let summary = "12 connections that send control pings and keep-alives and read nothing"
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        var frames: [UInt8] = []
+        for _ in 0..<Self.pairCount {
+            frames.append(clientFrame: Array(#"{"t":"c","d":{"t":"p","d":{}}}"#.utf8))
+            frames.append(clientFrame: [UInt8(ascii: "0")])
+        }
+        return [
+            AttackRole(
+                connections: Pings.connectionCount, opening: .webSocket, burst: SharedBytes(frames),
+                requests: (Self.pairCount, "pings"), reading: .nothing, next: .sendAgain)
+        ]
+    }
+}

@@ -1,0 +1,139 @@
+import PandoBytes
+import PandoHTTP
+import PandoReactor
+
+/// REST requests over one kept connection, each with a closure for its answer. Connects when it is asked something.
+/// Confined to its loop.
+final class RESTLink: ChannelDelegate {
+    /// Called once: with the status and the body, or with nil when the connection ended before or was not to be had.
+    typealias Reply = (_ statusCode: Int?, _ body: [UInt8]) -> Void
+
+    private static let bodyByteLimit: UInt64 = 256 << 20
+
+    private enum Stage {
+        case head(ResponseHeadReader)
+        case body(statusCode: Int, BodyReader)
+    }
+
+    /// The connection ended while answers were missing.
+    var onCut: (String) -> Void = { _ in }
+
+    private let site: HostileSite
+    private let loop: EventLoop
+    private var channel: Channel?
+    private var isConnecting = false
+    private var unsent: [[UInt8]] = []
+    private var stage = Stage.head(ResponseHeadReader())
+    private var body: [UInt8] = []
+    /// By number; answers come in the order of the requests.
+    private var replies: [Int: Reply] = [:]
+    private var nextNumber = 0
+    private var answeredCount = 0
+
+    init(_ site: HostileSite, on loop: EventLoop) {
+        self.site = site
+        self.loop = loop
+    }
+
+    /// - Parameter path: Without the leading slash.
+    func request(_ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping Reply) {
+        replies[nextNumber] = reply
+        nextNumber += 1
+        var text: [UInt8] = []
+        text.append(restRequest: method, site, path: path, contentByteCount: value?.count)
+        if let value { text.append(contentsOf: value) }
+        if let channel { return channel.write(text.rawSpan) }
+        unsent.append(text)
+        connect()
+    }
+
+    /// Ends the connection; answers that are missing come as nil.
+    func close() { channel?.close() }
+
+    private func connect() {
+        guard !isConnecting else { return }
+        isConnecting = true
+        do {
+            try Connector.connect(to: site.target.address, on: loop) { [self] channel in
+                (isConnecting, self.channel) = (false, channel)
+                (stage, body) = (.head(ResponseHeadReader()), [])
+                for text in unsent { channel.write(text.rawSpan) }
+                unsent = []
+                return self
+            } onFailure: { [self] error in
+                ended("\(error)")
+            }
+        } catch {
+            loop.schedule(after: .zero) { [self] in ended("\(error)") }
+        }
+    }
+
+    private func ended(_ problem: String) {
+        (isConnecting, channel, unsent) = (false, nil, [])
+        let lost = replies
+        (replies, answeredCount) = ([:], nextNumber)
+        if !lost.isEmpty { onCut("REST: \(problem)") }
+        for reply in lost.values { reply(nil, []) }
+    }
+
+    // MARK: What comes
+
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        var offset = 0
+        do {
+            while try readPart(bytes.bytes, &offset) {}
+        } catch {
+            channel.reset()
+        }
+    }
+
+    /// - Returns: false when the bytes are used up.
+    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
+        switch stage {
+        case .head(var reader):
+            guard offset < bytes.byteCount else { return false }
+            guard let head = try reader.read(bytes, from: &offset) else {
+                stage = .head(reader)
+                return false
+            }
+            stage = .body(statusCode: head.statusCode, try BodyReader(head.framing, byteLimit: Self.bodyByteLimit))
+            return true
+        case .body(let statusCode, var reader):
+            let event = try reader.next(bytes, from: &offset)
+            stage = .body(statusCode: statusCode, reader)
+            switch event {
+            case nil: return false
+            case .data(let range)?: body.append(bytes.extracting(range))
+            case .end?:
+                stage = .head(ResponseHeadReader())
+                var whole: [UInt8] = []
+                swap(&whole, &body)
+                let reply = replies.removeValue(forKey: answeredCount)
+                answeredCount += 1
+                reply?(statusCode, whole)
+            }
+            return true
+        }
+    }
+
+    func channelDidEnd(_ channel: Channel) { channel.close() }
+
+    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+        guard reason != .loopStopped else { return }
+        ended(reason == .requested ? "ended by the server" : "\(reason)")
+    }
+}
+
+extension [UInt8] {
+    /// Appends the head of a REST request.
+    /// - Parameter contentByteCount: Length of the body, which the caller appends; nil for none.
+    mutating func append(
+        restRequest method: StaticString, _ site: HostileSite, path: String, contentByteCount: Int? = nil
+    ) {
+        append(requestLine: method, target: site.restTarget(path))
+        append(field: "Host", text: site.target.host)
+        if let token = site.token { append(field: "Authorization", text: "Bearer \(token)") }
+        if let contentByteCount { append(field: "Content-Length", decimal: UInt64(contentByteCount)) }
+        appendEndOfHead()
+    }
+}

@@ -1,0 +1,200 @@
+import Foundation
+import PandoBytes
+import PandoReactor
+import Testing
+
+@testable import PandoLoad
+
+/// What a hostile run makes of what it saw, and what its attackers send.
+@Suite struct HostileTests {
+    private static let limits = HostileLimits(
+        p99Factor: 2, p99Floor: 1_000_000, longestWait: 50_000_000, memoryLimit: 500_000_000, memoryAfterFactor: 2)
+
+    /// A bystander that waited these milliseconds, each a hundred times.
+    private static func measure(_ milliseconds: [Int]) -> BystanderMeasure {
+        var measure = BystanderMeasure()
+        for wait in milliseconds { measure.latencies[0].record(UInt64(wait) * 1_000_000, count: 100) }
+        return measure
+    }
+
+    private static func outcome(_ phases: [HostilePhase]) -> HostileOutcome {
+        var quiet = HostilePhase(name: "quiet", kind: .quiet, measure: measure([2]))
+        quiet.memoryAfter = 100_000_000
+        var outcome = HostileOutcome(phases: [quiet] + phases, limits: limits)
+        outcome.memoryStart = 100_000_000
+        return outcome
+    }
+
+    private static func judged(_ milliseconds: [Int] = [2], _ change: (inout HostilePhase) -> Void = { _ in }) -> HostilePhase {
+        var phase = HostilePhase(name: "pings", kind: .judged, measure: measure(milliseconds))
+        change(&phase)
+        return phase
+    }
+
+    private struct Case: Sendable {
+        let phase: HostilePhase
+        let broken: [String]
+        let because: String
+    }
+
+    private static let cases: [Case] = [
+        Case(phase: judged(), broken: [], because: "as in the quiet phase"),
+        Case(phase: judged([4]), broken: [], because: "just twice"),
+        Case(phase: judged([5]), broken: ["p99"], because: "more than twice"),
+        Case(phase: judged([2, 49]), broken: ["p99"], because: "just below the longest wait"),
+        Case(phase: judged([50]), broken: ["p99", "longestWait"], because: "below 50 ms was promised"),
+        Case(phase: judged([60]), broken: ["p99", "longestWait"], because: "each wait is judged by itself"),
+        Case(
+            phase: HostilePhase(name: "control", kind: .control, measure: measure([60])), broken: [],
+            because: "a control phase shows the machine, not the server"),
+        Case(
+            phase: judged { $0.memoryPeak = 500_000_000 }, broken: [], because: "as much memory as is allowed"),
+        Case(phase: judged { $0.memoryPeak = 500_000_001 }, broken: ["memoryPeak"], because: "a byte above"),
+        Case(phase: judged { $0.memoryAfter = 200_000_000 }, broken: [], because: "twice what it was"),
+        Case(phase: judged { $0.memoryAfter = 200_000_001 }, broken: ["memoryAfter"], because: "more than twice"),
+        Case(
+            phase: judged { $0.cuts = ["slow-push: reset", "burst: reset"] }, broken: ["cut", "cut"],
+            because: "each honest client that was cut"),
+        Case(phase: judged { $0.measure.unanswered = 1 }, broken: ["unanswered"], because: "an answer is missing"),
+        Case(phase: judged { $0.measure.refused = 1 }, broken: ["refused"], because: "the bystander may do what it does"),
+        Case(phase: judged { $0.serverLives = false }, broken: ["serverDied"], because: "the process is gone"),
+        Case(phase: judged([]), broken: ["nothingMeasured"], because: "no wait at all is no good wait"),
+    ]
+
+    @Test(arguments: cases.indices)
+    func promises(index: Int) {
+        let one = Self.cases[index]
+        let names = Self.outcome([one.phase]).broken.map { promise in
+            Mirror(reflecting: promise).children.first?.label ?? "\(promise)"
+        }
+        #expect(names == one.broken, "\(one.because)")
+    }
+
+    @Test func brokenPromisesOfTheWholeRun() {
+        var outcome = Self.outcome([Self.judged()])
+        outcome.lostWrites = 3
+        outcome.problems = ["slow reader 2: its state is not what a get gives"]
+        #expect(
+            outcome.broken == [.lostWrites(count: 3), .other("slow reader 2: its state is not what a get gives")])
+    }
+
+    @Test func quietValueBelowTheFloorIsTakenAsTheFloor() {
+        #expect(Self.limits.p99Allowed(quiet: 10) == 2_000_000)
+        #expect(Self.limits.p99Allowed(quiet: 3_000_000) == 6_000_000)
+    }
+
+    @Test func smallBaselineOfMemoryIsTakenAsTheLeast() {
+        #expect(Self.limits.memoryAllowedAfter(start: 1) == 2 * HostileLimits.leastMemoryStart)
+        #expect(Self.limits.memoryAllowedAfter(start: 100_000_000) == 200_000_000)
+    }
+
+    // MARK: Reports
+
+    private static func plan() throws -> HostilePlan {
+        let address = try #require(SocketAddress("127.0.0.1", port: 9000))
+        let target = Target(name: "pando", speech: .realtime, address: address, host: "127.0.0.1:9000")
+        return HostilePlan(
+            site: HostileSite(target: target, namespace: "default", token: nil, root: "pando-load/x"), attackers: [],
+            honest: [], phaseDuration: 1_000_000_000, rate: 100, patience: 1, settling: 1, slowReaders: 0,
+            slowReaderPace: 1, writerRate: 1, attackThreads: 1, attackerNiceness: 0, hasControl: false, limits: limits,
+            serverProcess: nil)
+    }
+
+    @Test func reportsSayWhatIsBroken() throws {
+        let outcome = Self.outcome([
+            Self.judged([60]) {
+                $0.work = "12 connections, 8000 pings"
+                $0.memoryPeak = 692_000_000
+            }
+        ])
+        let text = HostileReport.text(outcome, try Self.plan())
+        #expect(text.contains("BROKEN: 3") && text.contains("12 connections, 8000 pings") && text.contains("692"))
+        let json = HostileReport.json(outcome, try Self.plan())
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+        let phases = try #require(object["phases"] as? [[String: Any]])
+        #expect(phases.map { $0["phase"] as? String } == ["quiet", "pings"])
+        #expect((phases[1]["broken"] as? [String])?.count == 3 && (object["broken"] as? [String])?.count == 3)
+        #expect((phases[1]["bystander"] as? [String: Double])?["count"] == 100)
+    }
+
+    @Test func reportsSayThatAllPromisesWereKept() throws {
+        let text = HostileReport.text(Self.outcome([Self.judged()]), try Self.plan())
+        #expect(text.contains("every promise was kept") && !text.contains("BROKEN"))
+    }
+
+    // MARK: What attackers send
+
+    @Test func attackersHaveDifferentNames() {
+        let names = allAttackers(connections: 1, halfMessages: 1).map(\.name)
+        #expect(Set(names).count == names.count && names.contains("pings") && names.contains("many-windows"))
+    }
+
+    @Test func floodsOpenNoMoreThanTheirShare() throws {
+        let site = try Self.plan().site
+        for attacker in allAttackers(connections: 100, halfMessages: 100) where attacker.isFlood {
+            #expect(attacker.roles(at: site, share: 30).map(\.connections) == [30], "\(attacker.name)")
+            #expect(attacker.roles(at: site, share: 3000).map(\.connections) == [100], "\(attacker.name)")
+        }
+    }
+
+    @Test func burstIsClientFramesOfNumberedRequests() {
+        let burst = realtimeBurst(of: 2) { output, number in
+            output.append(realtimeRequest: "g", number: number, path: "a") { $0.append(#","q":{}"#) }
+        }
+        let texts = [1, 2].map { #"{"t":"d","d":{"r":\#($0),"a":"g","b":{"p":"/a","q":{}}}}"# }
+        // FIN and text, masked with the key 0, which changes nothing.
+        let frames = texts.flatMap { text -> [UInt8] in
+            [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8)
+        }
+        #expect(burst.array == frames)
+    }
+
+    @Test(arguments: PreparedData.allCases)
+    func preparedDataIsJSON(data: PreparedData) throws {
+        let site = try Self.plan().site
+        var children = 0
+        for index in 0..<data.writeCount {
+            let write = data.write(index, at: site)
+            #expect(write.path.hasPrefix("pando-load/x/data/"))
+            let value = try JSONSerialization.jsonObject(with: Data(write.body), options: .fragmentsAllowed)
+            children += (value as? [String: Any])?.count ?? 1
+        }
+        let expected: [PreparedData: Int] = [
+            .children20k: 20_000, .children200k: 200_000, .windows: 1000, .large5MB: 5, .large12MB: 12, .small1KB: 1,
+        ]
+        #expect(children == expected[data])
+    }
+
+    @Test func zerosAreAnArray() throws {
+        var bytes: [UInt8] = []
+        bytes.append(zeros: 3)
+        #expect(bytes == Array("[0,0,0]".utf8))
+    }
+
+    // MARK: Chunks
+
+    private enum Step: Equatable {
+        case whole, partial, complete(String), tooLong
+    }
+
+    @Test(arguments: [
+        (["{}"], [.whole], "a message of one frame"),
+        (["2", "ab", "cd", "{}"], [.partial, .partial, .complete("abcd"), .whole], "a count, its chunks, and the next"),
+        (["1", "7"], [.partial, .complete("7")], "digits in a chunk are no count"),
+        (["0", "x"], [.whole, .whole], "no chunks follow"),
+        (["1234567"], [.whole], "too long for a count"),
+        ([""], [.whole], "an empty frame"),
+    ] as [([String], [Step], String)])
+    private func chunks(texts: [String], steps: [Step], because: String) {
+        var message = ChunkedMessage()
+        let found = texts.map { text -> Step in
+            switch message.take(Array(text.utf8).rawSpan) {
+            case .whole: .whole
+            case .partial: .partial
+            case .complete(let bytes): .complete(String(decoding: bytes, as: UTF8.self))
+            case .tooLong: .tooLong
+            }
+        }
+        #expect(found == steps, "\(because)")
+    }
+}
