@@ -204,7 +204,7 @@ final class HTTPConnection: ClientSession {
     /// The database that a host names. A client addresses one host, so its name is looked at once.
     private func namespace(fromHost host: ArraySlice<UInt8>) -> String? {
         if let hostName, hostName.host[...] == host { return hostName.namespace }
-        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self), labels: 2)
+        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self))
         hostName = (Array(host), namespace)
         return namespace
     }
