@@ -75,7 +75,7 @@ final class HTTPConnection: ClientSession {
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
     private var hostName: (host: [UInt8], namespace: String?)?
-    private var localNames = LocalNames()
+    private var gate = DevelopmentGate()
     /// What the client sent behind a request that is under way.
     var ahead: [UInt8] = []
     /// How much of ``ahead`` has been read.
@@ -166,7 +166,11 @@ final class HTTPConnection: ClientSession {
         }
         reader = RequestHeadReader()
         headBegan = nil
-        if owner.configuration.isDevelopment { isLocal = localNames.isLocal(head) }
+        if owner.configuration.isDevelopment,
+            let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
+            refuse(head, foreign)
+            return false
+        }
         if isRealtime(head.pathBytes) {
             upgrade(head, &bytes, offset)
             return false

@@ -111,7 +111,7 @@ def close_is_answered(world):
 
 def half_a_head(world):
     tcp = socket.create_connection(("127.0.0.1", world.port))
-    tcp.sendall(b"GET /.ws?v=5 HTTP/1.1\r\nHost: x")
+    tcp.sendall(b"GET /.ws?v=5 HTTP/1.1\r\nHost: localhost")
     tcp.close()
     still_serves(world)
 
@@ -133,7 +133,7 @@ def garbage_head(world):
 def bad_upgrades(world):
     """Upgrades that lack what RFC 6455 4.2.1 demands get a status that is not 101."""
     good = {
-        "Host": "x", "Upgrade": "websocket", "Connection": "Upgrade",
+        "Host": "localhost", "Upgrade": "websocket", "Connection": "Upgrade",
         "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
     }
     for change in ({"Sec-WebSocket-Key": None}, {"Sec-WebSocket-Version": "12"}, {"Upgrade": None}, {"Connection": None},

@@ -40,7 +40,7 @@ def names(value):
 def preflight(world):
     rest = Rest(world.port, world.ns)
     response = rest.ask("OPTIONS", "/a.json", fields=[
-        ("Origin", "https://app.example.com"),
+        ("Origin", "http://localhost:3000"),
         ("Access-Control-Request-Method", "PUT"),
         ("Access-Control-Request-Headers", "if-match,x-firebase-etag"),
     ]).expect(200, b"")
