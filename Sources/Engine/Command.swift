@@ -37,7 +37,9 @@ package enum Operation: Sendable {
     case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
     /// Writes that happen together or not at all. `base` is where the client stood.
     case merge(base: Path, [Write])
-    case onDisconnect([Write])
+    /// - signIn: Which of the session's sign-ins the credential is of, as the host numbers them: what can be revoked. 0 is of
+    ///   none.
+    case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
     /// The connection is gone: its listens end, its onDisconnect writes run.
     case endSession

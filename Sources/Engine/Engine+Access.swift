@@ -23,9 +23,8 @@ extension Engine {
         case .listen(let listen): return .read(listen.path, Self.told(listen.query))
         case .get(let path, let query): return .read(path, Self.told(query))
         case .put(let one, _, _): return write([one])
-        case .merge(let base, let writes): return writes.isEmpty ? .write([base], after: root) : write(writes)
-        case .onDisconnect(let writes): return write(writes)
-        case .unlisten, .cancelOnDisconnect, .endSession: return nil
+        case .merge(_, let writes), .onDisconnect(let writes, _): return writes.isEmpty ? nil : write(writes)
+        case .unlisten, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
         }
     }
 
@@ -75,7 +74,7 @@ extension Engine {
     private func settle(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry]? {
         var remaining = queued
         for _ in 0..<Self.runRoundLimit {
-            let asksRules = remaining.contains { $0.credentials.contains { access.verdict(on: $0) == nil } }
+            let asksRules = remaining.contains { $0.authors.contains { access.verdict(on: $0.credential) == nil } }
             let after = asksRules ? root.applying(changes(of: remaining.map(\.write), at: time)) : root
             let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
             if allowed.count == remaining.count { return remaining }

@@ -30,17 +30,21 @@ extension Engine {
             return decidePut(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
-        case .onDisconnect(let writes):
-            guard mayWrite(command, writes, changes(of: writes, at: command.time))
-            else { return denial(command, .onDisconnect(writes)) }
+        case .onDisconnect(let writes, let signIn):
+            guard writes.isEmpty || mayWrite(command, writes, changes(of: writes, at: command.time))
+            else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
             guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
-            guard canQueue(writes, as: command.credential, for: command.session) else {
+            let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
+            guard canQueue(writes, by: author, for: command.session) else {
                 return refusal(command, "Too many onDisconnect operations are pending")
             }
-            return delta(command, writes.isEmpty ? .nothing : .queue(writes, command.credential), .ok)
+            return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
         case .cancelOnDisconnect(let path):
             guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
-            return delta(command, .unqueue(path), .ok)
+            return delta(command, .unqueue([path]), .ok)
+        case .revokeOnDisconnect(let signIns):
+            let paths = sessions[command.session]?.queue.paths(by: signIns) ?? []
+            return Delta(session: command.session, kind: paths.isEmpty ? .nothing : .unqueue(paths))
         case .endSession:
             return Delta(
                 session: command.session,

@@ -26,8 +26,8 @@ extension Engine {
     /// Listens that the session has.
     package func listenCount(of session: SessionID) -> Int { sessions[session]?.listenCount ?? 0 }
 
-    func canQueue(_ writes: [Write], as credential: Credential, for session: SessionID) -> Bool {
-        (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, as: credential)
+    func canQueue(_ writes: [Write], by author: DisconnectQueue.Author, for session: SessionID) -> Bool {
+        (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, by: author)
     }
 
     /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push, or none

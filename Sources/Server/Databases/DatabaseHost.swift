@@ -77,9 +77,9 @@ final class DatabaseHost {
     private(set) var loggedRecordCount: UInt64 = 0
     /// Bytes of log that the journal was or will be handed, in all.
     var loggedByteCount = 0
-    /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
-    /// from them any more; the writes come when there is room, or at the next start.
-    var endings: [(session: SessionID, database: Database)] = []
+    /// What cannot be refused, and waits because the log has no room: the ends of sessions, whose onDisconnect writes come
+    /// when there is room, or at the next start, and what revocations drop of such writes. The oldest first.
+    var endings: [(session: SessionID, database: Database, operation: Operation)] = []
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
     /// Ends of sessions that waited for room may be done.
@@ -198,6 +198,7 @@ final class DatabaseHost {
             encoder.answer(answer, to: session)
         case .open(let session, let request): open(session, request)
         case .identity(let session, let credential): change(session, to: credential)
+        case .revoked(let session, let signIns): revoke(signIns, of: session)
         case .closed(let session): end(session)
         case .rules(let rulesets): load(rulesets)
         // Heard when it came.
