@@ -33,7 +33,8 @@ package struct Command: Sendable {
 package enum Operation: Sendable {
     indirect case listen(Listen)
     indirect case unlisten(Path, Query?, tag: Int64?)
-    indirect case get(Path, Query)
+    /// - query: Nil for none, which rules distinguish from one that only names the default order.
+    indirect case get(Path, Query?)
     case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
     /// Writes that happen together or not at all. `base` is where the client stood.
     case merge(base: Path, [Write])
@@ -41,6 +42,8 @@ package enum Operation: Sendable {
     ///   none.
     case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
+    /// The session's sign-ins of these numbers count no more: what they queued is dropped, and never runs.
+    case revokeOnDisconnect(Set<UInt32>)
     /// The connection is gone: its listens end, its onDisconnect writes run.
     case endSession
 }

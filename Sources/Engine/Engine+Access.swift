@@ -20,16 +20,17 @@ extension Engine {
             return .write(writes.map(\.target.path), after: root.applying(changes))
         }
         switch command.operation {
-        case .listen(let listen): return .read(listen.path, Self.told(listen.query))
-        case .get(let path, let query): return .read(path, Self.told(query))
+        case .listen(let listen): return .read(listen.path, Self.visible(listen.query))
+        case .get(let path, let query): return .read(path, query)
         case .put(let one, _, _): return write([one])
         case .merge(_, let writes), .onDisconnect(let writes, _): return writes.isEmpty ? nil : write(writes)
         case .unlisten, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
         }
     }
 
-    /// What rules see of a query: one that asks for nothing is none (security-rules.md §3.2).
-    private static func told(_ query: Query?) -> Query? { query == Query() ? nil : query }
+    /// What rules see of a listen's query: one that asks for nothing is none (security-rules.md §3.2). Clients do not
+    /// spell the default order, so it is the same as no query.
+    static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
 
     /// Why the rules deny the command; nil when they do not. Far slower than asking them.
     package func explainDenial(of command: Command) -> Denial? {
@@ -42,11 +43,13 @@ extension Engine {
     }
 
     /// May the location be read, whole or through the query?
-    /// - Parameter time: `now`, for the rules.
+    /// - Parameters:
+    ///   - query: Nil for none; one that only names the default order is one.
+    ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         access.verdict(on: credential)
             ?? access.allowsRead(
-                at: path, query: Self.told(query), in: RuleScope(credential: credential, milliseconds: time, root: root))
+                at: path, query: query, in: RuleScope(credential: credential, milliseconds: time, root: root))
     }
 
     /// May all of this be written, as one write?

@@ -11,7 +11,7 @@ extension Engine {
         let command = command
         switch consume operation {
         case .listen(let listen):
-            guard mayRead(listen.path, listen.query, as: command.credential, at: command.time)
+            guard mayRead(listen.path, Self.visible(listen.query), as: command.credential, at: command.time)
             else { return denial(command, .listen(listen)) }
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return refusal(command, "A query and a tag belong together")
@@ -68,9 +68,10 @@ extension Engine {
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
     /// The data of a location, through a query when it filters (§4.4, §7.4).
-    private func read(_ path: Path, _ query: Query) -> Node {
+    private func read(_ path: Path, _ query: Query?) -> Node {
         let node = root[path]
-        return query.loadsAllData ? node : Window(query, over: node).node
+        guard let query, !query.loadsAllData else { return node }
+        return Window(query, over: node).node
     }
 
     // MARK: Writes
@@ -115,9 +116,10 @@ extension Engine {
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
         let changes = changes(of: writes, at: command.time)
-        guard !writes.isEmpty || mayWrite([base], [], as: command.credential, at: command.time),
-            mayWrite(command, writes, changes)
-        else { return denial(command, .merge(base: base, writes)) }
+        // An empty one is a no-op that succeeds, whatever the rules say (§4.6).
+        guard writes.isEmpty || mayWrite(command, writes, changes) else {
+            return denial(command, .merge(base: base, writes))
+        }
         guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }

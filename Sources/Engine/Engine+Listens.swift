@@ -19,7 +19,7 @@ extension Engine {
             state.defaultListens.keys.map { Listen(path: $0) }
             + state.filteredListens.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
         // Of the listens at one path the default one first; tags differ.
-        return all.filter { !mayRead($0.path, $0.query, as: credential, at: time) }
+        return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }
             .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
 

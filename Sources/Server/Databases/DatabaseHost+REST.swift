@@ -101,7 +101,7 @@ extension DatabaseHost {
     ) throws(RESTError) {
         let time = clock.now()
         guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
-        let get = Operation.get(path, query ?? Query())
+        let get = Operation.get(path, query)
         denials.note(Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
         throw .permissionDenied
     }

@@ -67,7 +67,8 @@ extension Operation {
                     path: listen.path, query: listen.query, tag: listen.tag, hash: listen.hash,
                     compoundHash: listen.compoundHash))
         case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
-        case .get(let path, let query): self = .get(path, query)
+        // Clients send an empty one for none, and do not spell the default order.
+        case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
         case .put(let target, let draft, let hash, let wantsCurrentValue):
             self = .put(Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
         case .merge(let base, let entries): self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
