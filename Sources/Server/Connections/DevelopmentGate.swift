@@ -50,8 +50,9 @@ struct DevelopmentGate {
     private var last: (names: Names, refusal: ForeignRequest?)?
 
     /// What Android's emulator calls the machine that it runs on. As a host it is safe: rebinding needs a name, and a page
-    /// whose host is an address was served from that address. As an origin it is not: in other networks it is an address
-    /// like any other, and what is served there is not ours.
+    /// whose host is an address was served from that address. As the origin of a request to another host it is not: in other
+    /// networks it is an address like any other, and what is served there is not ours. (React Native sends an `Origin` with
+    /// the handshake of a WebSocket, made from the address that it connects to.)
     private static let emulatorHost = "10.0.2.2"
 
     /// Nil for a request of this machine's own programs and pages, and of allowed origins.
@@ -79,9 +80,12 @@ struct DevelopmentGate {
 
     private static func refusal(of head: RequestHead, _ allowed: [WebOrigin]) -> ForeignRequest? {
         let authority = head.authority
-        guard authority.isEmpty || serves(authority, allowed) else { return .host(authority) }
-        if let origin = head.header("origin") {
-            return mayAsk(WebOrigin(origin), allowed) ? nil : .page(origin)
+        let place = HostAndPort(authority)
+        guard authority.isEmpty || serves(place, allowed) else { return .host(authority) }
+        if let text = head.header("origin") {
+            let origin = WebOrigin(text)
+            if let place, place.host == emulatorHost, origin?.isAddressed(by: place) == true { return nil }
+            return mayAsk(origin, allowed) ? nil : .page(text)
         }
         let page = head.header("referer")
         switch head.header("sec-fetch-site") {
@@ -93,8 +97,8 @@ struct DevelopmentGate {
         }
     }
 
-    private static func serves(_ authority: String, _ allowed: [WebOrigin]) -> Bool {
-        guard let place = HostAndPort(authority) else { return false }
+    private static func serves(_ place: HostAndPort?, _ allowed: [WebOrigin]) -> Bool {
+        guard let place else { return false }
         return place.isLoopback || place.host == emulatorHost || allowed.contains { $0.isAddressed(by: place) }
     }
 
