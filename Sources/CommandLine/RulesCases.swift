@@ -183,7 +183,7 @@ extension RulesCases.Case {
         guard let head = try? reader.read(bytes.rawSpan, from: &offset) else { throw .invalidPath }
         let request = try RESTRequest(head, RESTAddress(head))
         guard case .data(let target) = request.location else { throw .invalidPath }
-        if request.method.isRead { return .get(target.path, request.query ?? Query()) }
+        if request.method.isRead { return .get(target.path, request.query) }
         switch try request.readBody(body.rawSpan) {
         case .value(let draft): return .put(Write(target, draft), expectedHash: nil, wantsCurrentValue: false)
         case .update(let updates): return .merge(base: target.path, updates.map { Write($0.target, $0.draft) })

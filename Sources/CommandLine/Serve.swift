@@ -40,9 +40,17 @@ struct Serve: ParsableCommand {
     @Flag(
         help: """
             For development: everybody may read and write, namespaces are made on first use, unsigned tokens are \
-            accepted. Only on a loopback address.
+            accepted. Only on a loopback address, and only for programs and pages of this machine (--allow-origin).
             """)
     var dev = false
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            A web page from elsewhere that may use a --dev server, as scheme://host[:port]; the server may be addressed by \
+            that name too. Repeatable.
+            """, valueName: "origin"))
+    var allowOrigin: [String] = []
 
     @Option(
         help: """
@@ -170,8 +178,11 @@ struct Serve: ParsableCommand {
         var layers = SettingsLayers(environment: ProcessInfo.processInfo.environment)
         let flags: [String: String?] = [
             "host": host, "port": port?.description, "data": data, "rules": rules, "memory": memory ? "true" : nil,
-            "dev": dev ? "true" : nil, "durability": durability?.rawValue, "loops": loops?.description,
-            "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description, "memory-limit": memoryLimit?.description,
+            "dev": dev ? "true" : nil,
+            "allow-origin": allowOrigin.isEmpty ? nil : allowOrigin.joined(separator: "\n"),
+            "durability": durability?.rawValue, "loops": loops?.description,
+            "outbound-limit": outboundLimit?.description, "in-flight-limit": inFlightLimit?.description,
+            "memory-limit": memoryLimit?.description,
             "segment-bytes": segmentBytes?.description, "checkpoint-bytes": checkpointBytes?.description,
             "checkpoint-interval": checkpointInterval?.description,
             "keep-checkpoints": keepCheckpoints?.description,

@@ -1,5 +1,6 @@
 import Logging
 import PandoBytes
+import PandoHTTP
 import PandoIdentity
 import PandoServer
 import PandoTree
@@ -58,6 +59,13 @@ struct Setting: Sendable {
         }),
         Setting("memory", flag: { $0.isMemoryOnly = $1 }),
         Setting("dev", flag: { $0.isDevelopment = $1 }),
+        // Several origins are several lines, or have commas or spaces between them: none has one inside.
+        Setting("allow-origin", text: { configuration, text in
+            let names = text.split { $0 == "," || $0.isWhitespace }
+            let origins = names.compactMap { WebOrigin($0) }
+            configuration.allowedOrigins += origins
+            return !names.isEmpty && origins.count == names.count
+        }),
         Setting("durability", text: { configuration, text in
             guard let durability = Durability(rawValue: text) else { return false }
             configuration.durability = durability
@@ -95,6 +103,9 @@ struct Setting: Sendable {
         Setting("oidc-audience", text: { set($1, &$0.identity.shorthand.oidcAudience) }),
         Setting("firebase-project", text: { set($1, &$0.identity.shorthand.firebaseProject) }),
     ]
+
+    /// Those that may be given several times; in the file as a list, too.
+    static let repeatable: Set = ["auth-secret-file", "allow-origin"]
 
     private static func set(_ text: String, _ option: inout String?) -> Bool {
         option = text
@@ -160,6 +171,10 @@ struct SettingsLayers {
             }
             guard names.contains(name.string) else {
                 problems.append("configuration file: \"\(name)\" is no option")
+                continue
+            }
+            if Setting.repeatable.contains(name.string), let texts = object.texts(name) {
+                file[name.string] = texts.joined(separator: "\n")
                 continue
             }
             switch object.leaf(name) {

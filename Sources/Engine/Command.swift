@@ -33,12 +33,17 @@ package struct Command: Sendable {
 package enum Operation: Sendable {
     indirect case listen(Listen)
     indirect case unlisten(Path, Query?, tag: Int64?)
-    indirect case get(Path, Query)
+    /// - query: Nil for none, which rules distinguish from one that only names the default order.
+    indirect case get(Path, Query?)
     case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
     /// Writes that happen together or not at all. `base` is where the client stood.
     case merge(base: Path, [Write])
-    case onDisconnect([Write])
+    /// - signIn: Which of the session's sign-ins the credential is of, as the host numbers them: what can be revoked. 0 is of
+    ///   none.
+    case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
+    /// The session's sign-ins of these numbers count no more: what they queued is dropped, and never runs.
+    case revokeOnDisconnect(Set<UInt32>)
     /// The connection is gone: its listens end, its onDisconnect writes run.
     case endSession
 }
@@ -48,7 +53,7 @@ extension Operation {
     package var isWrite: Bool {
         switch self {
         case .put, .merge: true
-        case .listen, .unlisten, .get, .onDisconnect, .cancelOnDisconnect, .endSession: false
+        case .listen, .unlisten, .get, .onDisconnect, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: false
         }
     }
 }

@@ -21,8 +21,9 @@ package struct Delta: Sendable {
         // Boxed, as in ``Operation``.
         indirect case listen(Listen)
         indirect case unlisten(Path, Query?, tag: Int64?)
-        indirect case queue([Write], Credential)
-        case unqueue(Path)
+        indirect case queue([Write], DisconnectQueue.Author)
+        /// Never empty.
+        case unqueue([Path])
         /// The session's end, with what its onDisconnect queue wrote.
         case endSession([Change])
 

@@ -8,19 +8,38 @@ import PandoTree
 ///
 /// Always true: a branch with something queued has no branches below it, and every branch but the root has one or the
 /// other. So the order of the writes does not matter.
-struct DisconnectQueue: Sendable {
+package struct DisconnectQueue: Sendable {
+    /// Who has queued something.
+    package struct Author: Equatable, Sendable {
+        package var credential: Credential
+        /// By which of the session's sign-ins; 0 for none. Two may have the same credential, and one of them be revoked.
+        package var signIn: UInt32
+
+        package init(credential: Credential, signIn: UInt32 = 0) {
+            self.credential = credential
+            self.signIn = signIn
+        }
+    }
+
     /// What is queued at one path.
     private struct Pending: Sendable {
         var value: QueuedValue
         /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write all of it.
-        var credentials: [Credential]
+        var authors: [Author]
     }
 
     /// A queued write, and as whom it runs.
     struct Entry: Sendable {
         var write: Write
         /// At least one.
-        var credentials: [Credential]
+        var authors: [Author]
+
+        /// Those of the authors, each once.
+        var credentials: [Credential] {
+            var credentials: [Credential] = []
+            for author in authors where !credentials.contains(author.credential) { credentials.append(author.credential) }
+            return credentials
+        }
     }
 
     private struct Branch: Sendable {
@@ -35,7 +54,7 @@ struct DisconnectQueue: Sendable {
     static let capacity = 10_000
 
     /// Different people whose writes one connection may put into one another: nobody does that, and each is remembered.
-    static let credentialLimit = 8
+    static let authorLimit = 8
 
     private var root = Branch()
     /// Paths with something queued.
@@ -50,7 +69,7 @@ struct DisconnectQueue: Sendable {
         func gather(_ branch: Branch, _ path: Path) {
             if let pending = branch.pending {
                 let write = Write(Target(full: path), pending.value.draft)
-                all.append(Entry(write: write, credentials: pending.credentials))
+                all.append(Entry(write: write, authors: pending.authors))
             }
             // The order of a hash table would differ from machine to machine.
             for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) {
@@ -64,14 +83,13 @@ struct DisconnectQueue: Sendable {
     // MARK: Adding
 
     /// False when too much is queued, or too many people have put something into what lies above a write.
-    func canAdd(_ writes: [Write], as credential: Credential) -> Bool {
+    func canAdd(_ writes: [Write], by author: Author) -> Bool {
         guard count + writes.count <= Self.capacity else { return false }
         return writes.allSatisfy { write in
             var branch = root
             for key in write.target.fullPath.keys {
                 if let pending = branch.pending {
-                    return pending.credentials.contains(credential)
-                        || pending.credentials.count < Self.credentialLimit
+                    return pending.authors.contains(author) || pending.authors.count < Self.authorLimit
                 }
                 guard let next = branch.children[key] else { return true }
                 branch = next
@@ -80,14 +98,10 @@ struct DisconnectQueue: Sendable {
         }
     }
 
-    mutating func add(_ writes: [Write], as credential: Credential) {
-        add(writes, as: [credential])
-    }
-
     /// - Complexity: O(depth) a write, and O(what it replaces).
-    mutating func add(_ writes: [Write], as credentials: [Credential]) {
+    mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
-            let pending = Pending(value: QueuedValue(write.draft), credentials: credentials)
+            let pending = Pending(value: QueuedValue(write.draft), authors: authors)
             count += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
@@ -102,8 +116,8 @@ struct DisconnectQueue: Sendable {
         }
         if branch.pending != nil {
             branch.pending?.value.overwrite(at: keys, with: new.value)
-            for credential in new.credentials where branch.pending?.credentials.contains(credential) == false {
-                branch.pending?.credentials.append(credential)
+            for author in new.authors where branch.pending?.authors.contains(author) == false {
+                branch.pending?.authors.append(author)
             }
             return 0
         }
@@ -111,6 +125,20 @@ struct DisconnectQueue: Sendable {
     }
 
     // MARK: Cancelling
+
+    /// Where something is queued into which one of these sign-ins has put something, in ascending order: to be cancelled,
+    /// since all of it runs as all of its authors. The root alone where that is everything.
+    /// - Complexity: O(queue).
+    func paths(by signIns: Set<UInt32>) -> [Path] {
+        var paths: [Path] = []
+        func gather(_ branch: Branch, _ path: Path) {
+            if branch.pending?.authors.contains(where: { signIns.contains($0.signIn) }) == true { paths.append(path) }
+            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+        }
+        gather(root, .root)
+        // One record of the log in place of thousands.
+        return paths.count == count && count > 0 ? [.root] : paths
+    }
 
     /// Removes what is queued at the path and below. A put queued above loses that part: its children become writes of
     /// their own, and the put itself, which would have cleared everything else, is gone.
@@ -136,7 +164,7 @@ struct DisconnectQueue: Sendable {
             difference += children.count - 1
             branch.pending = nil
             for (key, value) in children {
-                branch.children[key] = Branch(pending: Pending(value: value, credentials: pending.credentials))
+                branch.children[key] = Branch(pending: Pending(value: value, authors: pending.authors))
             }
         }
         // Out of the table while it changes, so that it has one owner.

@@ -20,17 +20,17 @@ extension Engine {
             return .write(writes.map(\.target.path), after: root.applying(changes))
         }
         switch command.operation {
-        case .listen(let listen): return .read(listen.path, Self.told(listen.query))
-        case .get(let path, let query): return .read(path, Self.told(query))
+        case .listen(let listen): return .read(listen.path, Self.visible(listen.query))
+        case .get(let path, let query): return .read(path, query)
         case .put(let one, _, _): return write([one])
-        case .merge(let base, let writes): return writes.isEmpty ? .write([base], after: root) : write(writes)
-        case .onDisconnect(let writes): return write(writes)
-        case .unlisten, .cancelOnDisconnect, .endSession: return nil
+        case .merge(_, let writes), .onDisconnect(let writes, _): return writes.isEmpty ? nil : write(writes)
+        case .unlisten, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
         }
     }
 
-    /// What rules see of a query: one that asks for nothing is none (security-rules.md §3.2).
-    private static func told(_ query: Query?) -> Query? { query == Query() ? nil : query }
+    /// What rules see of a listen's query: one that asks for nothing is none (security-rules.md §3.2). Clients do not
+    /// spell the default order, so it is the same as no query.
+    static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
 
     /// Why the rules deny the command; nil when they do not. Far slower than asking them.
     package func explainDenial(of command: Command) -> Denial? {
@@ -43,11 +43,13 @@ extension Engine {
     }
 
     /// May the location be read, whole or through the query?
-    /// - Parameter time: `now`, for the rules.
+    /// - Parameters:
+    ///   - query: Nil for none; one that only names the default order is one.
+    ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         access.verdict(on: credential)
             ?? access.allowsRead(
-                at: path, query: Self.told(query), in: RuleScope(credential: credential, milliseconds: time, root: root))
+                at: path, query: query, in: RuleScope(credential: credential, milliseconds: time, root: root))
     }
 
     /// May all of this be written, as one write?
@@ -75,7 +77,7 @@ extension Engine {
     private func settle(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry]? {
         var remaining = queued
         for _ in 0..<Self.runRoundLimit {
-            let asksRules = remaining.contains { $0.credentials.contains { access.verdict(on: $0) == nil } }
+            let asksRules = remaining.contains { $0.authors.contains { access.verdict(on: $0.credential) == nil } }
             let after = asksRules ? root.applying(changes(of: remaining.map(\.write), at: time)) : root
             let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
             if allowed.count == remaining.count { return remaining }

@@ -11,7 +11,7 @@ extension Engine {
         let command = command
         switch consume operation {
         case .listen(let listen):
-            guard mayRead(listen.path, listen.query, as: command.credential, at: command.time)
+            guard mayRead(listen.path, Self.visible(listen.query), as: command.credential, at: command.time)
             else { return denial(command, .listen(listen)) }
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return refusal(command, "A query and a tag belong together")
@@ -35,17 +35,21 @@ extension Engine {
             return decidePut(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
-        case .onDisconnect(let writes):
-            guard mayWrite(command, writes, changes(of: writes, at: command.time))
-            else { return denial(command, .onDisconnect(writes)) }
+        case .onDisconnect(let writes, let signIn):
+            guard writes.isEmpty || mayWrite(command, writes, changes(of: writes, at: command.time))
+            else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
             guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
-            guard canQueue(writes, as: command.credential, for: command.session) else {
+            let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
+            guard canQueue(writes, by: author, for: command.session) else {
                 return refusal(command, "Too many onDisconnect operations are pending")
             }
-            return delta(command, writes.isEmpty ? .nothing : .queue(writes, command.credential), .ok)
+            return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
         case .cancelOnDisconnect(let path):
             guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
-            return delta(command, .unqueue(path), .ok)
+            return delta(command, .unqueue([path]), .ok)
+        case .revokeOnDisconnect(let signIns):
+            let paths = sessions[command.session]?.queue.paths(by: signIns) ?? []
+            return Delta(session: command.session, kind: paths.isEmpty ? .nothing : .unqueue(paths))
         case .endSession:
             return Delta(
                 session: command.session,
@@ -70,9 +74,9 @@ extension Engine {
 
     /// The data of a location, through a query when it filters (§4.4, §7.4); left to be done where the query looks at many
     /// children.
-    private func read(_ path: Path, _ query: Query) -> Reply {
+    private func read(_ path: Path, _ query: Query?) -> Reply {
         let node = root[path]
-        if query.loadsAllData { return .data(node) }
+        guard let query, !query.loadsAllData else { return .data(node) }
         if query.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, query) }
         return .data(Window(query, over: node).node)
     }
@@ -133,9 +137,10 @@ extension Engine {
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
         let changes = changes(of: writes, at: command.time)
-        guard !writes.isEmpty || mayWrite([base], [], as: command.credential, at: command.time),
-            mayWrite(command, writes, changes)
-        else { return denial(command, .merge(base: base, writes)) }
+        // An empty one is a no-op that succeeds, whatever the rules say (§4.6).
+        guard writes.isEmpty || mayWrite(command, writes, changes) else {
+            return denial(command, .merge(base: base, writes))
+        }
         guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }

@@ -19,15 +19,15 @@ extension Engine {
             state.defaultListens.keys.map { Listen(path: $0) }
             + state.filteredListens.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
         // Of the listens at one path the default one first; tags differ.
-        return all.filter { !mayRead($0.path, $0.query, as: credential, at: time) }
+        return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }
             .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
 
     /// Listens that the session has.
     package func listenCount(of session: SessionID) -> Int { sessions[session]?.listenCount ?? 0 }
 
-    func canQueue(_ writes: [Write], as credential: Credential, for session: SessionID) -> Bool {
-        (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, as: credential)
+    func canQueue(_ writes: [Write], by author: DisconnectQueue.Author, for session: SessionID) -> Bool {
+        (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, by: author)
     }
 
     /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push, or none

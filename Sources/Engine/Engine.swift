@@ -60,8 +60,8 @@ package struct Engine: ~Copyable, Sendable {
             effects.pushes = write(changes, base: base)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
-        case .queue(let writes, let credential): queue(writes, as: [credential], for: session)
-        case .unqueue(let path): cancelQueued(at: path, of: session)
+        case .queue(let writes, let author): queue(writes, by: [author], for: session)
+        case .unqueue(let paths): for path in paths { cancelQueued(at: path, of: session) }
         case .endSession(let changes):
             // Listens first: the dead are told nothing.
             endAllListens(of: session)
@@ -151,9 +151,9 @@ package struct Engine: ~Copyable, Sendable {
 
     // MARK: Queues
 
-    mutating func queue(_ writes: [Write], as credentials: [Credential], for session: SessionID) {
+    mutating func queue(_ writes: [Write], by authors: [DisconnectQueue.Author], for session: SessionID) {
         guard !writes.isEmpty else { return }
-        sessions[session, default: SessionState()].queue.add(writes, as: credentials)
+        sessions[session, default: SessionState()].queue.add(writes, by: authors)
     }
 
     mutating func cancelQueued(at path: Path, of session: SessionID) {

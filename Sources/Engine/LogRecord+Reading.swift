@@ -39,7 +39,8 @@ extension Engine {
                 cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
-            queue(writes, as: credentials, for: session)
+            // Its sign-ins are not written down: they are over by the time it is read.
+            queue(writes, by: credentials.map { .init(credential: $0) }, for: session)
         case .onDisconnectCancelled:
             let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readCancellation()

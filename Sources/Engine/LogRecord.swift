@@ -45,7 +45,8 @@ extension Delta {
     package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
         case .nothing, .denied, .listen, .unlisten: 0
-        case .put, .write, .queue, .unqueue: 1
+        case .put, .write, .queue: 1
+        case .unqueue(let paths): paths.count
         case .endSession(let changes): !hadQueue ? 0 : changes.isEmpty ? 1 : 2
         }
     }
@@ -57,8 +58,8 @@ extension Delta {
         if let kind = appendPut(to: &payload) { return kind }
         switch kind {
         case .write(_, let changes): return payload.append(delta: changes)
-        case .queue(let writes, let credential): return payload.append(registered: writes, [credential], for: session)
-        case .unqueue(let path): return payload.append(cancelled: path, for: session)
+        case .queue(let writes, let author): return payload.append(registered: writes, [author.credential], for: session)
+        case .unqueue(let paths): return payload.append(cancelled: paths[index], for: session)
         case .endSession(let changes):
             // What it wrote comes first, if there is any.
             return changes.isEmpty || index == 1

@@ -132,10 +132,9 @@ package final class Authenticator: Sendable {
 
     /// The verdict where it takes no key and no wait: on tokens of `--dev` and on what is no token for us at all; nil when
     /// ``verify(_:at:from:)`` must be asked.
-    /// - Parameter isLocal: false takes no tokens of `--dev`: somebody from elsewhere shows it.
-    package func verifyAtOnce(_ token: Text, isLocal: Bool = true) -> Verdict? {
+    package func verifyAtOnce(_ token: Text) -> Verdict? {
         guard token.utf8Count <= tokenByteLimit else { return .refused(.unparsable) }
-        guard acceptsDevelopmentTokens, isLocal else { return needsKeys ? nil : .refused(.unparsable) }
+        guard acceptsDevelopmentTokens else { return needsKeys ? nil : .refused(.unparsable) }
         if token == "owner" { return .accepted(Identity(credential: .admin)) }
         if SignedToken.hasForm(token) {
             do throws(Refusal) {
@@ -157,11 +156,8 @@ package final class Authenticator: Sendable {
     /// - Parameters:
     ///   - now: Wall time, seconds since 1970.
     ///   - address: Who shows it, to count failures; nil is not counted.
-    ///   - isLocal: As in ``verifyAtOnce(_:isLocal:)``.
-    package func verify(
-        _ token: Text, at now: Int64, from address: Text? = nil, isLocal: Bool = true
-    ) async -> Verdict {
-        if let verdict = verifyAtOnce(token, isLocal: isLocal) { return verdict }
+    package func verify(_ token: Text, at now: Int64, from address: Text? = nil) async -> Verdict {
+        if let verdict = verifyAtOnce(token) { return verdict }
         let isCounted = address.map { failures.mayFail($0, now: monotonic()) } ?? true
         await reloadIfChanged()
         do throws(Refusal) {

@@ -109,6 +109,15 @@ package struct JSONObject: Sendable {
         return elements
     }
 
+    /// The strings of an array; nil where there is none, or anything else in it.
+    package func texts(_ name: Text) -> [String]? {
+        guard let elements = elements(name) else { return nil }
+        let texts = elements.compactMap { element -> String? in
+            if case .string(let text)? = Self.leaf(element[...]) { text.string } else { nil }
+        }
+        return texts.count == elements.count ? texts : nil
+    }
+
     /// Whether the value is this string, or an array with it (`aud`, RFC 7519 §4.1.3).
     package func names(_ name: Text, _ value: Text) -> Bool {
         if text(name) == value { return true }

@@ -90,8 +90,9 @@ struct Filter {
         guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
             throw .limitNotInteger(anchor)
         }
-        // More children than anybody has: as good as the most there can be.
-        let count = min(Int(text) ?? (isNegative ? -1 : Limits.queryLimit), Limits.queryLimit)
+        guard !isNegative else { throw .limitNotPositive(anchor) }
+        // The integers of a limit have 32 bits (wire-protocol §7.1).
+        guard let count = Int(text), count <= Limits.queryLimit else { throw .limitNotInteger(anchor) }
         guard count > 0 else { throw .limitNotPositive(anchor) }
         return Query.Limit(count: count, anchor: anchor)
     }

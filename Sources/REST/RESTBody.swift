@@ -90,8 +90,7 @@ private struct BodyParser {
             throw RESTError(error, isUpdate: true)
         }
         if let problem { throw problem }
-        try checkOverlaps(updates)
-        return updates
+        return try withoutOverlaps(updates)
     }
 
     private mutating func expectData() throws(RESTError) {
@@ -160,18 +159,34 @@ private struct BodyParser {
     }
 
     /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are
-    /// such a pair:
-    /// the value brings its priority, or takes the old one away.
-    private func checkOverlaps(_ updates: [RESTUpdate]) throws(RESTError) {
-        let targets = updates.map(\.target).sorted { left, right in
-            let order = Path.compare(left.path, right.path)
-            return order != 0 ? order < 0 : !left.isPriority && right.isPriority
+    /// such a pair: the value brings its priority, or takes the old one away.
+    ///
+    /// One name that comes twice is a member that comes twice, of which the last counts, as in a PUT and in an `m` of
+    /// the realtime protocol (wire-protocol §8.2).
+    private func withoutOverlaps(_ updates: [RESTUpdate]) throws(RESTError) -> [RESTUpdate] {
+        let order = updates.indices.sorted { left, right in
+            let order = Self.compare(updates[left].target, updates[right].target)
+            return order != 0 ? order < 0 : left < right
         }
-        // In this order all that lies below a path follows it, its own priority first: a neighbour tells.
-        for (upper, lower) in zip(targets, targets.dropFirst()) {
+        var overruled: Set<Int> = []
+        // In this order all that lies below a path follows it, its own priority first, so neighbours are compared.
+        for (earlier, later) in zip(order, order.dropFirst()) {
+            let (upper, lower) = (updates[earlier].target, updates[later].target)
+            if upper == lower, updates[earlier].name == updates[later].name {
+                overruled.insert(earlier)
+                continue
+            }
             let overlaps = upper.isPriority ? upper == lower : upper.path.contains(lower.path)
             guard !overlaps else { throw .invalidData(.ancestorConflict(upper.path.wireText)) }
         }
+        if overruled.isEmpty { return updates }
+        return updates.indices.filter { !overruled.contains($0) }.map { updates[$0] }
+    }
+
+    /// By path; a node comes before its own priority, and that before what lies below.
+    private static func compare(_ left: Target, _ right: Target) -> Int {
+        let order = Path.compare(left.path, right.path)
+        return order != 0 ? order : (left.isPriority ? 1 : 0) - (right.isPriority ? 1 : 0)
     }
 }
 

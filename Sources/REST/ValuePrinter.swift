@@ -19,6 +19,8 @@ package struct JSONForm: Equatable, Sendable {
     package var hasArrays = true
     /// The value's children are shown as `true` (§4.1).
     package var isShallow = false
+    /// U+2028 and U+2029 are escaped: until ECMAScript 2019 they ended a line inside a string of a script (§3.3).
+    package var isScript = false
 
     package init() {}
 
@@ -28,6 +30,7 @@ package struct JSONForm: Equatable, Sendable {
         hasPriorities = form.isExport
         hasArrays = !form.isExport && !form.isShallow
         isShallow = form.isShallow
+        isScript = form.callback != nil
     }
 
     /// As a write repeats what was written: with its priorities (§2).
@@ -177,12 +180,15 @@ package struct ValuePrinter: Sendable {
         }
         stopCount = byteCount
         buffer.reserveCapacity(min(byteCount, RESTLimits.pieceByteCount))
+        let start = buffer.count
         while !isComplete, buffer.count < byteCount {
             guard printRoot() else { continue }
             buffer += suffix
             if form.isPretty { buffer.append(UInt8(ascii: "\n")) }
             isComplete = true
         }
+        // Printing stops between tokens, so none of these characters is cut.
+        if form.isScript { buffer.escapeLineSeparators(from: start) }
     }
 }
 
@@ -330,6 +336,27 @@ extension ValuePrinter {
     private mutating func startLine(indent: Int) {
         buffer.append(UInt8(ascii: "\n"))
         for _ in 0..<indent { buffer.append("  ") }
+    }
+}
+
+extension [UInt8] {
+    /// Writes U+2028 and U+2029 (E2 80 A8 and A9 in UTF-8) as escapes. In JSON they stand in strings only.
+    fileprivate mutating func escapeLineSeparators(from start: Int) {
+        func isSeparator(at index: Int) -> Bool {
+            self[index] == 0xE2 && index + 2 < count && self[index + 1] == 0x80 && self[index + 2] & 0xFE == 0xA8
+        }
+        guard var next = (start..<count).first(where: isSeparator) else { return }
+        var escaped: [UInt8] = []
+        var index = start
+        while true {
+            escaped += self[index..<next]
+            escaped.append(self[next + 2] == 0xA8 ? "\\u2028" as StaticString : "\\u2029")
+            index = next + 3
+            guard let following = (index..<count).first(where: isSeparator) else { break }
+            next = following
+        }
+        escaped += self[index...]
+        replaceSubrange(start..., with: escaped)
     }
 }
 

@@ -32,7 +32,7 @@ extension Claim {
         case .boolean(let value): .boolean(value)
         case .number(let value): .number(value)
         case .string(let text): .string(text)
-        case .object: .claims
+        case .object: .object
         }
     }
 }

@@ -228,7 +228,7 @@ extension RuleValue {
         case .null: return "null"
         case .boolean(let value): return value ? "true" : "false"
         case .number(let value): return numberText(value)
-        case .object, .claims: return "{…}"
+        case .object: return "{…}"
         case .string(let text):
             var bytes: [UInt8] = []
             bytes.append(json: Text(cut(text.string, to: Denial.excerptCount)))

@@ -139,9 +139,7 @@ struct Evaluator<Observer: RuleObserver> {
     @inline(__always)
     private mutating func equals(_ left: RuleValue, _ right: RuleValue, _ index: Int32) throws(RuleError) -> Bool {
         try spend(RuleValue.comparisonStepCount(left, right), index)
-        do { return try RuleValue.equals(left, right) } catch {
-            throw RuleError(reason: error.reason, instruction: index)
-        }
+        return RuleValue.equals(left, right)
     }
 
     private mutating func hasKind(

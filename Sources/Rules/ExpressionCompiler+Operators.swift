@@ -79,8 +79,8 @@ extension ExpressionCompiler {
     /// Nil when it is an error, which is for the evaluation to run into.
     private static func fold(_ code: RuleProgram.Code, _ left: RuleValue, _ right: RuleValue) -> RuleValue? {
         switch code {
-        case .equal: (try? RuleValue.equals(left, right)).map { .boolean($0) }
-        case .notEqual: (try? RuleValue.equals(left, right)).map { .boolean(!$0) }
+        case .equal: .boolean(RuleValue.equals(left, right))
+        case .notEqual: .boolean(!RuleValue.equals(left, right))
         case .less, .lessOrEqual, .greater, .greaterOrEqual:
             (try? RuleValue.ordered(left, right, code)).map { .boolean($0) }
         case .add: try? RuleValue.sum(left, right)

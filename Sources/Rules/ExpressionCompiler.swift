@@ -157,7 +157,7 @@ struct ExpressionCompiler {
         case .string(let text):
             parts.texts.append(text)
             operand = emit(.string, Int32(parts.texts.count - 1), type: .string, range)
-        case .null, .object, .claims: operand = emit(.null, type: .null, range)
+        case .null, .object: operand = emit(.null, type: .null, range)
         }
         operand.constant = value
         return operand

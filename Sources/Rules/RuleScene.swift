@@ -112,11 +112,10 @@ struct RuleScene {
 
     // MARK: Query
 
-    /// §3.2. A plain read, and one in the default order without bounds, orders by nothing; outside reads all
-    /// is null.
+    /// §3.2. A plain read orders by nothing; outside reads all is null.
     func queryValue(_ property: QueryProperty) -> RuleValue {
         guard isRead else { return .null }
-        guard let query, query != Query() else { return property.isFlag ? .boolean(false) : .null }
+        guard let query else { return property.isFlag ? .boolean(false) : .null }
         switch property {
         case .orderByKey: return .boolean(query.index == .key)
         case .orderByValue: return .boolean(query.index == .value)

@@ -7,10 +7,8 @@ enum RuleValue {
     case boolean(Bool)
     case number(Double)
     case string(Text)
-    /// A node with children: known to be something, and nothing else.
+    /// A node with children, or a claim that is an object or array: known to be something, and nothing else.
     case object
-    /// A claim that is an object or array: any operand but one of a comparison with null (§3.1).
-    case claims
 }
 
 extension RuleValue {
@@ -39,7 +37,7 @@ extension RuleValue {
 /// Why an evaluation fails, and at which instruction. It fails the whole rule (§7).
 struct RuleError: Error, Equatable {
     enum Reason: UInt8 {
-        case nullOperand, wrongOperand, differentTypes, nullText, noText, noBoolean, noValue, claims,
+        case nullOperand, wrongOperand, differentTypes, nullText, noText, noBoolean, noValue,
             aboveRoot
         case tooLong, tooSlow, tooMuchWork
     }
@@ -58,7 +56,6 @@ extension RuleError.Reason: CustomStringConvertible {
         case .noText: "a string is needed where there is another value"
         case .noBoolean: "a boolean is needed where there is another value"
         case .noValue: "a snapshot is no value"
-        case .claims: "a claim that is an object can only be compared with null"
         case .aboveRoot: "the root has no parent"
         case .tooLong: "a string grows beyond \(RulesLimits.textByteCount) bytes"
         case .tooSlow: "matching takes more than \(RulesLimits.patternStepCount) steps"
@@ -91,15 +88,13 @@ extension RuleValue {
 // whoever calls knows the place.
 extension RuleValue {
     /// `==`: false across types. Objects equal nothing: their content is not looked at.
-    static func equals(_ left: RuleValue, _ right: RuleValue) throws(FailedOperation) -> Bool {
+    static func equals(_ left: RuleValue, _ right: RuleValue) -> Bool {
         switch (left, right) {
-        case (.null, .null): return true
-        case (.boolean(let a), .boolean(let b)): return a == b
-        case (.number(let a), .number(let b)): return a == b
-        case (.string(let a), .string(let b)): return a == b
-        case (.claims, .null), (.null, .claims): return false
-        case (.claims, _), (_, .claims): throw FailedOperation(.claims)
-        default: return false
+        case (.null, .null): true
+        case (.boolean(let a), .boolean(let b)): a == b
+        case (.number(let a), .number(let b)): a == b
+        case (.string(let a), .string(let b)): a == b
+        default: false
         }
     }
 

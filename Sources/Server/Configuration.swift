@@ -1,4 +1,5 @@
 import Logging
+import PandoHTTP
 import PandoIdentity
 import PandoJournal
 import PandoREST
@@ -27,6 +28,8 @@ package struct Configuration: Sendable {
     package var rulesPath: String?
     /// Open rules while none are loaded, namespaces on first use, unsigned tokens; loopback only.
     package var isDevelopment = false
+    /// Pages from elsewhere that may use a server under ``isDevelopment``.
+    package var allowedOrigins: [WebOrigin] = []
     /// Whose tokens are taken; those of `--dev` besides when ``isDevelopment`` is set.
     package var identity = IdentityConfiguration()
     package var durability = Durability.always
@@ -107,6 +110,10 @@ package struct Configuration: Sendable {
         if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
+        }
+        if !isDevelopment, !allowedOrigins.isEmpty {
+            found.append(
+                "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide")
         }
         if outboundByteLimit < 1 << 20 {
             found.append("--outbound-limit: below 1 MiB even one large value could not be sent")

@@ -144,8 +144,9 @@ package final class Server: @unchecked Sendable {
         }
         sayWhoGetsIn()
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
-            logger.notice("keys, secrets or revocations have changed: who is signed in by what is gone is so no more")
             for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
+            logger.notice(
+                "keys, secrets or revocations have changed: sessions signed in with what is gone are signed out, and their onDisconnect writes dropped")
         }
         watchKeys()
         Task.detached { [authenticator] in await authenticator.prefetch() }

@@ -18,6 +18,16 @@ package enum ServerValue: Equatable, Sendable {
         }
     }
 
+    static let key: Key = ".sv"
+
+    /// As a client spells it (wire-protocol §10).
+    var spelled: Node {
+        switch self {
+        case .timestamp: .empty.setting(.string("timestamp"), at: Self.key)
+        case .increment(let delta): .empty.setting(.empty.setting(delta, at: "increment"), at: Self.key)
+        }
+    }
+
     private static func sum(_ current: Node, _ delta: Node) -> Node {
         if case .integer(let a) = current, case .integer(let b) = delta {
             let (sum, overflow) = a.addingReportingOverflow(b)
@@ -26,6 +36,15 @@ package enum ServerValue: Equatable, Sendable {
         guard let a = current.doubleValue, let b = delta.doubleValue else { return delta }
         // Two finite doubles may add up to infinity, which no node can be: then the value stays.
         return (a + b).isFinite ? .number(a + b) : current
+    }
+}
+
+extension Node {
+    /// With one child set, which no tree need be able to hold.
+    fileprivate func setting(_ child: Node, at key: Key) -> Node {
+        var node = self
+        node.set(child, at: Path([key]))
+        return node
     }
 }
 
@@ -53,6 +72,27 @@ package struct Draft: Equatable, Sendable {
         self.node = node
         self.placeholders = placeholders
         self.depth = depth
+    }
+
+    /// The value as it was sent, with each server value as it is spelled: to be printed and not stored, since `.sv` is no key
+    /// of a tree.
+    /// - Complexity: O(placeholders × depth × log n).
+    package var unresolved: Node {
+        var result = node
+        for placeholder in placeholders {
+            let path = placeholder.target.path
+            let there = result[path]
+            guard placeholder.target.isPriority else {
+                result.set(placeholder.value.spelled.with(priority: there.priority), at: path)
+                continue
+            }
+            // A priority of the tree is a number or a text, so this one is a member like any other.
+            let value = there.withoutPriority
+            var shown = value
+            if value.isLeaf || !value[ServerValue.key].isEmpty { shown = .empty.setting(value, at: ".value") }
+            result.set(shown.setting(placeholder.value.spelled, at: ".priority"), at: path)
+        }
+        return result
     }
 
     /// The node to store.

@@ -13,6 +13,8 @@ struct StructureParser {
     /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and the next.
     private var keys: [Key] = []
     private var placeholders: [Draft.Placeholder] = []
+    /// The children so far that hold placeholders, by their places among ``entries``, and which ones. Ascending.
+    private var holders: [(entry: Int, places: Range<Int>)] = []
     private var depth = 0
     /// See ``DraftParser/droppedChildren``.
     private(set) var droppedChildren = false
@@ -29,6 +31,7 @@ struct StructureParser {
         entries.removeAll(keepingCapacity: true)
         keys.removeAll(keepingCapacity: true)
         placeholders.removeAll()
+        holders.removeAll()
         depth = 0
         droppedChildren = false
         let node = try readNode()
@@ -84,6 +87,10 @@ struct StructureParser {
             frames[top].isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
         }
         if node.isEmpty { frames[top].hasEmptyNodes = true }
+        if placeholders.count > frames[top].placeholderCount {
+            holders.append((entries.count, frames[top].placeholderCount..<placeholders.count))
+            frames[top].placeholderCount = placeholders.count
+        }
         try charge(1)
         entries.append(Children.Entry(key: key, node: node))
     }
@@ -135,6 +142,8 @@ struct StructureParser {
         let isArray: Bool
         let firstEntry: Int
         let firstPlaceholder: Int
+        /// Placeholders when its last child was there.
+        var placeholderCount: Int
         /// The element at hand, of an array.
         var index = 0
         /// True while an object's names came in key order.
@@ -147,6 +156,7 @@ struct StructureParser {
             self.isArray = isArray
             self.firstEntry = firstEntry
             self.firstPlaceholder = firstPlaceholder
+            placeholderCount = firstPlaceholder
         }
     }
 
@@ -172,10 +182,13 @@ struct StructureParser {
     private mutating func closeChildren(of frame: Frame) -> Children {
         let first = frame.firstEntry
         if first == entries.count { return Children() }
+        let firstHolder = (holders.lastIndex { $0.entry < first } ?? -1) + 1
         if !frame.isAscending {
+            if firstHolder < holders.count { dropRepeatedPlaceholders(of: frame, holders[firstHolder...]) }
             sort(from: first)
-            dropRepeated(from: first, hasPlaceholders: placeholders.count > frame.firstPlaceholder)
+            dropRepeated(from: first)
         }
+        if firstHolder < holders.count { holders.removeSubrange(firstHolder...) }
         if frame.hasEmptyNodes {
             let kept = entries[first...].filter { !$0.node.isEmpty }
             entries.replaceSubrange(first..., with: kept)
@@ -204,14 +217,23 @@ struct StructureParser {
         entries.replaceSubrange(first..., with: sorted)
     }
 
-    private mutating func dropRepeated(from first: Int, hasPlaceholders: Bool) {
+    /// Of the placeholders of members with one name keeps those of the last.
+    private mutating func dropRepeatedPlaceholders(
+        of frame: Frame, _ holders: ArraySlice<(entry: Int, places: Range<Int>)>
+    ) {
+        var last: [Key: Int] = [:]
+        for index in frame.firstEntry..<entries.count { last[entries[index].key] = index }
+        var kept: [Draft.Placeholder] = []
+        for holder in holders where last[entries[holder.entry].key] == holder.entry {
+            kept += placeholders[holder.places]
+        }
+        placeholders.replaceSubrange(frame.firstPlaceholder..., with: kept)
+    }
+
+    private mutating func dropRepeated(from first: Int) {
         var count = first
         for index in first..<entries.count {
-            if count > first, entries[count - 1].key == entries[index].key {
-                // Whose placeholder it is that must go is not worth knowing: no client writes a name twice.
-                if hasPlaceholders { reader.note(.key(entries[index].key.string)) }
-                count -= 1
-            }
+            if count > first, entries[count - 1].key == entries[index].key { count -= 1 }
             if count < index { entries.swapAt(count, index) }
             count += 1
         }

@@ -646,38 +646,162 @@ def test_what_waits_for_a_verification_is_not_read(serve, issuer, secret):
             assert connection.response(number)["s"] == "ok"
 
 
-# Pages in a browser, and --dev
+# What a revoked credential has left to be done
 
 
-@pytest.mark.parametrize("fields, host, is_taken", [
-    ([], "127.0.0.1:9000", True),
-    ([], "localhost", True),
-    ([], "[::1]:9000", True),
-    ([], "demo.localhost:9000", True),
-    ([], "rebound.example.org", False),
-    ([], "127.0.0.1.example.org", False),
-    ([], "127.0.0.1:9000@example.org", False),
-    ([("Origin", "http://localhost:3000")], "127.0.0.1", True),
-    ([("Origin", "https://127.0.0.1")], "127.0.0.1", True),
-    ([("Origin", "http://[::1]:3000")], "127.0.0.1", True),
-    ([("Origin", "https://example.org")], "127.0.0.1", False),
-    ([("Origin", "https://localhost.example.org")], "127.0.0.1", False),
-    ([("Origin", "null")], "127.0.0.1", False),
-])
-def test_pages_from_elsewhere_are_no_owner(servers, fields, host, is_taken):
-    server = servers(dev=True, memory=True)
-    for token in ("owner", unsigned({"sub": "alice"})):
-        wire = Wire(server.port)
-        answer = wire.ask("GET", "/x.json?ns=default", None, [bearer(token), *fields], host=host)
-        assert answer.status == (200 if is_taken else (400 if "@" in host else 401)), answer
-        wire.close()
+def eventually(look, wanted):
+    """Looks again until it sees this: no event announces the end of another session."""
+    deadline = time.monotonic() + DEADLINE
+    while (seen := look()) != wanted:
+        assert time.monotonic() < deadline, f"{seen!r}, expected {wanted!r}"
+        time.sleep(0.01)
 
 
-def test_a_page_from_elsewhere_is_no_owner_over_a_websocket(servers):
-    server = servers(dev=True, memory=True)
-    for host, status in (("rebound.example.org", "invalid_token"), ("localhost", "ok")):
-        with Connection(server.port, "default", host=host) as connection:
-            assert connection.ask("gauth", {"cred": "owner"})["s"] == status
+def queue(connection, name, value="ran"):
+    connection.must("o", {"p": f"/left/{name}", "d": value})
+
+
+@pytest.mark.parametrize("kind", ["secret", "admin token", "user token"])
+def test_a_revoked_credential_leaves_nothing_to_be_done(serve, secret, tmp_path, kind):
+    (tmp_path / "kept").mkdir()
+    kept = Secret(tmp_path / "kept")
+    server = serve(
+        "--auth-secret-file", secret.path, "--auth-secret-file", kept.path, "--allow-secret-as-admin",
+        rules={"rules": {"left": {".write": "auth != null"}}})
+    credential = {"secret": secret.text, "admin token": secret.admin(), "user token": secret.token()}[kind]
+    watcher = Rest(server.port, "default", fields=[bearer(kept.admin())])
+    with Connection(server.port, "default") as revoked, Connection(server.port, "default") as other:
+        revoked.must("auth", {"cred": credential})
+        queue(revoked, "revoked")
+        revoked.must("om", {"p": "/left", "d": {"also": 1, "deep/er": 2}})
+        other.must("auth", {"cred": kept.admin()})
+        queue(other, "other")
+        secret.change()
+        server.signal(signal.SIGHUP)
+        hears_that_it_is_over(revoked)
+        # What it queues from now on is somebody else's.
+        revoked.must("auth", {"cred": kept.token()})
+        queue(revoked, "after")
+        revoked.cut()
+        other.cut()
+        eventually(lambda: watcher.get("/left"), {"other": "ran", "after": "ran"})
+
+
+@pytest.mark.parametrize("identity", ["admin", "user"])
+def test_a_session_loses_only_what_the_revoked_one_queued(serve, secret, tmp_path, identity):
+    """Signed in by one secret, then by another, and even as the same: the first is taken away."""
+    (tmp_path / "kept").mkdir()
+    kept = Secret(tmp_path / "kept")
+    server = serve(
+        "--auth-secret-file", secret.path, "--auth-secret-file", kept.path,
+        rules={"rules": {"left": {".write": "auth != null"}}})
+    watcher = Rest(server.port, "default", fields=[bearer(kept.admin())])
+
+    def token(by):
+        # A legacy token: what rules see of it is the same, whichever secret signs it.
+        return hs256(by.key, {"v": 0, "iat": int(time.time()), "d": {"uid": "alice"}, "admin": identity == "admin"})
+
+    with Connection(server.port, "default") as connection:
+        for name, by in [("revoked", secret), ("kept", kept), ("again", secret)]:
+            connection.must("auth", {"cred": token(by)})
+            queue(connection, name, {"x": 1, "y": 2})
+        # One that both have put something into goes with either.
+        queue(connection, "kept/by-revoked")
+        connection.must("auth", {"cred": token(kept)})
+        queue(connection, "mine", {"a": 1})
+        queue(connection, "again/by-kept")
+        secret.change()
+        server.signal(signal.SIGHUP)
+        server.wait_for_log("keys, secrets or revocations have changed")
+        connection.must("s", {"c": {}})
+        connection.must("p", {"p": "/left/alive", "d": 1})  # it is signed in by the other secret
+        connection.cut()
+        eventually(lambda: watcher.get("/left"), {"alive": 1, "mine": {"a": 1}})
+
+
+def test_expiry_signing_out_and_changing_leave_the_queue(serve, secret):
+    server = serve("--auth-secret-file", secret.path, rules={"rules": {"left": {".write": "auth != null"}}})
+    watcher = Rest(server.port, "default", fields=[bearer(secret.admin())])
+    with Connection(server.port, "default") as expiring, Connection(server.port, "default") as leaving, Connection(
+            server.port, "default") as changing:
+        expiring.must("auth", {"cred": secret.token(exp=int(time.time()) - 57)})  # within the skew, for three seconds
+        leaving.must("auth", {"cred": secret.token()})
+        changing.must("auth", {"cred": secret.token()})
+        queue(expiring, "expiring")
+        queue(leaving, "leaving")
+        queue(changing, "changing")
+        leaving.must("unauth", {})
+        changing.must("auth", {"cred": secret.token(sub="bob")})
+        while (event := expiring.next_data())[1] != "ac":
+            pass
+        assert event[2] == {"s": "expired_token", "d": "Auth token is expired."}
+        for one in (expiring, leaving, changing):
+            one.cut()
+        eventually(lambda: watcher.get("/left"), {name: "ran" for name in ("expiring", "leaving", "changing")})
+
+
+def test_what_somebody_signed_out_has_left_is_revoked_too(serve, secret, tmp_path):
+    auth = {"secrets": [{"file": str(secret.path)}]}
+    server = serve(auth=auth, rules={"rules": {"left": {".write": "auth != null"}}})
+    now = int(time.time())
+    watcher = Rest(server.port, "default", fields=[bearer(secret.admin(sub="root"))])
+    with Connection(server.port, "default") as gone, Connection(server.port, "default") as bob:
+        gone.must("auth", {"cred": secret.token(auth_time=now - 60)})
+        queue(gone, "gone")
+        gone.must("auth", {"cred": secret.token(auth_time=now)})
+        queue(gone, "signed-in-again")
+        gone.must("unauth", {})
+        bob.must("auth", {"cred": secret.token(sub="bob", auth_time=now - 60)})
+        queue(bob, "bob")
+        (tmp_path / "pando.json").write_text(json.dumps({"auth": {**auth, "revoked_before": {"alice": now - 30}}}))
+        server.signal(signal.SIGHUP)
+        server.wait_for_log("keys, secrets or revocations have changed")
+        gone.must("s", {"c": {}})
+        gone.cut()
+        bob.cut()
+        eventually(lambda: watcher.get("/left"), {"signed-in-again": "ran", "bob": "ran"})
+
+
+def test_a_crash_does_not_bring_back_what_was_revoked(servers, secret, tmp_path):
+    (tmp_path / "kept").mkdir()
+    kept = Secret(tmp_path / "kept")
+    server = servers(
+        dev=False, data=tmp_path / "data",
+        arguments=["--auth-secret-file", secret.path, "--auth-secret-file", kept.path])
+    with Connection(server.port, "default") as connection:
+        connection.must("auth", {"cred": secret.admin()})
+        queue(connection, "revoked")
+        connection.must("auth", {"cred": kept.admin()})
+        queue(connection, "kept")
+        secret.change()
+        server.signal(signal.SIGHUP)
+        server.wait_for_log("keys, secrets or revocations have changed")
+        connection.must("p", {"p": "/alive", "d": 1})  # its answer waits for the log, and the revocation is before it
+        server.restart()
+    watcher = Rest(server.port, "default", fields=[bearer(kept.admin())])
+    assert watcher.get("/") == {"alive": 1, "left": {"kept": "ran"}}
+
+
+def test_a_refused_token_leaves_the_earlier_one_in_force(serve, secret):
+    """Signing in that fails changes nothing, over either verb; the earlier credential ends as it would have (4.2)."""
+    server = serve("--auth-secret-file", secret.path, rules={"rules": {"$uid": {
+        ".read": "auth.uid == $uid", ".write": "auth.uid == $uid"}}})
+    with Connection(server.port, "default") as connection:
+        connection.must("auth", {"cred": secret.token()})
+        connection.must("q", {"p": "/alice", "h": ""})
+        connection.must("o", {"p": "/alice/left", "d": "ran"})
+        for verb in ("auth", "gauth"):
+            for bad in ("nonsense", secret.token(exp=1), hs256(b"x" * 32, {"sub": "bob", "iat": int(time.time())})):
+                assert connection.ask(verb, {"cred": bad})["s"] in ("invalid_token", "expired_token")
+                connection.must("p", {"p": "/alice/x", "d": bad[:5]})
+                assert connection.ask("p", {"p": "/bob/x", "d": 1})["s"] == "permission_denied"
+        # Nor may a user be taken for somebody else.
+        assert connection.ask("auth", {"cred": secret.token(), "authvar": {"uid": "bob"}})["s"] != "ok"
+        connection.must("p", {"p": "/alice/x", "d": "still"})
+        assert not [push for push in connection.taken_pushes() if push[0] == "c"], "no listen is revoked"
+        connection.cut()
+    watcher = Rest(server.port, "default", fields=[bearer(secret.admin())])
+    eventually(lambda: watcher.get("/alice"), {"x": "still", "left": "ran"})
 
 
 def test_every_problem_is_said_before_anything_starts(servers, tmp_path):

@@ -118,11 +118,11 @@ def test_a_long_pipeline_is_answered_in_order(servers):
     requests, expected = [], []
     for number in range(count):
         requests += [
-            f"PUT /p/{number}.json HTTP/1.1\r\nHost: x\r\nContent-Length: {len(str(number))}\r\n\r\n{number}",
-            f"GET /p/{number}.json HTTP/1.1\r\nHost: x\r\n\r\n"]
+            f"PUT /p/{number}.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(str(number))}\r\n\r\n{number}",
+            f"GET /p/{number}.json HTTP/1.1\r\nHost: localhost\r\n\r\n"]
         expected += [str(number)] * 2
         if number % 7 == 0:
-            requests.append("OPTIONS /p.json HTTP/1.1\r\nHost: x\r\n\r\n")
+            requests.append("OPTIONS /p.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
             expected.append("")
     with Wire(server.port) as wire:
         threading.Thread(target=wire.send, args=("".join(requests),), daemon=True).start()
@@ -139,7 +139,7 @@ def test_a_long_pipeline_is_answered_in_order(servers):
 
 def test_a_slow_head_is_408(servers):
     server = servers(arguments=SLOW)
-    for start in ("G", "GET /a.json HTTP/1.1\r\nHost: x\r\nX-Slow: "):
+    for start in ("G", "GET /a.json HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
         with Wire(server.port) as wire:
             wire.send(start)
             response = wire.receive()
@@ -151,7 +151,7 @@ def test_a_slow_head_is_408(servers):
 def test_a_trickled_head_is_408_all_the_same(servers):
     server = servers(arguments=SLOW)
     with Wire(server.port) as wire:
-        wire.send("GET /a.json HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        wire.send("GET /a.json HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         deadline = time.monotonic() + DEADLINE
         wire.tcp.setblocking(False)
         while time.monotonic() < deadline:

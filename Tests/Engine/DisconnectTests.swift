@@ -152,7 +152,7 @@ import Testing
         var other = Engine(access: .open)
         for record in records { try other.replay(record.kind, record.payload.rawSpan) }
         #expect(other.queueRecords.map(\.payload) == records.map(\.payload))
-        #expect(other.sessions[SessionID(1)]?.queue.pending.map(\.credentials) == [(0..<3).map(Self.person)])
+        #expect(other.sessions[SessionID(1)]?.queue.pending.map(\.authors) == [(0..<3).map { .init(credential: Self.person($0)) }])
         // And only where all of them may write it is written.
         for (uid, left) in [("auth.uid != 'u2'", "null"), ("auth != null", #"{"a":{"k1":{"n":1},"k2":{"n":2},"n":0}}"#)] {
             var third = Engine(access: .loaded(try Ruleset(loading: Array(#"{"rules":{".write":"\#(uid)"}}"#.utf8))))
@@ -168,14 +168,78 @@ import Testing
         var scene = Scene()
         scene.credential = Self.person(0)
         #expect(scene.run(1, .onDisconnect([Write("a", "1")])) == ["ok"])
-        for number in 1..<DisconnectQueue.credentialLimit {
+        for number in 1..<DisconnectQueue.authorLimit {
             scene.credential = Self.person(number)
             #expect(scene.run(1, .onDisconnect([Write("a/\(number)", "1")])) == ["ok"])
         }
-        scene.credential = Self.person(DisconnectQueue.credentialLimit)
+        scene.credential = Self.person(DisconnectQueue.authorLimit)
         #expect(scene.run(1, .onDisconnect([Write("a/more", "1")])) != ["ok"])
         #expect(scene.run(1, .onDisconnect([Write("b", "1")])) == ["ok"], "elsewhere it may")
         scene.credential = Self.person(1)
         #expect(scene.run(1, .onDisconnect([Write("a/more", "1")])) == ["ok"])
+    }
+
+    // MARK: Revocation
+
+    private static func queue(_ path: String, _ json: String, by signIn: UInt32) -> PandoEngine.Operation {
+        .onDisconnect([Write(path, json)], signIn: signIn)
+    }
+
+    /// What a revoked sign-in has put something into never runs; the rest does, and the log says the same.
+    @Test(arguments: [
+        // revoked        left in the tree at the end                                  because
+        ([],              #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "nothing"),
+        ([9],             #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "a stranger"),
+        ([0],             #"{"a":{"x":1,"y":2},"b":2,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "signed out"),
+        ([1],             #"{"b":2,"c":0,"d":{"z":3},"p":1}"#, "one, and what another has put into the same"),
+        ([2],             #"{"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "the other, likewise"),
+        ([1, 3],          #"{"b":2,"c":0,"p":1}"#, "two"),
+        ([0, 1, 2, 3],    #"{"p":1}"#, "all"),
+    ] as [(Set<UInt32>, String, String)])
+    func revocation(revoked: Set<UInt32>, left: String, because: String) throws {
+        var scene = Scene(#"{"p":1}"#)
+        // The same credential throughout: only the sign-ins differ.
+        scene.run(1, Self.queue("a", #"{"x":1}"#, by: 1))
+        scene.run(1, Self.queue("a/y", "2", by: 2))
+        scene.run(1, Self.queue("b", "2", by: 2))
+        scene.run(1, Self.queue("c", "0", by: 0))
+        scene.run(1, Self.queue("d/z", "3", by: 3))
+        scene.run(1, Self.queue("p/.priority", "7", by: 1))
+        scene.run(2, Self.queue("other", "1", by: 1))
+        #expect(scene.run(1, .revokeOnDisconnect(revoked)).isEmpty)
+        var other = Engine(root: Node(#"{"p":1}"#), access: .open)
+        for record in scene.records { try other.replay(record.kind, record.payload.rawSpan) }
+        #expect(other.queueRecords.map(\.payload) == scene.engine.queueRecords.map(\.payload))
+        scene.run(1, .endSession)
+        #expect(scene.tree == left, "\(because)")
+        _ = scene.engine.checkInvariants()
+        // Another session's sign-ins have numbers of their own.
+        scene.run(2, .endSession)
+        #expect(scene.engine.root["other" as Key] == .integer(1))
+    }
+
+    @Test func aRevocationOfEverythingIsOneRecord() {
+        var scene = Scene()
+        let many = (0..<1000).map { Write("r/k\($0)", "1") }
+        scene.run(1, .onDisconnect(many, signIn: 4))
+        scene.records = []
+        scene.run(1, .revokeOnDisconnect([4]))
+        #expect(scene.records.count == 1 && !scene.engine.hasQueue(SessionID(1)))
+        scene.run(1, .onDisconnect(many, signIn: 4))
+        scene.run(1, Self.queue("kept", "1", by: 5))
+        scene.records = []
+        scene.run(1, .revokeOnDisconnect([4]))
+        #expect(scene.records.count == 1000)
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"kept":1}"#)
+    }
+
+    @Test func aReplacedWriteIsItsNewAuthors() {
+        var scene = Scene()
+        scene.run(1, Self.queue("a/b", "1", by: 1))
+        scene.run(1, Self.queue("a", #"{"c":2}"#, by: 2))
+        scene.run(1, .revokeOnDisconnect([1]))
+        scene.run(1, .endSession)
+        #expect(scene.tree == #"{"a":{"c":2}}"#)
     }
 }

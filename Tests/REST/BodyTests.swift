@@ -62,7 +62,9 @@ func putTakesAnyJSON(sent: String, stored: String) throws {
     ("PATCH", #"{"a":1,"a/b":2}"#, InvalidData.ancestorConflict("pub/a").message),
     ("PATCH", #"{"a/b":2,"a":1}"#, InvalidData.ancestorConflict("pub/a").message),
     ("PATCH", #"{"a":1,"/a/":2}"#, InvalidData.ancestorConflict("pub/a").message),
-    ("PATCH", #"{"a":1,"a":2}"#, InvalidData.ancestorConflict("pub/a").message),
+    ("PATCH", #"{"a":1,"a/":2,"a":3}"#, InvalidData.ancestorConflict("pub/a").message),
+    ("PATCH", #"{"a":1,"a":2,"a/b":3}"#, InvalidData.ancestorConflict("pub/a").message),
+    ("PATCH", #"{"a/.priority":1,"a//.priority":2}"#, InvalidData.ancestorConflict("pub/a").message),
     ("PATCH", #"{"a":1,"a/.priority":2}"#, InvalidData.ancestorConflict("pub/a").message),
     ("PATCH", #"{"a/b":1,"a-b":3,"a":2}"#, InvalidData.ancestorConflict("pub/a").message),
     ("PATCH", #"{".priority":true}"#, InvalidData.priority.message),
@@ -106,6 +108,31 @@ func aPriorityIsALeafWithoutOne(sent: String) throws {
     #expect(
         try body("PATCH", "/pub.json", " null ")
             == .update([RESTUpdate(target: Target("pub"), draft: Draft(.empty), name: "")]))
+}
+
+/// Of a name that comes twice the last counts, whichever method (rest-api §2.3); what it overrules leaves nothing.
+@Test(arguments: [
+    (#"{"a":1,"b":3,"a":2}"#, #"{"a":2,"b":3}"#, 0),
+    (#"{"a":1,"a":null}"#, "null", 0),
+    (#"{"a":{"x":1},"a":{"y":1}}"#, #"{"a":{"y":1}}"#, 0),
+    (#"{"a":{".sv":"timestamp"},"a":2}"#, #"{"a":2}"#, 0),
+    (#"{"a":2,"a":{".sv":"timestamp"}}"#, #"{"a":0}"#, 1),
+    (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"}},"a":{"x":{".sv":"timestamp"}}}"#, #"{"a":{"x":0}}"#, 1),
+    (#"{"b":{".sv":"timestamp"},"a":{"x":{".sv":"timestamp"}},"a":{"x":1}}"#, #"{"a":{"x":1},"b":0}"#, 1),
+])
+func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholderCount: Int) throws {
+    guard case .value(let put) = try body("PUT", "/p.json", sent),
+        case .update(let patch) = try body("PATCH", "/p.json", sent)
+    else {
+        Issue.record("no value")
+        return
+    }
+    #expect(put.node == (try node(stored)) && put.placeholders.count == placeholderCount)
+    var patched = Node.empty
+    for update in patch { patched.set(update.draft.node, at: Path(Array(update.target.path.keys.dropFirst()))) }
+    #expect(patched == put.node)
+    #expect(patch.reduce(0) { $0 + $1.draft.placeholders.count } == placeholderCount)
+    #expect(Set(patch.map(\.name)).count == patch.count)
 }
 
 @Test func aDeleteHasNoBody() throws {

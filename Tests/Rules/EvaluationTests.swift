@@ -281,7 +281,14 @@ func evaluation(expression: String, expected: String, reason: String) throws {
             "auth.token.org.tier == 'gold' && auth.token.org != null && auth.token.tags != null", "true",
             "nested claims"
         ),
-        ("auth.token.org == 'gold'", "a claim that is an object can only be compared with null", "an object"),
+        ("auth.token.org == 'gold'", "false", "an object equals nothing, as those of the data"),
+        (
+            "auth.token.org != 'gold' && auth.token.org != 1 && auth.token.org != true && auth.token.org != null", "true",
+            "and is something"
+        ),
+        ("auth.token.org == auth.token.org || auth.token.org == data.val()", "false", "not even itself"),
+        ("auth.token.org != 'gold' && 'gold' != auth.token.org", "true", "on either side"),
+        ("auth.token.org > 1", "an operand has a type that the operator cannot take", "still no number"),
         ("auth.token.org + 1 == ''", "an operand has a type that the operator cannot take", "an object"),
         ("auth.token.flags[$k] == true && auth.token.flags['k' + 2] == null", "true", "67: a computed index"),
         ("auth.token.flags[auth.token.none] == null", "a string is needed where there is null", "by null"),
@@ -346,8 +353,8 @@ func unreadableClaims(auth: String) throws {
             nil, true, "nothing"
         ),
         (
-            "query.orderByKey == false && query.orderByPriority == false", #"{"i":".priority"}"#, true,
-            "a plain one in disguise"
+            "query.orderByKey == false && query.orderByPriority == true", #"{"i":".priority"}"#, true,
+            "one that only names the default order"
         ),
         ("query.limitToFirst <= 2", nil, false, "30: null"),
         ("query.limitToFirst <= 2", #"{"l":2,"vf":"l"}"#, true, "30: two"),

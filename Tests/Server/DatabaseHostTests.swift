@@ -99,11 +99,11 @@ final class Bench {
         SessionID(loop: 0, slot: slot, generation: generation)
     }
 
-    static func request(_ slot: UInt32, _ json: String) throws -> DatabaseMessage {
+    static func request(_ slot: UInt32, _ json: String, signIn: UInt32 = 0) throws -> DatabaseMessage {
         guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
             throw TruncatedBytes()
         }
-        return .request(session(slot), request, .anonymous, byteCount: json.utf8.count)
+        return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: json.utf8.count)
     }
 
     static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage {
@@ -295,6 +295,29 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             var again = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &again)
             #expect(again.database(named: "demo")?.root.description == #"{"a":{"x":1},"gone":2}"#)
+        }
+    }
+
+    /// What a revoked sign-in has queued neither runs at the end of its session nor after a crash.
+    @Test(arguments: [true, false])
+    func whatARevokedSignInQueuedDoesNotRun(isCrash: Bool) throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1)])
+            bench.tell(
+                try [("/gone/a", 1), ("/gone/b", 2), ("/gone/c", 0)].map { path, signIn in
+                    try Bench.request(
+                        1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"\#(path)","d":1}}}"#, signIn: UInt32(signIn))
+                })
+            bench.tell([.revoked(Bench.session(1), [1]), .revoked(Bench.session(7), [1])])
+            if !isCrash { bench.tell([.closed(Bench.session(1))]) }
+            bench.journal?.stop()
+
+            var state = RecoveredState(access: .open)
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            _ = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
+            #expect(state.database(named: "demo")?.root.description == #"{"gone":{"b":1,"c":1}}"#)
         }
     }
 

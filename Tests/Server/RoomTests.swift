@@ -147,6 +147,40 @@ final class LimitedDisk: Disk {
     }
 }
 
+extension RoomTests {
+    /// A revocation cannot be refused either: it waits, and the end of its session waits behind it.
+    @Test func revocationsWaitAndComeBeforeTheEnd() throws {
+        try withDirectory { directory in
+            let gauge = LimitedDisk.Gauge()
+            let bench = try HostBench(directory: directory, gauge: gauge)
+            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.tell([try HostBench.listen(2, 1, "/gone")])
+            bench.waitForDisk()
+            let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
+            bench.tell([
+                try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
+                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
+                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
+            ])
+            bench.waitForDisk()
+            gauge.isFull.store(true, ordering: .relaxed)
+            _ = try bench.fill(first: 2, refusal: Self.refusal)
+            bench.tell([.closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]), .closed(HostBench.session(3))])
+            #expect(bench.heard().isEmpty, "all wait for the first, which has no room")
+
+            gauge.isFull.store(false, ordering: .relaxed)
+            let heard = bench.hear(until: "gone/kept")
+            #expect(heard.allSatisfy { !$0.contains("gone/revoked") })
+            bench.journal.stop()
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
+            #expect(gone.children.count == 2 && gone["kept" as Key] == .integer(3))
+            #expect(state.databases.values.allSatisfy { $0.engine.sessionsWithQueue.isEmpty })
+        }
+    }
+}
+
 /// What a checkpoint is written from holds everything that a data directory does.
 @Suite struct SnapshotTests {
     @Test func roundTrip() throws {
@@ -297,11 +331,11 @@ private final class HostBench {
 
     static func session(_ slot: UInt32) -> SessionID { SessionID(loop: 0, slot: slot, generation: 1) }
 
-    static func request(_ slot: UInt32, _ json: String) throws -> DatabaseMessage {
+    static func request(_ slot: UInt32, _ json: String, signIn: UInt32 = 0) throws -> DatabaseMessage {
         guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
             throw TruncatedBytes()
         }
-        return .request(session(slot), request, .anonymous, byteCount: 100)
+        return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: 100)
     }
 
     static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage {

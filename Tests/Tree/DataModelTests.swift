@@ -77,10 +77,46 @@ import Testing
             (#"{".priority":{".sv":"now"},"a":1}"#, .serverValue, "an unknown one"),
             (#"{"a.b":1}"#, .key("a.b"), "an illegal key"), (#"{"a":{"":1}}"#, .key(""), "an empty key"),
             (#"{"a/b":null}"#, .key("a/b"), "an illegal key, whatever its value"),
-            (#"{"a":{".sv":"timestamp"},"a":1}"#, .key("a"), "one name twice, and a placeholder"),
         ] as [(String, InvalidData, String)])
     func refused(json: String, problem: InvalidData, reason: String) {
         #expect(Parsed(json) == .invalid(problem), "\(reason)")
+    }
+
+    /// Of a name that comes twice the last counts, and of its server values none but those.
+    @Test(arguments: [
+        (#"{"a":{".sv":"timestamp"},"a":1}"#, #"{"a":1}"#, []),
+        (#"{"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0}"#, ["a"]),
+        (#"{"b":{".sv":"timestamp"},"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0,"b":0}"#, ["b", "a"]),
+        (#"{"a":{".sv":"timestamp"},"a":null}"#, "null", []),
+        (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3},"a":{"x":{".sv":"timestamp"}}}"#, #"{"a":{"x":0}}"#, ["a/x"]),
+        (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3}}"#, #"{"a":{"x":3,"y":0}}"#, ["a/y"]),
+        (#"{"a":{".value":1,".priority":{".sv":"timestamp"}},"a":{".sv":"timestamp",".priority":{".sv":"timestamp"}}}"#,
+            #"{"a":{".value":0,".priority":0}}"#, ["a", "a/.priority"]),
+        (#"{"a":[{".sv":"timestamp"},{"b":{".sv":"timestamp"}}],"a":[1,{".sv":"timestamp"}]}"#, #"{"a":{"0":1,"1":0}}"#, ["a/1"]),
+        (#"{".priority":{".sv":"timestamp"},"a":{".sv":"timestamp"},"a":1}"#, #"{".priority":0,"a":1}"#, [".priority"]),
+    ] as [(String, String, [String])])
+    func repeatedNames(json: String, stored: String, placeholders: [String]) throws {
+        let draft = try draft(json)
+        #expect(draft.node.description == stored)
+        let places = draft.placeholders.map { ($0.target.isPriority ? $0.target.path.appending(".priority") : $0.target.path).wireText }
+        #expect(places == placeholders)
+    }
+
+    /// What was sent, however it was spelled, is what is shown where its outcome may not be.
+    @Test(arguments: [
+        (#"{".sv":"timestamp"}"#, #"{".sv":"timestamp"}"#),
+        (#"{".sv":{"increment":-1.5}}"#, #"{".sv":{"increment":-1.5}}"#),
+        (#"{".value":{".sv":"timestamp"}}"#, #"{".sv":"timestamp"}"#),
+        (#"{"a":1,"b":null}"#, #"{"a":1}"#),
+        (#"{"a":{".sv":"timestamp",".priority":7}}"#, #"{"a":{".priority":7,".sv":"timestamp"}}"#),
+        (#"{"a":{".value":5,".priority":{".sv":"timestamp"}}}"#, #"{"a":{".priority":{".sv":"timestamp"},".value":5}}"#),
+        (#"{"a":{".sv":{"increment":1},".priority":{".sv":{"increment":2}}}}"#,
+            #"{"a":{".priority":{".sv":{"increment":2}},".value":{".sv":{"increment":1}}}}"#),
+        (#"{"a":{"b":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}"#,
+            #"{"a":{".priority":{".sv":"timestamp"},"b":{".sv":"timestamp"}}}"#),
+    ])
+    func unresolved(json: String, shown: String) throws {
+        #expect(try draft(json).unresolved.description == shown)
     }
 
     @Test func longStrings() throws {

@@ -60,8 +60,6 @@ class ClientSession: ChannelDelegate {
     let id: SessionID
     let channel: Channel
     let owner: IOLoop
-    /// Whether tokens of `--dev` count: not on behalf of web pages from elsewhere.
-    var isLocal = true
     /// When the client last sent anything.
     var lastHeard: MonotonicTime
     private var outlet = Outlet.ready

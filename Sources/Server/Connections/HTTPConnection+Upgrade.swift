@@ -35,7 +35,6 @@ extension HTTPConnection {
                 namespace: named ?? NamespaceName.fromHost(host),
                 host: Text(host),
                 previousSession: query["ls"].map { Text($0) }))
-        session.isLocal = isLocal
         owner.forget(self)
         channel.delegate = session
         session.received(&bytes, from: offset, on: channel)

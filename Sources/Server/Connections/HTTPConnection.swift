@@ -70,7 +70,7 @@ final class HTTPConnection: ClientSession {
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
     private var hostName: (host: [UInt8], namespace: String?)?
-    private var localNames = LocalNames()
+    private var gate = DevelopmentGate()
     /// What the client sent behind a request that is under way.
     var ahead: [UInt8] = []
     /// How much of ``ahead`` has been read.
@@ -161,7 +161,11 @@ final class HTTPConnection: ClientSession {
         }
         reader = RequestHeadReader()
         headBegan = nil
-        if owner.configuration.isDevelopment { isLocal = localNames.isLocal(head) }
+        if owner.configuration.isDevelopment,
+            let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
+            refuse(head, foreign)
+            return false
+        }
         if isRealtime(head.pathBytes) {
             upgrade(head, &bytes, offset)
             return false
@@ -199,7 +203,7 @@ final class HTTPConnection: ClientSession {
     /// The database that a host names. A client addresses one host, so its name is looked at once.
     private func namespace(fromHost host: ArraySlice<UInt8>) -> String? {
         if let hostName, hostName.host[...] == host { return hostName.namespace }
-        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self), labels: 2)
+        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self))
         hostName = (Array(host), namespace)
         return namespace
     }

@@ -67,6 +67,7 @@ final class IOLoop: @unchecked Sendable {
     var knownTokens = VerdictCache()
     /// Answers that are compressed while they are sent.
     var compressingCount = 0
+    var foreignRequests = ForeignRequestLog()
 
     /// More at once are sent as they are: zlib keeps a quarter of a MiB for each, so 16 MiB on one loop.
     private static let compressingLimit = 64

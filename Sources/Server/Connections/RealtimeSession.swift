@@ -15,6 +15,9 @@ import PandoWire
 final class RealtimeSession: ClientSession {
     /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after one.
     private static let refusalLimit = 64
+    /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client comes back. Ours:
+    /// a token that is made anew each hour and forgets when its bearer signed in needs ten days.
+    private static let signInLimit = 256
 
     private var reader: MessageReader
     private var reassembler: Reassembler
@@ -26,6 +29,9 @@ final class RealtimeSession: ClientSession {
     /// Whose ``credential`` is; nil for nobody's.
     private var identity: Rare<Identity>?
     private var expiry: WallTimer?
+    /// The sign-ins that have queued something for the end of the connection, each once; a number is the place plus one.
+    /// They are kept when they are over: what they queued is not.
+    private var signIns: [SignIn] = []
     /// What came behind a token that is being verified, from ``heldOffset`` on; nothing of it is looked at yet.
     private var held: [UInt8] = []
     private var heldOffset = 0
@@ -229,10 +235,25 @@ final class RealtimeSession: ClientSession {
         case .appCheck, .dropAppCheck: answer(.ok(number), byteCount)
         case .unknown: answer(.unknownAction(number), byteCount)
         case .invalid(_, let problem): answer(.invalid(number, problem), byteCount)
-        case .listen, .unlisten, .get, .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel:
+        case .listen, .unlisten, .get, .put, .merge, .onDisconnectCancel:
             owner.post(.request(id, request, credential, byteCount: byteCount), byteCount: byteCount, for: self)
             markWindow(byteCount)
+        case .onDisconnectPut, .onDisconnectMerge:
+            guard let signIn = signInNumber() else { return answer(.finished, byteCount) }
+            owner.post(
+                .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: self)
+            markWindow(byteCount)
         }
+    }
+
+    /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when there have been
+    /// too many.
+    private func signInNumber() -> UInt32? {
+        guard let signIn = identity?.value.signIn else { return 0 }
+        if let place = signIns.lastIndex(of: signIn) { return UInt32(place) + 1 }
+        guard signIns.count < Self.signInLimit else { return nil }
+        signIns.append(signIn)
+        return UInt32(signIns.count)
     }
 
     private func answer(_ answer: Answer, _ byteCount: Int) {
@@ -272,7 +293,10 @@ final class RealtimeSession: ClientSession {
         become(.anonymous, nil)
     }
 
+    /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry leaves it.
     override func recheck(_ standing: Standing) {
+        let revoked = signIns.indices.filter { !standing.holds(signIns[$0]) }
+        if !revoked.isEmpty { owner.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 })), byteCount: 0, for: self) }
         guard let identity = identity?.value, !standing.holds(identity) else { return }
         revoke(Self.revokedText)
     }

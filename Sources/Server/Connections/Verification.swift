@@ -21,8 +21,7 @@ struct VerifiedToken: Sendable {
 extension IOLoop {
     /// Has a token verified; ``ClientSession/finish(_:)`` hears of it, at once where that takes no key or was done lately.
     func verify(_ token: Text, for session: ClientSession) {
-        let isLocal = session.isLocal
-        if let verdict = authenticator.verifyAtOnce(token, isLocal: isLocal) { return session.finish(verdict) }
+        if let verdict = authenticator.verifyAtOnce(token) { return session.finish(verdict) }
         let digest = SHA256Digest(of: token)
         if let identity = knownTokens.identity(of: digest, at: wallTime() / 1000, now: cacheTime) {
             return session.finish(.accepted(identity))
@@ -30,7 +29,7 @@ extension IOLoop {
         // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
         let peer = session.channel.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
         Task.detached { [authenticator, verdicts, logger, id = session.id] in
-            let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer, isLocal: isLocal)
+            let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
             if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
             verdicts.post(VerifiedToken(session: id, digest: digest, verdict: verdict))
         }

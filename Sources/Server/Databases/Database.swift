@@ -70,15 +70,17 @@ enum NamespaceName {
         return isLegal ? name : nil
     }
 
-    /// The first label of a host of three labels or more, without its port; nil for `localhost:9000` and addresses.
-    ///
-    /// - Parameter count: Labels that a host must have to name a database: three over WebSocket, where clients add `ns`
-    ///   otherwise; two over REST (rest-api §1.2).
-    static func fromHost(_ host: String, labels count: Int = 3) -> String? {
+    /// Labels that a host has at least where it names a database.
+    private static let hostLabelCount = 3
+
+    /// The first label of a host of three labels or more, without its port; nil for `localhost:9000`, `example.org` and
+    /// addresses. Asked only where `ns` names no database; where neither does, ``standard`` is meant (wire-protocol §1.3,
+    /// rest-api §1.2).
+    static func fromHost(_ host: String) -> String? {
         guard !host.hasPrefix("[") else { return nil }
         let name = host.prefix { $0 != ":" }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.count >= count, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
+        guard labels.count >= hostLabelCount, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
         // An IPv4 address is no name.
         guard !labels.allSatisfy({ $0.allSatisfy(\.isNumber) }) else { return nil }
         return String(labels[0])

@@ -103,11 +103,11 @@ extension DatabaseHost {
         case .put(let write, _?, _):
             record = ProfileRecord(name: "realtime-transaction", path: write.target.path, byteCount: byteCount)
         case .merge(let base, _): record = ProfileRecord(name: "realtime-update", path: base, byteCount: byteCount)
-        case .onDisconnect(let writes):
+        case .onDisconnect(let writes, _):
             record = ProfileRecord(
                 name: "on-disconnect-put", path: writes.first?.target.path, byteCount: byteCount)
         case .cancelOnDisconnect(let path): record = ProfileRecord(name: "on-disconnect-cancel", path: path)
-        case .endSession: return
+        case .revokeOnDisconnect, .endSession: return
         }
         if case .data(let node)? = reply { record.byteCount = node.weight(upTo: ProfileRecord.byteLimit) }
         if case .permissionDenied? = reply { record.isAllowed = false } else { record.isAllowed = true }

@@ -101,7 +101,7 @@ extension DatabaseHost {
     ) throws(RESTError) {
         let time = clock.now()
         guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
-        let get = Operation.get(path, query ?? Query())
+        let get = Operation.get(path, query)
         denials.note(Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
         throw .permissionDenied
     }
@@ -139,7 +139,7 @@ extension DatabaseHost {
             let path = target.path.appending(key)
             let put = Operation.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false)
             if let failure = try failure(of: put, session, credential, database) { return failure }
-            return .pushed(key, database.engine.root[path])
+            return .pushed(key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil)
         case .value(let draft):
             // A refused compare-and-set tells the value, so it takes the right to read (§7).
             if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
@@ -148,7 +148,8 @@ extension DatabaseHost {
             if let failure = try failure(
                 of: put, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
             { return failure }
-            return .written(database.engine.root.value(at: target.fullPath))
+            return mayShow(draft, at: target, credential, database)
+                ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
         case .update(let updates):
             let writes = updates.map { Write($0.target, $0.draft) }
             let merge = Operation.merge(base: target.path, writes)
@@ -156,7 +157,39 @@ extension DatabaseHost {
                 of: merge, session, credential, database, replacing: updates.map(\.target.fullPath),
                 atMost: byteLimit)
             { return failure }
-            return .updated(updates.map { database.engine.root.value(at: $0.target.fullPath) })
+            return .updated(shownValues(of: updates, below: target.path, credential, database))
+        }
+    }
+
+    // MARK: What the answer to a write shows
+
+    /// Whether the answer to a write may show what is stored now: server values filled in are data like any other, and
+    /// who may write need not be allowed to read (§2.1). Without any, what is stored is what was sent, and no rule is asked.
+    private func mayShow(_ draft: Draft, at target: Target, _ credential: Credential, _ database: Database) -> Bool {
+        draft.placeholders.isEmpty || database.engine.mayRead(target.path, nil, as: credential, at: clock.last)
+    }
+
+    /// Locations of one PATCH that the rules are asked about one by one, when its own may not be read; each may cost as
+    /// much as a request. Further ones are answered as they were sent.
+    private static let askedLocationLimit = 32
+
+    /// What a PATCH has written, one for each of its updates: as it is stored where that may be read, else as it was sent.
+    private func shownValues(
+        of updates: [RESTUpdate], below base: Path, _ credential: Credential, _ database: Database
+    ) -> [Node] {
+        // A priority for a node that is not there is accepted and ignored: what is stored would show whether it is there.
+        let isSecret = { (update: RESTUpdate) in !update.draft.placeholders.isEmpty || update.target.isPriority }
+        let root = database.engine.root
+        guard updates.contains(where: isSecret), !database.engine.mayRead(base, nil, as: credential, at: clock.last)
+        else { return updates.map { root.value(at: $0.target.fullPath) } }
+        var askedCount = 0
+        return updates.map { update in
+            guard isSecret(update) else { return update.draft.node }
+            askedCount += 1
+            let mayShow =
+                askedCount <= Self.askedLocationLimit
+                && database.engine.mayRead(update.target.path, nil, as: credential, at: clock.last)
+            return mayShow ? root.value(at: update.target.fullPath) : update.draft.unresolved
         }
     }
 

@@ -29,8 +29,8 @@ extension DatabaseHost {
         case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
         default: break
         }
-        guard let operation = Operation(request.takeAction()) else { return }
-        if case .onDisconnect(let writes) = operation, !makeRoom(for: writes, of: session) {
+        guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
+        if case .onDisconnect(let writes, _) = operation, !makeRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)
         }
         let reply = run(
@@ -58,7 +58,8 @@ extension DatabaseHost {
 
 extension Operation {
     /// Nil for actions that the session answers itself.
-    init?(_ action: consuming Action) {
+    /// - Parameter signIn: Of which of its sign-ins it is.
+    init?(_ action: consuming Action, signIn: UInt32) {
         switch consume action {
         case .listen(let listen):
             self = .listen(
@@ -66,12 +67,14 @@ extension Operation {
                     path: listen.path, query: listen.query, tag: listen.tag, hash: listen.hash,
                     compoundHash: listen.compoundHash))
         case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
-        case .get(let path, let query): self = .get(path, query)
+        // Clients send an empty one for none, and do not spell the default order.
+        case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
         case .put(let target, let draft, let hash, let wantsCurrentValue):
             self = .put(Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
         case .merge(let base, let entries): self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
-        case .onDisconnectPut(let target, let draft): self = .onDisconnect([Write(target, draft)])
-        case .onDisconnectMerge(_, let entries): self = .onDisconnect(entries.map { Write($0.target, $0.draft) })
+        case .onDisconnectPut(let target, let draft): self = .onDisconnect([Write(target, draft)], signIn: signIn)
+        case .onDisconnectMerge(_, let entries):
+            self = .onDisconnect(entries.map { Write($0.target, $0.draft) }, signIn: signIn)
         case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: return nil
         }

@@ -45,22 +45,30 @@ extension DatabaseHost {
         _ = coalescer.end(session)
         endProfile(of: hosted.database, to: session)
         if hosted.publicID != nil { tell(ProfileRecord(name: "concurrent-disconnect"), on: hosted.database) }
-        endings.append((session, hosted.database))
+        endings.append((session, hosted.database, .endSession))
         finishEndings()
     }
 
-    /// Does the ends of sessions, in their order, as far as the log has room.
+    /// Drops what sign-ins that count no more have queued for the session's end. Whatever the session does next comes
+    /// after it.
+    func revoke(_ signIns: Set<UInt32>, of session: SessionID) {
+        guard let hosted = sessions[session] else { return }
+        endings.append((session, hosted.database, .revokeOnDisconnect(signIns)))
+        finishEndings()
+    }
+
+    /// Does the ends of sessions and what comes before them, in their order, as far as the log has room.
     func finishEndings() {
-        var waiting: [(session: SessionID, database: Database)] = []
-        for (session, database) in endings {
+        var waiting: [(session: SessionID, database: Database, operation: Operation)] = []
+        for (session, database, operation) in endings {
             // Whose queue is empty writes nothing; of the others none goes before an older one.
             if waiting.isEmpty || !database.engine.hasQueue(session) {
                 do throws(Refusal) {
-                    _ = try perform(.endSession, session, .anonymous, in: database)
+                    _ = try perform(operation, session, .anonymous, in: database)
                     continue
                 } catch {}
             }
-            waiting.append((session, database))
+            waiting.append((session, database, operation))
         }
         endings = waiting
     }

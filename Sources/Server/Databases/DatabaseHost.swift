@@ -77,9 +77,9 @@ final class DatabaseHost {
     private(set) var loggedRecordCount: UInt64 = 0
     /// Bytes of log that the journal was or will be handed, in all.
     var loggedByteCount = 0
-    /// Sessions that have ended while the log had no room for their onDisconnect writes; the oldest first. Nobody hears
-    /// from them any more; the writes come when there is room, or at the next start.
-    var endings: [(session: SessionID, database: Database)] = []
+    /// What cannot be refused, and waits because the log has no room: the ends of sessions, whose onDisconnect writes come
+    /// when there is room, or at the next start, and what revocations drop of such writes. The oldest first.
+    var endings: [(session: SessionID, database: Database, operation: Operation)] = []
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
     /// Ends of sessions that waited for room may be done.
@@ -170,8 +170,8 @@ final class DatabaseHost {
         case .request(let request): sessions[request.session]?.database.id ?? 0
         case .rest(_, let call, _): databases[call.namespace ?? NamespaceName.standard]?.id ?? 0
         case .open(_, let request): databases[request.namespace ?? NamespaceName.standard]?.id ?? 0
-        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session), .lagging(let session),
-            .caughtUp(let session), .closed(let session):
+        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session), .revoked(let session, _),
+            .lagging(let session), .caughtUp(let session), .closed(let session):
             sessions[session]?.database.id ?? 0
         case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
         }
@@ -268,6 +268,7 @@ final class DatabaseHost {
         case .caughtUp(let session): if let backlog = coalescer.end(session) { send(backlog, to: session) }
         case .open(let session, let request): open(session, request)
         case .identity(let session, let credential): change(session, to: credential)
+        case .revoked(let session, let signIns): revoke(signIns, of: session)
         case .closed(let session): end(session)
         case .rules(let rulesets): load(rulesets)
         case .hashed(let hashed):

@@ -14,6 +14,8 @@ enum DatabaseMessage: Sendable {
     case request(PostedRequest)
     /// As whom the session acts from now on.
     case identity(SessionID, Credential)
+    /// These sign-ins of the session, as it numbers them, count no more (``Operation/revokeOnDisconnect(_:)``).
+    case revoked(SessionID, Set<UInt32>)
     indirect case rest(SessionID, RESTCall, byteCount: Int)
     /// The answer to a request that no database need see; it must keep its place among the others.
     case answer(SessionID, Answer, byteCount: Int)
@@ -52,7 +54,7 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .answer, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
+        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
         }
     }
 }
@@ -86,14 +88,19 @@ final class PostedRequest: @unchecked Sendable {
     let number: Int64
     /// As whom it is asked.
     let credential: Credential
+    /// Of which of its session's sign-ins ``credential`` is, where that matters: for what is queued. Else 0.
+    let signIn: UInt32
     let byteCount: Int
     private(set) var action: Action
 
-    init(_ session: SessionID, _ request: consuming Request, _ credential: Credential, byteCount: Int) {
+    init(
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32, byteCount: Int
+    ) {
         self.session = session
         number = request.number
         action = request.action
         self.credential = credential
+        self.signIn = signIn
         self.byteCount = byteCount
     }
 
@@ -113,9 +120,9 @@ final class PostedRequest: @unchecked Sendable {
 
 extension DatabaseMessage {
     static func request(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, byteCount: Int
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0, byteCount: Int
     ) -> DatabaseMessage {
-        .request(PostedRequest(session, request, credential, byteCount: byteCount))
+        .request(PostedRequest(session, request, credential, signIn: signIn, byteCount: byteCount))
     }
 }
 

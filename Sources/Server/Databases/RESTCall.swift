@@ -55,9 +55,12 @@ enum RESTOutcome: Sendable {
     indirect case filtered(Node, Query)
     /// What a PUT or DELETE has left at its place.
     case written(Node)
+    /// What a PUT has written, as it was sent: the client may not read what became of it. It has no tag, which would show that.
+    case writtenUnread(Node)
     /// What a PATCH has written, one for each of its updates.
     case updated([Node])
-    case pushed(Key, Node)
+    /// The name of a new child, and what it holds; nil where the client may not read that.
+    case pushed(Key, Node?)
     /// The data has another tag (§7).
     case stale(Node)
     case refused(RESTError)
@@ -76,8 +79,9 @@ extension RESTOutcome {
     /// The data that it is about.
     var node: Node? {
         switch self {
-        case .read(let node), .written(let node), .pushed(_, let node), .stale(let node): node
-        case .filtered, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
+        case .read(let node), .written(let node), .stale(let node): node
+        case .pushed(_, let node): node
+        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
         }
     }
 
@@ -110,7 +114,7 @@ extension RESTOutcome {
         case .read(let node):
             if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
             return .value(node, etag: etag, to: request, context)
-        case .written(let node): return .value(node, etag: etag, to: request, context)
+        case .written(let node), .writtenUnread(let node): return .value(node, etag: etag, to: request, context)
         case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
         case .pushed(let key, _): return .name(key, etag: etag, to: request, context)
         case .stale(let node): return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)

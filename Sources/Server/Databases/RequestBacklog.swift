@@ -118,7 +118,7 @@ struct RequestBacklog {
             for session in scheduler.waitingFlows { dropReads(of: session) }
             return drain = message
         case .closed(let session): dropReads(of: session)
-        case .request, .open, .identity, .rest, .answer, .windowMark, .lagging, .caughtUp: break
+        case .request, .open, .identity, .rest, .answer, .windowMark, .revoked, .lagging, .caughtUp: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
@@ -139,7 +139,8 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.session
         case .open(let session, _), .identity(let session, _), .rest(let session, _, _), .answer(let session, _, _),
-            .windowMark(let session), .lagging(let session), .caughtUp(let session), .closed(let session):
+            .windowMark(let session), .revoked(let session, _), .lagging(let session),
+            .caughtUp(let session), .closed(let session):
             session
         case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: nil
         }
@@ -150,7 +151,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
-        case .open, .identity, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
+        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
         }
     }
 
@@ -159,7 +160,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite
-        case .open, .identity, .closed: true
+        case .open, .identity, .revoked, .closed: true
         case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
         }
     }

@@ -32,7 +32,7 @@ def host_is_echoed(world):
 
 
 def host_without_port_is_echoed(world):
-    world.connect(host="pando.test")
+    world.connect(host="pando.localhost")
 
 
 def answers_keep_the_order_of_requests(world):

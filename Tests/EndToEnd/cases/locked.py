@@ -60,6 +60,12 @@ CASES = [
         A> m {{"p":"/secret","d":{{"x":1,"y":null}}}}
         A< refused {DENIED}
     """),
+    locked("a merge of nothing is a no-op that succeeds", """
+        A> m {"p":"/secret","d":{}}
+        A< ok
+        A> om {"p":"/secret","d":{}}
+        A< ok
+    """, "4.6"),
     locked("a get is denied", f"""
         A> g {{"p":"/secret","q":{{}}}}
         A< refused {DENIED}

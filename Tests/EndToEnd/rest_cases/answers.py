@@ -40,7 +40,7 @@ def names(value):
 def preflight(world):
     rest = Rest(world.port, world.ns)
     response = rest.ask("OPTIONS", "/a.json", fields=[
-        ("Origin", "https://app.example.com"),
+        ("Origin", "http://localhost:3000"),
         ("Access-Control-Request-Method", "PUT"),
         ("Access-Control-Request-Headers", "if-match,x-firebase-etag"),
     ]).expect(200, b"")
@@ -158,6 +158,24 @@ def jsonp(world):
         response = rest.ask("GET", f"/a.json?callback={name}")
         assert response.header("Content-Type") != "application/javascript; charset=utf-8", (name, response)
         assert response.status == 400 or response.text == '{"b":"x"}', (name, response)
+
+
+def jsonp_is_a_script(world):
+    """U+2028 and U+2029 end a line of a script of old; in JSON they are text like any other."""
+    rest = Rest(world.port, world.ns)
+    rest.put("/a", {"k\u2028": "x\u2029", "l": ["\u2028\u2028", {"\u2029": "\u202a\u2027"}]})
+    plain = '{"k\u2028":"x\u2029","l":["\u2028\u2028",{"\u2029":"\u202a\u2027"}]}'
+    escaped = plain.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029")
+    rest.ask("GET", "/a.json").expect(200, plain)
+    rest.ask("GET", "/a.json?callback=cb").expect(200, f"cb({escaped});")
+    rest.ask("GET", "/a.json?callback=cb&shallow=true").expect(200, r'cb({"k\u2028":true,"l":true});')
+    pretty = rest.ask("GET", "/a.json?callback=cb&print=pretty").expect(200)
+    assert "\u2028" not in pretty.text and r"\u2028" in pretty.text
+    # Over the pieces of a long answer too.
+    rest.put("/a", {f"{number:05}\u2028": "\u2029" * 40 for number in range(20_000)})
+    long = rest.ask("GET", "/a.json?callback=cb").expect(200).text
+    assert "\u2028" not in long and "\u2029" not in long and long.count(r"\u2029") == 800_000
+    rest.put("/a", None)
 
 
 def json_numbers(world):
@@ -289,6 +307,7 @@ FIELDS = [
         < Access-Control-Allow-Origin: *
     """, mode="locked"),
     row("a callback makes JavaScript; what is no name does not", "3.3", jsonp),
+    row("a callback's line separators are escaped", "3.3", jsonp_is_a_script),
     row("a callback is nothing to a write", "3.3", """
         PUT /a.json?callback=cb 1
         < 200 1

@@ -158,7 +158,7 @@ def body_of_a_get(world):
     rest.put("/a", 1)
     with Wire(world.port) as wire:
         target = f"/a.json?ns={world.ns}"
-        trap = f"DELETE {target} HTTP/1.1\r\nHost: x\r\n\r\n"
+        trap = f"DELETE {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"
         wire.send(wire.request_bytes("GET", target, trap) + wire.request_bytes("GET", target))
         wire.receive().expect(200, "1")
         wire.receive().expect(200, "1")

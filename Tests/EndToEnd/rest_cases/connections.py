@@ -132,7 +132,7 @@ def absolute_form(world):
     target = prepared(world)
     with Wire(world.port) as wire:
         wire.ask("GET", f"http://127.0.0.1:{world.port}{target}").expect(200, "1")
-        wire.ask("GET", f"HTTP://{world.ns}.example.com/a.json", host="other.example.com").expect(200, "1")
+        wire.ask("GET", f"HTTP://{world.ns}.example.localhost/a.json", host="other.example.localhost").expect(200, "1")
         wire.send(wire.head("OPTIONS", "*"))
         # `*` names no resource of ours; refusing it closes the connection.
         assert wire.receive().status in (200, 204, 400, 404)
@@ -159,7 +159,7 @@ def field_forms(world):
 
 # What two parsers could read in two ways. `{t}` is a target that reads 1; behind each comes a request that must not
 # be executed: it would write 2 there.
-PUT, GET = (f"{method} {{t}} HTTP/1.1\r\nHost: x\r\n" for method in ("PUT", "GET"))
+PUT, GET = (f"{method} {{t}} HTTP/1.1\r\nHost: localhost\r\n" for method in ("PUT", "GET"))
 CHUNKS = PUT + "Transfer-Encoding: chunked\r\n\r\n"
 SMUGGLED = {
     "a length and chunks": PUT + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -172,14 +172,14 @@ SMUGGLED = {
     "a hexadecimal length": PUT + "Content-Length: 0x1\r\n\r\n3",
     "a length of words": PUT + "Content-Length: one\r\n\r\n3",
     "an empty length": PUT + "Content-Length:\r\n\r\n3",
-    "a bare LF behind the request line": "GET {t} HTTP/1.1\nHost: x\r\n\r\n",
-    "a bare LF behind a field": "GET {t} HTTP/1.1\r\nHost: x\nX-A: 1\r\n\r\n",
-    "bare LFs all over": "GET {t} HTTP/1.1\nHost: x\n\n",
+    "a bare LF behind the request line": "GET {t} HTTP/1.1\nHost: localhost\r\n\r\n",
+    "a bare LF behind a field": "GET {t} HTTP/1.1\r\nHost: localhost\nX-A: 1\r\n\r\n",
+    "bare LFs all over": "GET {t} HTTP/1.1\nHost: localhost\n\n",
     "a bare CR in a value": GET + "X-A: 1\rX-B: 2\r\n\r\n",
     "a NUL in a value": GET + "X-A: 1\0\r\n\r\n",
     "a folded field": GET + "X-A: 1\r\n 2\r\n\r\n",
     "a folded field with a tab": GET + "X-A: 1\r\n\t2\r\n\r\n",
-    "a space before the first field": "GET {t} HTTP/1.1\r\n Host: x\r\n\r\n",
+    "a space before the first field": "GET {t} HTTP/1.1\r\n Host: localhost\r\n\r\n",
     "a space before a colon": PUT + "Content-Length : 1\r\n\r\n3",
     "a field without a name": GET + ": 1\r\n\r\n",
     "a field without a colon": GET + "nonsense\r\n\r\n",
@@ -190,17 +190,17 @@ SMUGGLED = {
     "a coding without chunked": PUT + "Transfer-Encoding: identity\r\n\r\n3",
     "chunked twice": PUT + "Transfer-Encoding: chunked, chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
     "chunked in two fields": PUT + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
-    "chunks of an old version": "PUT {t} HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
+    "chunks of an old version": "PUT {t} HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n",
     "a chunk size that is none": CHUNKS + "x\r\n3\r\n0\r\n\r\n",
     "a chunk size with a prefix": CHUNKS + "0x1\r\n3\r\n0\r\n\r\n",
     "a chunk size beyond all numbers": CHUNKS + "10000000000000001\r\n3\r\n0\r\n\r\n",
     "a chunk that is longer than it says": CHUNKS + "1\r\n33\r\n0\r\n\r\n",
     "a chunk line that ends in a bare LF": CHUNKS + "1\n3\r\n0\r\n\r\n",
-    "a version nobody knows": "GET {t} HTTP/3.0\r\nHost: x\r\n\r\n",
-    "a request line with two spaces": "GET  {t} HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a request line without a version": "GET {t}\r\nHost: x\r\n\r\n",
-    "a target that is no path": "GET a.json HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a target with a fragment": "GET {t}#f HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a version nobody knows": "GET {t} HTTP/3.0\r\nHost: localhost\r\n\r\n",
+    "a request line with two spaces": "GET  {t} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a request line without a version": "GET {t}\r\nHost: localhost\r\n\r\n",
+    "a target that is no path": "GET a.json HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a target with a fragment": "GET {t}#f HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a TLS hello": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 }
 
@@ -324,7 +324,7 @@ def closing_with_work_ahead(world):
 def endless_head(world):
     """Fields without end are cut off, not collected."""
     with Wire(world.port) as wire:
-        wire.send("GET /a.json HTTP/1.1\r\nHost: x\r\n")
+        wire.send("GET /a.json HTTP/1.1\r\nHost: localhost\r\n")
         try:
             for _ in range(2000):
                 wire.send("X-More: " + "v" * 8000 + "\r\n")
@@ -345,7 +345,7 @@ def many_idle_connections(world):
         with Wire(world.port) as wire:
             wire.ask("GET", target).expect(200, "1")
         for wire in wires[::2]:
-            wire.send("st: x\r\n\r\n")
+            wire.send("st: localhost\r\n\r\n")
         for wire in wires[::2]:
             wire.receive().expect(200, "1")
         for wire in wires[1::2]:
@@ -379,11 +379,11 @@ ROWS = [
     row("a body nobody wants is refused before it is sent", "RFC 9110 10.1.1", refused_before_its_body),
     row("a half-closed connection gets large answers too", "RFC 9112 9.6", closing_with_work_ahead),
     row("a head of 70 KB is 431", "RFC 6585 5",
-        refused_head(431, f"GET {{t}} HTTP/1.1\r\nHost: x\r\nX-A: {'v' * 70_000}\r\n\r\n")),
+        refused_head(431, f"GET {{t}} HTTP/1.1\r\nHost: localhost\r\nX-A: {'v' * 70_000}\r\n\r\n")),
     row("a thousand header fields are 431", "RFC 6585 5",
-        refused_head(431, "GET {t} HTTP/1.1\r\nHost: x\r\n" + "X-A: 1\r\n" * 1000 + "\r\n")),
+        refused_head(431, "GET {t} HTTP/1.1\r\nHost: localhost\r\n" + "X-A: 1\r\n" * 1000 + "\r\n")),
     row("a target of 70 KB is 414", "RFC 9110 15.5.15",
-        refused_head(414, f"GET /{'x/' * 35_000}.json HTTP/1.1\r\nHost: x\r\n\r\n")),
+        refused_head(414, f"GET /{'x/' * 35_000}.json HTTP/1.1\r\nHost: localhost\r\n\r\n")),
     row("a head without end is cut off", "RFC 6585 5", endless_head),
     row("three hundred connections, half of them in the middle of a head", "13", many_idle_connections),
 ] + [

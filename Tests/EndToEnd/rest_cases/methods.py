@@ -154,6 +154,23 @@ PATCHES = [
         < 400 error
         now / null
     """),
+    row("of a name that comes twice the last counts, in a put and in a patch", "2.3", """
+        PUT /a.json {"x":1,"y":3,"x":2}
+        < 200 {"x":2,"y":3}
+        PATCH /b.json {"x":1,"y":3,"x":2}
+        < 200 like {"x":2,"y":3}
+        PUT /a.json {"x":{".sv":"timestamp"},"y":{"z":1,"z":{"w":2}},"x":2}
+        < 200 {"x":2,"y":{"z":{"w":2}}}
+        PATCH /b.json {"x":{".sv":"timestamp"},"y":{"z":1,"z":{"w":2}},"x":2}
+        < 200 like {"x":2,"y":{"z":{"w":2}}}
+        PATCH /b.json {"p/q":1,"p/q":2,"x/.priority":3,"x/.priority":4,"gone":1,"gone":null}
+        < 200 like {"p/q":2,"x/.priority":4,"gone":null}
+        PATCH /b.json {"x":1,"x":2,"x/y":3}
+        < 400 error
+        PATCH /b.json {"x":1,"/x":2,"x":3}
+        < 400 error
+        now /b {"x":2,"y":{"z":{"w":2}},"p":{"q":2}}
+    """),
     row("a key that only begins like another is no ancestor", "2.3", """
         PATCH /a.json {"b":1,"bc/d":2}
         < 200

@@ -35,7 +35,7 @@ MISUSES = [
 ] + [
     misuse(f"{ORDER}&{name}={value}", f"{name} must be an integer")
     for name in ("limitToFirst", "limitToLast")
-    for value in ("x", "1.5", '"1"', "true")
+    for value in ("x", "1.5", '"1"', "true", "2147483648", "9223372036854775808", "99999999999999999999")
 ] + [
     misuse(f"{ORDER}&{name}={value}", f"{name} must be positive")
     for name in ("limitToFirst", "limitToLast")

@@ -96,6 +96,18 @@ ROWS = [selects(f"{N}&limitToFirst={count}", *ORDERED[:count], section="5.2") fo
         GET /q.json?{K}&startAt="a"
         < 200 null
     """),
+    row("rules see an order by priority, also alone", "security-rules 3.2", """
+        rules {"rules":{".write":true,"q":{".read":"query.orderByPriority"}}}
+        given /q {"a":1}
+        GET /q.json?orderBy="$priority"
+        < 200 {"a":1}
+        GET /q.json?orderBy="$priority"&limitToFirst=1
+        < 200 {"a":1}
+        GET /q.json?orderBy="$key"
+        < 401 error Permission denied
+        GET /q.json
+        < 401 error Permission denied
+    """),
     row("a query of nothing is null", "5.3", f"""
         {RULES}
         GET /q.json?{N}&limitToFirst=1

@@ -90,6 +90,12 @@ LOCKED = [
                     "DELETE /a.json", "GET /a.json?shallow=true", 'GET /a.json?orderBy="$key"',
                     "PUT /a.json?print=silent 1")
 ] + [
+    row("a patch of nothing succeeds and changes nothing, also without permission", "2.3", """
+        PATCH /a/b.json {}
+        < 200 {}
+        PATCH /.json?print=silent {}
+        < 204 empty
+    """, mode="locked"),
     row("a denial is 36 bytes", "3", denial_is_36_bytes, mode="locked"),
     row("without --dev the owner is nobody", "11", """
         GET /a.json | Authorization: <owner>

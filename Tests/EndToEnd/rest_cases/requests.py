@@ -12,7 +12,10 @@ def without_ns(world):
     named = Rest(world.port, "default")
     named.put(path, "here")
     with Wire(world.port) as wire:
-        for host in ("127.0.0.1", f"127.0.0.1:{world.port}", "localhost", f"localhost:{world.port}", "[::1]:9000"):
+        hosts = (
+            "127.0.0.1", f"127.0.0.1:{world.port}", "localhost", f"localhost:{world.port}", "[::1]:9000",
+            f"{world.ns}.localhost", f"{world.ns}.localhost:{world.port}")
+        for host in hosts:
             wire.ask("GET", f"{path}.json", host=host).expect(200, '"here"')
     named.put(path, None)
 
@@ -21,16 +24,19 @@ def host_label(world):
     rest = Rest(world.port, world.ns)
     rest.put("/a", 1)
     with Wire(world.port) as wire:
-        for host in (f"{world.ns}.example.com", f"{world.ns.upper()}.Example.com:9000", f"{world.ns}.localhost"):
+        for host in (
+                f"{world.ns}.firebaseio.localhost", f"{world.ns.upper()}.Example.Localhost:9000",
+                f"{world.ns}.europe-west1.firebasedatabase.localhost"):
             wire.ask("GET", "/a.json", host=host).expect(200, "1")
+            wire.ask("GET", "/a.json?ns=", host=host).expect(200, "1")
 
 
 def ns_before_host(world):
     rest = Rest(world.port, world.ns)
     rest.put("/a", 1)
-    rest.ask("GET", "/a.json", host="elsewhere.example.com").expect(200, "1")
+    rest.ask("GET", "/a.json", host="elsewhere.example.localhost").expect(200, "1")
     with Wire(world.port) as wire:
-        wire.ask("GET", "/a.json", host=f"{world.ns}-other.example.com").expect(200, "null")
+        wire.ask("GET", "/a.json", host=f"{world.ns}-other.example.localhost").expect(200, "null")
 
 
 def two_databases(world):
@@ -183,8 +189,8 @@ ILLEGAL_PATHS = [
 ]
 
 DATABASES = [
-    row("without a name, the default database is meant", "1.2", without_ns),
-    row("the first label of Host names the database, in lower case", "1.2", host_label),
+    row("without a name, or with a Host of two labels, the default database is meant", "1.2", without_ns),
+    row("the first label of a Host of three or more names the database, in lower case", "1.2", host_label),
     row("ns is stronger than Host", "1.2", ns_before_host),
     row("two databases share nothing", "1.2", two_databases),
     row("an unknown database is 404", "1.2", """

@@ -65,6 +65,73 @@ INCREMENTS = [
     """),
 ]
 
+# Who may write a location and not read it learns nothing of it by an answer (section 2.1).
+WRITE_ONLY = 'rules {"rules":{".write":true,"open":{".read":true},"own":{"mine":{".read":true}}}}'
+UNREADABLE = [
+    row("an increment that may not be read is answered as it was sent", "2.1", f"""
+        {WRITE_ONLY}
+        given /n 41
+        PUT /n.json {{".sv":{{"increment":0}}}}
+        < 200 {{".sv":{{"increment":0}}}}
+        PUT /n.json {{".sv":{{"increment":1.5}}}}
+        < 200 {{".sv":{{"increment":1.5}}}}
+        PUT /n.json {{".sv":"timestamp"}}
+        < 200 {{".sv":"timestamp"}}
+        PUT /n/.priority.json {{".sv":{{"increment":3}}}}
+        < 200 {{".sv":{{"increment":3}}}}
+        PUT /n.json {{".sv":{{"increment":0}}}} | X-Firebase-ETag: true
+        < 200 {{".sv":{{"increment":0}}}}
+        < no ETag
+        PUT /n.json?print=silent {{".sv":{{"increment":0}}}} | X-Firebase-ETag: true
+        < 204 empty
+        < no ETag
+        PUT /n.json {{".sv":{{"increment":0}}}} | if-match: null_etag
+        < 401 error Permission denied
+    """),
+    row("server values inside a put, as priorities and beside them, are answered as they were sent", "2.1", f"""
+        {WRITE_ONLY}
+        given /a {{"b":5,"c":{{".value":1,".priority":9}}}}
+        PUT /a.json {{"b":{{".sv":{{"increment":1}}}},"c":{{".value":{{".sv":{{"increment":2}}}},".priority":{{".sv":{{"increment":4}}}}}},"d":{{"e":{{".sv":"timestamp"}},".priority":{{".sv":"timestamp"}}}},"f":{{".sv":"timestamp",".priority":7}},"g":null,"h":[1,{{".sv":"timestamp"}}]}}
+        < 200 {{"b":{{".sv":{{"increment":1}}}},"c":{{".priority":{{".sv":{{"increment":4}}}},".value":{{".sv":{{"increment":2}}}}}},"d":{{".priority":{{".sv":"timestamp"}},"e":{{".sv":"timestamp"}}}},"f":{{".priority":7,".sv":"timestamp"}},"h":[1,{{".sv":"timestamp"}}]}}
+        GET /a.json?format=export | Authorization: <owner>
+        < 200 matches .*"b":6.*"c":{{"[.]priority":13,"[.]value":3}}.*|.*"b":6.*"c":{{"[.]value":3,"[.]priority":13}}.*
+    """),
+    row("a patch answers each of its locations as it may be read", "2.1", f"""
+        {WRITE_ONLY}
+        given / {{"n":41,"open":{{"n":1}},"own":{{"mine":10,"other":20}}}}
+        PATCH /.json {{"n":{{".sv":{{"increment":0}}}},"open/n":{{".sv":{{"increment":1}}}},"own/mine":{{".sv":{{"increment":1}}}},"own/other":{{".sv":{{"increment":1}}}},"x":1}}
+        < 200 {{"n":{{".sv":{{"increment":0}}}},"open/n":2,"own/mine":11,"own/other":{{".sv":{{"increment":1}}}},"x":1}}
+        PATCH /.json {{"n/.priority":5,"gone/.priority":5}}
+        < 200 {{"n/.priority":5,"gone/.priority":5}}
+        now /n 41
+    """),
+    row("a put of what holds no server value is answered as ever, with its tag", "2.1", f"""
+        {WRITE_ONLY}
+        PUT /a.json {{"b":1,"c":null}} | X-Firebase-ETag: true
+        < 200 {{"b":1}}
+        < ETag: matches [A-Za-z0-9+/]{{27}}=
+        DELETE /a.json | X-Firebase-ETag: true
+        < 200 null
+        < ETag: null_etag
+    """),
+    row("a post of a server value has no tag where it may not be read", "2.1", f"""
+        {WRITE_ONLY}
+        POST /l.json {{".sv":"timestamp"}} | X-Firebase-ETag: true
+        < 200 matches {{"name":"[^"]{{20}}"}}
+        < no ETag
+        POST /open.json {{".sv":"timestamp"}} | X-Firebase-ETag: true
+        < 200 matches {{"name":"[^"]{{20}}"}}
+        < ETag: matches [A-Za-z0-9+/]{{27}}=
+    """),
+    row("what may be read only once it is written is answered as it is stored", "2.1", """
+        rules {"rules":{"$k":{".write":true,".read":"data.child('open').val() == true"}}}
+        PUT /k.json {"open":true,"n":{".sv":{"increment":2}}}
+        < 200 like {"n":2,"open":true}
+        PUT /k.json {"open":false,"n":{".sv":{"increment":2}}}
+        < 200 like {"n":{".sv":{"increment":2}},"open":false}
+    """),
+]
+
 UNKNOWN = [
     row(f"{value} is no server value", "6.1", f"""
         PUT /a.json {value}
@@ -140,7 +207,7 @@ PRIORITIES = [
     """),
 ]
 
-ROWS = INCREMENTS + UNKNOWN + PRIORITIES + [
+ROWS = INCREMENTS + UNREADABLE + UNKNOWN + PRIORITIES + [
     row("all timestamps of one request are one", "6.1", one_time_a_request),
     row("a post may carry a timestamp", "6.1", posted_time),
 ]

@@ -1,0 +1,121 @@
+/// `host[:port]`, as in `Host` and in an origin (RFC 9110 §7.2, RFC 6454 §7).
+///
+/// Nothing else: what has user information, a path or a list in it is none, and so names no host that it only begins with.
+package struct HostAndPort: Hashable, Sendable {
+    /// Lower case, without the root's dot at its end; IPv6 in brackets.
+    package let host: String
+    /// Nil where none is named.
+    package let port: UInt16?
+
+    /// - Complexity: O(bytes).
+    package init?(_ text: some StringProtocol) {
+        let bytes = Array(text.utf8)
+        let end: Int
+        if bytes.first == UInt8(ascii: "[") {
+            guard let bracket = bytes.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            guard bytes[1..<bracket].allSatisfy(Self.isInIPv6), bracket > 1 else { return nil }
+            end = bracket + 1
+        } else {
+            end = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.count
+            guard bytes[..<end].allSatisfy(Self.isInName) else { return nil }
+        }
+        var name = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        guard !name.isEmpty else { return nil }
+        host = name
+        guard end < bytes.count else {
+            port = nil
+            return
+        }
+        let digits = bytes[(end + 1)...]
+        guard bytes[end] == UInt8(ascii: ":"), let port = Self.decimal(digits, UInt16.self) else { return nil }
+        self.port = port
+    }
+
+    /// A name or address that stays on this machine: `localhost` and what is below it (RFC 6761 §6.3), 127/8 and `::1`.
+    package var isLoopback: Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 4, Self.decimal(parts[0], UInt8.self) == 127 else { return false }
+        return parts.allSatisfy { Self.decimal($0, UInt8.self) != nil }
+    }
+
+    /// Digits and nothing else; `UInt8("+1")` is 1.
+    private static func decimal<Value: FixedWidthInteger>(
+        _ digits: some Collection<UInt8>, _ type: Value.Type
+    ) -> Value? {
+        guard digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        return Value(String(decoding: digits, as: UTF8.self))
+    }
+
+    private static func isInName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+
+    private static func isInIPv6(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: ":"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}
+
+/// Where a web page is from, as a browser says in `Origin` (RFC 6454 §7): `scheme://host[:port]` and nothing else.
+/// `null` is none.
+package struct WebOrigin: Hashable, Sendable {
+    /// Lower case.
+    package let scheme: String
+    package let host: String
+    /// The scheme's own where none is named; nil where that is not known.
+    package let port: UInt16?
+
+    /// - Complexity: O(bytes).
+    package init?(_ text: some StringProtocol) {
+        guard let mark = text.firstRange(of: "://") else { return nil }
+        let scheme = text[..<mark.lowerBound].lowercased()
+        guard let first = scheme.utf8.first, first >= UInt8(ascii: "a"), first <= UInt8(ascii: "z"),
+            scheme.utf8.allSatisfy(Self.isInScheme), let place = HostAndPort(text[mark.upperBound...])
+        else { return nil }
+        self.scheme = scheme
+        host = place.host
+        port = place.port ?? Self.standardPort(of: scheme)
+    }
+
+    /// The origin of a page whose address this is (`Referer`, RFC 9110 §10.1.3).
+    package init?(ofPage address: some StringProtocol) {
+        guard let mark = address.firstRange(of: "://") else { return nil }
+        let end = address[mark.upperBound...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? address.endIndex
+        self.init(address[..<end])
+    }
+
+    package var isLoopback: Bool { HostAndPort(host)?.isLoopback ?? false }
+
+    /// Whether a request to this `Host` is one to the origin itself.
+    package func isAddressed(by place: HostAndPort) -> Bool {
+        place.host == host && (place.port ?? Self.standardPort(of: scheme)) == port
+    }
+
+    private static func standardPort(of scheme: String) -> UInt16? {
+        switch scheme {
+        case "http", "ws": 80
+        case "https", "wss": 443
+        default: nil
+        }
+    }
+
+    private static func isInScheme(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"),
+            UInt8(ascii: "-"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}
