@@ -30,6 +30,7 @@ package final class Server: @unchecked Sendable {
     private let encoder: EncodingThread
     private let bodyThread: BodyThread
     private let acceptor: Acceptor
+    private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private var signals: Signals?
     private var threads: [NamedThread] = []
@@ -65,6 +66,12 @@ package final class Server: @unchecked Sendable {
         self.configuration = configuration
         self.authenticator = authenticator
         self.logger = logger
+        // Before anything else is opened.
+        do throws(TooFewDescriptors) {
+            descriptors = try .ofProcess(loopCount: configuration.effectiveLoopCount)
+        } catch {
+            throw StartError.descriptors(error.description)
+        }
         guard let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
         else { throw StartError.address("\(configuration.host): no such address") }
         guard !configuration.isDevelopment || address.isLoopback else {
@@ -82,6 +89,7 @@ package final class Server: @unchecked Sendable {
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
+        let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
         encoder = try EncodingThread()
         bodyThread = try BodyThread()
         var ioLoops: [IOLoop] = []
@@ -90,8 +98,8 @@ package final class Server: @unchecked Sendable {
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
                     outputs: outputs, spareOutputs: spareOutputs, encoder: encoder, bodyThread: bodyThread,
-                    congestion: congestion, outputCongestion: outputCongestion, authenticator: authenticator,
-                    logger: logger))
+                    congestion: congestion, outputCongestion: outputCongestion, limiter: limiter,
+                    authenticator: authenticator, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -99,7 +107,9 @@ package final class Server: @unchecked Sendable {
         acceptor = try Acceptor(
             at: address, on: ioEventLoops[0], targets: ioEventLoops,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
-            onExhausted: { error in logger.error("accepting pauses: \(error)") })
+            onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
+            evict: { count, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count) },
+            onLimit: { report in logger.warning("\(report)") })
 
         if let path = configuration.rulesPath {
             let files = RulesFiles(at: path)
@@ -139,6 +149,7 @@ package final class Server: @unchecked Sendable {
         for (index, loop) in ioEventLoops.enumerated() {
             threads.append(try start("pando-io-\(index)") { loop.run() })
         }
+        logger.info("\(descriptors)")
         sayWhoGetsIn()
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
             logger.notice("keys, secrets or revocations have changed: who is signed in by what is gone is so no more")

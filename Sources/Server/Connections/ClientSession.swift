@@ -77,6 +77,9 @@ class ClientSession: ChannelDelegate {
 
     // MARK: For subclasses
 
+    /// Whether the database was told anything of the session, and so must be told of its end.
+    var isKnownToDatabase: Bool { true }
+
     /// Whether outputs still reach the client.
     var isOpen: Bool { channel.isOpen }
 
