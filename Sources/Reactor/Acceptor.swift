@@ -41,7 +41,7 @@ package final class Acceptor: Pollable {
     private let adopt: @Sendable (ConnectedSocket, EventLoop) -> Void
     private let onExhausted: (SocketError) -> Void
     private let limiter: ConnectionLimiter?
-    private let evict: @Sendable (_ count: Int, EventLoop) -> Void
+    private let evict: @Sendable (_ count: Int, _ isReserved: Bool, EventLoop) -> Void
     private let onLimit: (ConnectionLimiter.Report) -> Void
     /// Until its timer has fired nothing is said.
     private var isReportPending = false
@@ -54,8 +54,8 @@ package final class Acceptor: Pollable {
     ///   - onExhausted: Called once each time accepting pauses (EMFILE, ENFILE, ENOBUFS, ENOMEM), not per
     ///     attempt.
     ///   - limiter: Of as many loops as there are targets; nil for no limit but the system's.
-    ///   - evict: Called on a target loop: it closes so many connections of its ``EvictionOrder``, and calls
-    ///     ``ConnectionLimiter/didEvict(_:closed:inLoop:)``.
+    ///   - evict: Called on a target loop: it closes so many connections of its ``EvictionOrder``, of the reserve or of the
+    ///     others, and calls ``ConnectionLimiter/didEvict(_:ofReserved:closed:inLoop:)``.
     ///   - onLimit: Called when the limit was felt, at most once in ``Configuration/reportInterval``.
     /// - Throws: EADDRINUSE, EACCES, EADDRNOTAVAIL…
     package init(
@@ -63,7 +63,8 @@ package final class Acceptor: Pollable {
         configuration: Configuration = Configuration(),
         adopt: @escaping @Sendable (ConnectedSocket, EventLoop) -> Void,
         onExhausted: @escaping (SocketError) -> Void = { _ in },
-        limiter: ConnectionLimiter? = nil, evict: @escaping @Sendable (_ count: Int, EventLoop) -> Void = { _, _ in },
+        limiter: ConnectionLimiter? = nil,
+        evict: @escaping @Sendable (_ count: Int, _ isReserved: Bool, EventLoop) -> Void = { _, _, _ in },
         onLimit: @escaping (ConnectionLimiter.Report) -> Void = { _ in }
     ) throws(SocketError) {
         precondition(!targets.isEmpty)
@@ -105,7 +106,7 @@ package final class Acceptor: Pollable {
         guard let limiter, isWatched else { return }
         while let (index, count) = limiter.orderMissedEvictions(next: nextTarget) {
             let target = targets[index]
-            run(on: target) { [evict] in evict(count, target) }
+            run(on: target) { [evict] in evict(count, false, target) }
         }
         // What was closed on this loop just now has made place already.
         if mustWait, limiter.admission(next: nextTarget) == .wait, limiter.awaitRoom(next: nextTarget) { setInterest(0) }
@@ -119,7 +120,7 @@ package final class Acceptor: Pollable {
             let admission = limiter?.admission(next: nextTarget) ?? .ordinary
             switch admission {
             case .ordinary, .reserved: break
-            case .evicting:
+            case .evicting, .replacing:
                 guard evictingCount < Self.evictingBatchLimit else { return false }
                 evictingCount += 1
             case .wait: return true
@@ -143,21 +144,22 @@ package final class Acceptor: Pollable {
     }
 
     private func deal(_ descriptor: Int32, _ peer: SocketAddress, _ admission: ConnectionLimiter.Admission) {
-        let socket = ConnectedSocket(
-            descriptor: descriptor, peer: peer, limiter: limiter, isReserved: admission == .reserved)
+        let (index, evicts, isReserved) =
+            switch admission {
+            case .ordinary, .wait: (nextTarget, false, false)
+            case .reserved: (nextTarget, false, true)
+            case .evicting(let loop): (loop, true, false)
+            case .replacing(let loop): (loop, true, true)
+            }
+        let socket = ConnectedSocket(descriptor: descriptor, peer: peer, limiter: limiter, isReserved: isReserved)
         isExhausted = false
         acceptedCount += 1
-        guard case .evicting(let index) = admission else {
-            let target = targets[nextTarget]
-            nextTarget = (nextTarget + 1) % targets.count
-            return run(on: target) { [adopt] in adopt(socket, target) }
-        }
-        limiter?.orderEviction(from: index)
+        if evicts { limiter?.orderEviction(from: index, ofReserved: isReserved) }
         let target = targets[index]
         nextTarget = (index + 1) % targets.count
         run(on: target) { [adopt, evict] in
             // Before it is one of those that could be closed.
-            evict(1, target)
+            if evicts { evict(1, isReserved, target) }
             adopt(socket, target)
         }
     }

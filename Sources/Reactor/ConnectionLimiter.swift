@@ -5,6 +5,7 @@ import Synchronization
 ///     open < ceiling                              ──▶ ordinary
 ///     else a loop can close one of little use     ──▶ evicting, at most `accepting` above the ceiling until it is closed
 ///     else reserved < administrators              ──▶ reserved: only an administrator's request is answered
+///     else one of those has sent nothing yet      ──▶ replacing: as reserved, and the loop closes that one
 ///     else                                        ──▶ wait: the kernel's backlog holds it until a connection closes
 ///
 /// A connection costs one atomic addition when it is accepted and one subtraction when its descriptor is closed.
@@ -15,6 +16,8 @@ package final class ConnectionLimiter: Sendable {
         /// The loop of this number closes another for it.
         case evicting(loop: Int)
         case reserved
+        /// As `reserved`; the loop of this number closes another of the reserve for it.
+        case replacing(loop: Int)
         case wait
     }
 
@@ -81,13 +84,23 @@ package final class ConnectionLimiter: Sendable {
         }
         // They make place, or say that they could not.
         if pools.contains(where: { $0.orderedCount > 0 }) { return .wait }
-        return reservedCount < administratorCount ? .reserved : .wait
+        if reservedCount < administratorCount { return .reserved }
+        // While those that are replaced are being closed, there may be twice as many.
+        if reservedCount < 2 * administratorCount, let loop = loops(from: next).first(where: { pools[$0].hasReserved }) {
+            return .replacing(loop: loop)
+        }
+        return .wait
     }
 
     /// One that has nothing to close but idle connections is asked when none has a silent one.
     private func loopToEvictFrom(_ next: Int) -> Int? {
-        let order = (0..<pools.count).lazy.map { (next + $0) % self.pools.count }
-        return order.first { pools[$0].hasSilent } ?? order.first { pools[$0].hasAny }
+        loops(from: next).first { pools[$0].hasSilent } ?? loops(from: next).first { pools[$0].hasAny }
+    }
+
+    /// All loops, in turn.
+    private func loops(from next: Int) -> some Sequence<Int> {
+        let count = pools.count
+        return (0..<count).lazy.map { (next + $0) % count }
     }
 
     func didAccept(isReserved: Bool) {
@@ -99,8 +112,8 @@ package final class ConnectionLimiter: Sendable {
     }
 
     /// A loop is asked for one eviction, for the connection that was just accepted.
-    func orderEviction(from loop: Int) {
-        pools[loop].order(1)
+    func orderEviction(from loop: Int, ofReserved isReserved: Bool) {
+        pools[loop].order(1, ofReserved: isReserved)
     }
 
     /// Evictions to ask a loop for because connections were accepted for which none was closed: those that were to be closed
@@ -111,7 +124,7 @@ package final class ConnectionLimiter: Sendable {
         guard missing > 0, let loop = loopToEvictFrom(next) else { return nil }
         let count = min(missing, pools[loop].availableCount)
         guard count > 0 else { return nil }
-        pools[loop].order(count)
+        pools[loop].order(count, ofReserved: false)
         return (loop, count)
     }
 
@@ -150,16 +163,18 @@ package final class ConnectionLimiter: Sendable {
     /// How many connections a loop could close.
     package func publish(_ order: borrowing EvictionOrder, ofLoop loop: Int) {
         // The acceptor sleeps only where there was none; else it need not be looked after.
-        if pools[loop].publish(silent: order.silentCount, idle: order.idleCount) { wakeAcceptor() }
+        let (silent, idle, reserved) = (order.silentCount, order.idleCount, order.reservedCount)
+        if pools[loop].publish(silent: silent, idle: idle, reserved: reserved) { wakeAcceptor() }
     }
 
     /// A loop has done what it was asked for.
     /// - Parameters:
     ///   - count: Evictions that were ordered.
+    ///   - isReserved: They were for the administrators' reserve.
     ///   - closed: Connections that were closed for them.
-    package func didEvict(_ count: Int, closed: Int, inLoop loop: Int) {
+    package func didEvict(_ count: Int, ofReserved isReserved: Bool, closed: Int, inLoop loop: Int) {
         evictedCount.add(UInt64(closed), ordering: .relaxed)
-        pools[loop].finish(count)
+        pools[loop].order(-count, ofReserved: isReserved)
         wakeAcceptor()
     }
 
@@ -184,37 +199,47 @@ package final class ConnectionLimiter: Sendable {
 private final class EvictablePool: Sendable {
     private let silent = Atomic<Int>(0)
     private let idle = Atomic<Int>(0)
+    private let reserved = Atomic<Int>(0)
     /// Evictions that were ordered and are not done.
     private let ordered = Atomic<Int>(0)
+    private let orderedOfReserved = Atomic<Int>(0)
 
     var orderedCount: Int { ordered.load(ordering: .sequentiallyConsistent) }
     var hasSilent: Bool { silent.load(ordering: .sequentiallyConsistent) > orderedCount }
     var hasAny: Bool { availableCount > 0 }
+    var hasReserved: Bool {
+        reserved.load(ordering: .sequentiallyConsistent) > orderedOfReserved.load(ordering: .sequentiallyConsistent)
+    }
 
     var availableCount: Int {
         silent.load(ordering: .sequentiallyConsistent) + idle.load(ordering: .sequentiallyConsistent) - orderedCount
     }
 
     /// - Returns: Whether there are some where there were none.
-    func publish(silent silentCount: Int, idle idleCount: Int) -> Bool {
+    func publish(silent silentCount: Int, idle idleCount: Int, reserved reservedCount: Int) -> Bool {
         // Only the loop writes.
         let before = silent.load(ordering: .relaxed) + idle.load(ordering: .relaxed)
-        guard before == 0, silentCount + idleCount > 0 else {
+        let reservedBefore = reserved.load(ordering: .relaxed)
+        let isNew = before == 0 && silentCount + idleCount > 0 || reservedBefore == 0 && reservedCount > 0
+        guard isNew else {
             silent.store(silentCount, ordering: .relaxed)
             idle.store(idleCount, ordering: .relaxed)
+            if reservedCount != reservedBefore { reserved.store(reservedCount, ordering: .relaxed) }
             return false
         }
         silent.store(silentCount, ordering: .sequentiallyConsistent)
         idle.store(idleCount, ordering: .sequentiallyConsistent)
+        reserved.store(reservedCount, ordering: .sequentiallyConsistent)
         return true
     }
 
-    func order(_ count: Int) {
-        ordered.add(count, ordering: .sequentiallyConsistent)
-    }
-
-    func finish(_ count: Int) {
-        ordered.subtract(count, ordering: .sequentiallyConsistent)
+    /// - Parameter count: Negative for those that are done.
+    func order(_ count: Int, ofReserved isReserved: Bool) {
+        if isReserved {
+            orderedOfReserved.add(count, ordering: .sequentiallyConsistent)
+        } else {
+            ordered.add(count, ordering: .sequentiallyConsistent)
+        }
     }
 }
 

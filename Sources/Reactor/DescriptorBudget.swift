@@ -28,7 +28,8 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
 
     /// Connections that are accepted before those that make place for them are closed.
     package static let acceptingReserve = 16
-    /// Connections that are accepted when no other can be closed, for administrators.
+    /// Connections that are accepted when no other can be closed, for administrators. As many again are accepted while those
+    /// of them that have sent nothing are being closed.
     package static let administratorReserve = 4
 
     /// Fewer clients at once are not worth a server: the limit was set by mistake.
@@ -48,7 +49,7 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     /// - Throws: Less than ``connectionMinimum`` connections would be left.
     package init(limit: Int, openCount: Int, loopCount: Int) throws(TooFewDescriptors) {
         let needed = openCount + Self.standingCount + loopCount * Self.countPerLoop + Self.programReserve
-            + Self.acceptingReserve + Self.administratorReserve
+            + Self.acceptingReserve + 2 * Self.administratorReserve
         guard limit - needed >= Self.connectionMinimum else {
             throw TooFewDescriptors(limit: limit, minimum: needed + Self.connectionMinimum)
         }

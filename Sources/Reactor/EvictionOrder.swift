@@ -1,8 +1,9 @@
-/// The connections of one loop that may be closed to make place for others, those of least use first: by slot, in two
+/// The connections of one loop that may be closed to make place for others, those of least use first: by slot, in three
 /// lists, each the longest-standing first.
 ///
 ///     silent   accepted ──▶ … ──▶ │oldest│  has sent no whole request yet
 ///     idle     answered ──▶ … ──▶ │oldest│  waits between two requests, or for its client to close
+///     reserved accepted ──▶ … ──▶ │oldest│  as silent, in the administrators' reserve: closed only for others there
 ///
 /// Links lie in one array beside the slots: no object is touched. Every call is O(1), apart from growing.
 package struct EvictionOrder {
@@ -13,6 +14,8 @@ package struct EvictionOrder {
         case silent
         /// A request was answered, and no other has come.
         case idle
+        /// In the administrators' reserve, and no whole request has come.
+        case reserved
     }
 
     /// Neighbours in a list; `end` where there is none.
@@ -33,13 +36,24 @@ package struct EvictionOrder {
     private var links: ContiguousArray<Link> = []
     private var silent = List()
     private var idle = List()
+    private var reserved = List()
 
     package init() {}
 
     package var silentCount: Int { silent.count }
     package var idleCount: Int { idle.count }
+    package var reservedCount: Int { reserved.count }
 
-    /// The slot of least use; nil when none may be closed.
+    package func count(of rank: Rank) -> Int {
+        switch rank {
+        case .silent: silent.count
+        case .idle: idle.count
+        case .reserved: reserved.count
+        case .none: 0
+        }
+    }
+
+    /// The slot of least use outside the reserve; nil when none may be closed.
     package var first: Int? { first(of: .silent) ?? first(of: .idle) }
 
     /// The longest-standing of a list; nil when it is empty.
@@ -48,6 +62,7 @@ package struct EvictionOrder {
             switch rank {
             case .silent: silent.first
             case .idle: idle.first
+            case .reserved: reserved.first
             case .none: Self.end
             }
         return first == Self.end ? nil : Int(first)
@@ -65,6 +80,7 @@ package struct EvictionOrder {
         switch rank {
         case .silent: Self.append(Int32(slot), to: &silent, &links)
         case .idle: Self.append(Int32(slot), to: &idle, &links)
+        case .reserved: Self.append(Int32(slot), to: &reserved, &links)
         case .none: preconditionFailure("a slot without a rank is removed")
         }
         links[slot].rank = rank
@@ -79,6 +95,7 @@ package struct EvictionOrder {
         case .none: return .none
         case .silent: Self.remove(Int32(slot), from: &silent, &links)
         case .idle: Self.remove(Int32(slot), from: &idle, &links)
+        case .reserved: Self.remove(Int32(slot), from: &reserved, &links)
         }
         links[slot] = Link()
         return rank

@@ -108,7 +108,7 @@ package final class Server: @unchecked Sendable {
             at: address, on: ioEventLoops[0], targets: ioEventLoops,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
             onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
-            evict: { count, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count) },
+            evict: { count, isReserved, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved) },
             onLimit: { report in logger.warning("\(report)") })
 
         if let path = configuration.rulesPath {

@@ -38,15 +38,33 @@ import Testing
         #expect(limiter.admission(next: next) == expected, "\(reason)")
     }
 
+    @Test func aSilentConnectionInTheReserveIsReplaced() {
+        let limiter = limiter(open: 12, reserved: 2, [(0, 0), (0, 0)])
+        var order = EvictionOrder()
+        order.append(4, as: .reserved)
+        #expect(order.first == nil, "it makes no place for others than those of the reserve")
+        limiter.publish(order, ofLoop: 1)
+        #expect(limiter.admission(next: 0) == .replacing(loop: 1))
+        limiter.didAccept(isReserved: true)
+        limiter.orderEviction(from: 1, ofReserved: true)
+        #expect(limiter.admission(next: 0) == .wait, "once")
+        limiter.publish(EvictionOrder(), ofLoop: 1)
+        limiter.didClose(isReserved: true)
+        limiter.didEvict(1, ofReserved: true, closed: 1, inLoop: 1)
+        #expect(limiter.admission(next: 0) == .wait)
+        limiter.didClose(isReserved: true)
+        #expect(limiter.admission(next: 0) == .reserved)
+    }
+
     /// What was ordered is not ordered again, and the reserve is not used while it is under way.
     @Test func orderedEvictions() throws {
         let limiter = limiter(open: 10, [(1, 0)])
         limiter.didAccept(isReserved: false)
-        limiter.orderEviction(from: 0)
+        limiter.orderEviction(from: 0, ofReserved: false)
         #expect(limiter.orderMissedEvictions(next: 0) == nil)
         #expect(limiter.admission(next: 0) == .wait)
         limiter.publish(EvictionOrder(), ofLoop: 0)
-        limiter.didEvict(1, closed: 0, inLoop: 0)
+        limiter.didEvict(1, ofReserved: false, closed: 0, inLoop: 0)
         #expect(limiter.admission(next: 0) == .reserved, "it was gone before it could be closed")
 
         // One too many is open: it is made up for as soon as one can be closed.
@@ -101,12 +119,17 @@ private final class LimitedLoop: @unchecked Sendable {
     let limiter: ConnectionLimiter
     /// New ones are put here; `.none` for nowhere.
     let rank: EvictionOrder.Rank
+    /// Those in the reserve count as silent.
+    let replacesReserved: Bool
     /// In the order accepted.
     private var channels: [Channel] = []
     private var order = EvictionOrder()
     let accepted: Log<Bool>
 
-    init(_ number: Int, _ limiter: ConnectionLimiter, rank: EvictionOrder.Rank, accepted: Log<Bool>) throws {
+    init(
+        _ number: Int, _ limiter: ConnectionLimiter, rank: EvictionOrder.Rank, replacesReserved: Bool, accepted: Log<Bool>
+    ) throws {
+        self.replacesReserved = replacesReserved
         loop = try EventLoop()
         self.number = number
         self.limiter = limiter
@@ -118,7 +141,11 @@ private final class LimitedLoop: @unchecked Sendable {
         let slot = channels.count
         _ = try? Channel.adopt(socket, on: loop) { channel in
             channels.append(channel)
-            if rank != .none, !channel.isReserved { order.append(slot, as: rank) }
+            if channel.isReserved {
+                if replacesReserved { order.append(slot, as: .reserved) }
+            } else if rank != .none {
+                order.append(slot, as: rank)
+            }
             let delegate = Scripted(log: Log())
             delegate.onClose = { [unowned self] _ in
                 order.remove(slot)
@@ -130,15 +157,15 @@ private final class LimitedLoop: @unchecked Sendable {
         accepted.add(socket.isReserved)
     }
 
-    func evict(_ count: Int) {
+    func evict(_ count: Int, ofReserved isReserved: Bool) {
         var closed = 0
-        while closed < count, let slot = order.first {
+        while closed < count, let slot = isReserved ? order.first(of: .reserved) : order.first {
             order.remove(slot)
             channels[slot].close()
             closed += 1
         }
         limiter.publish(order, ofLoop: number)
-        limiter.didEvict(count, closed: closed, inLoop: number)
+        limiter.didEvict(count, ofReserved: isReserved, closed: closed, inLoop: number)
     }
 }
 
@@ -151,16 +178,18 @@ private final class LimitedHost {
     private let loops: [LimitedLoop]
     private let threads: [NamedThread]
 
-    init(ceiling: Int, loopCount: Int, rank: EvictionOrder.Rank) throws {
+    init(ceiling: Int, loopCount: Int, rank: EvictionOrder.Rank, replacesReserved: Bool = false) throws {
         let limiter = ConnectionLimiter(ceiling: ceiling, loopCount: loopCount, administratorCount: 2, acceptingCount: 3)
         self.limiter = limiter
-        let loops = try (0..<loopCount).map { [accepted] in try LimitedLoop($0, limiter, rank: rank, accepted: accepted) }
+        let loops = try (0..<loopCount).map { [accepted] in
+            try LimitedLoop($0, limiter, rank: rank, replacesReserved: replacesReserved, accepted: accepted)
+        }
         self.loops = loops
         let reports = reports
         let acceptor = try Acceptor(
             at: #require(SocketAddress("127.0.0.1", port: 0)), on: loops[0].loop, targets: loops.map(\.loop),
             adopt: { socket, loop in loops.first { $0.loop === loop }?.adopt(socket) }, limiter: limiter,
-            evict: { count, loop in loops.first { $0.loop === loop }?.evict(count) }, onLimit: { reports.add($0) })
+            evict: { count, isReserved, loop in loops.first { $0.loop === loop }?.evict(count, ofReserved: isReserved) }, onLimit: { reports.add($0) })
         address = acceptor.address
         threads = try loops.map { loop in try NamedThread.start("loop") { loop.loop.run() } }
     }
@@ -191,6 +220,21 @@ private final class LimitedHost {
             host.accepted.wait("connection \(count)") { $0.count == count }
         }
         #expect(host.limiter.openCount == 6)
+    }
+
+    /// A silent connection in the reserve is closed for the next: none has to wait for its time to be over.
+    @Test(arguments: [1, 3])
+    func silentConnectionsInTheReserveAreReplaced(loopCount: Int) throws {
+        let host = try LimitedHost(ceiling: 4, loopCount: loopCount, rank: .none, replacesReserved: true)
+        defer { host.stop() }
+        var peers: [Peer] = []
+        for count in 1...40 {
+            peers.append(try Peer(host.address))
+            host.accepted.wait("connection \(count)") { $0.count == count }
+        }
+        #expect(host.accepted.all.count { !$0 } == 4)
+        for peer in peers[4..<30] { #expect(peer.receive()?.isEmpty ?? true) }
+        #expect(host.limiter.openCount <= 4 + 4)
     }
 
     /// Silent or idle connections are closed for new ones, the oldest first.

@@ -15,6 +15,7 @@ extension IOLoop {
     /// A new connection, which has sent nothing yet.
     func accepted(_ connection: HTTPConnection) {
         guard connection.channel.isReserved else { return rank(connection, as: .silent) }
+        rank(connection, as: .reserved)
         let slot = connection.id.slot
         reservedDeadlines[slot] = loop.schedule(after: Self.reservedTimeout) { [weak self, weak connection] in
             guard let self, let connection else { return }
@@ -60,34 +61,37 @@ extension IOLoop {
     // MARK: What the acceptor asks for
 
     /// Closes so many connections, if there are so many that may be closed. O(count).
-    func evict(_ count: Int) {
+    /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
+    func evict(_ count: Int, ofReserved isReserved: Bool) {
         var closedCount = 0
-        while closedCount < count, let slot = leastUseful(), let channel = sessions[slot]?.channel {
+        while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(), let channel = sessions[slot]?.channel {
             closedCount += 1
             // A reset leaves nothing in the kernel, where a million closed connections would each stay for a minute.
-            if evictable.remove(slot) == .silent { channel.reset() } else { channel.close() }
+            if evictable.remove(slot) == .idle { channel.close() } else { channel.reset() }
         }
         limiter.publish(evictable, ofLoop: Int(index))
-        limiter.didEvict(count, closed: closedCount, inLoop: Int(index))
+        limiter.didEvict(count, ofReserved: isReserved, closed: closedCount, inLoop: Int(index))
     }
 
-    /// The connection that is closed next. Those whose request is in the socket already are passed over, as long as there are
-    /// others near the front, and become the last in their list: their request is read in this tick or the next.
+    /// The connection that is closed next. Where each of those at the front has a request that is read next, the oldest.
     private func leastUseful() -> Int? {
-        for (rank, count) in [(EvictionOrder.Rank.silent, evictable.silentCount), (.idle, evictable.idleCount)] {
-            var looks = min(count, Self.passedOverLimit)
-            while looks > 0, let slot = evictable.first(of: rank), let channel = sessions[slot]?.channel {
-                looks -= 1
-                if channel.isClosed {
-                    // In this tick: its place is free already.
-                    evictable.remove(slot)
-                } else if channel.hasUnreadInput {
-                    evictable.append(slot, as: rank)
-                } else {
-                    return slot
-                }
+        leastUseful(of: .silent) ?? leastUseful(of: .idle) ?? evictable.first
+    }
+
+    /// The oldest of a list without a request in its socket, of those near the front. The others become the last of the list:
+    /// what they have sent is read in this tick or the next.
+    private func leastUseful(of rank: EvictionOrder.Rank) -> Int? {
+        for _ in 0..<min(evictable.count(of: rank), Self.passedOverLimit) {
+            guard let slot = evictable.first(of: rank), let channel = sessions[slot]?.channel else { return nil }
+            if channel.isClosed {
+                // In this tick: its place is free already.
+                evictable.remove(slot)
+            } else if channel.hasUnreadInput {
+                evictable.append(slot, as: rank)
+            } else {
+                return slot
             }
         }
-        return evictable.first
+        return nil
     }
 }
