@@ -47,7 +47,7 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
 
     /// A shortage that has left everything as it was, so that the same call may succeed later. Not after a failed sync:
-    /// nobody knows what of the earlier writes is on the disk then.
+    /// which of the earlier writes are on the disk is unknown then.
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
     /// Nothing has that name.

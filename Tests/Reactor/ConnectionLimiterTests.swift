@@ -189,7 +189,9 @@ private final class LimitedHost {
         let acceptor = try Acceptor(
             at: #require(SocketAddress("127.0.0.1", port: 0)), on: loops[0].loop, targets: loops.map(\.loop),
             adopt: { socket, loop in loops.first { $0.loop === loop }?.adopt(socket) }, limiter: limiter,
-            evict: { count, isReserved, loop in loops.first { $0.loop === loop }?.evict(count, ofReserved: isReserved) }, onLimit: { reports.add($0) })
+            evict: { count, isReserved, loop in
+                loops.first { $0.loop === loop }?.evict(count, ofReserved: isReserved)
+            }, onLimit: { reports.add($0) })
         address = acceptor.address
         threads = try loops.map { loop in try NamedThread.start("loop") { loop.loop.run() } }
     }
@@ -248,7 +250,7 @@ private final class LimitedHost {
             host.accepted.wait("connection \(count)") { $0.count == count }
         }
         #expect(!host.accepted.all.contains(true), "the reserve is for when none can be closed")
-        // Each is told so, and none of the youngest.
+        // Their peers see the end of the connection.
         for peer in peers.dropLast(6 + loopCount) { #expect(peer.receive()?.isEmpty ?? true) }
         #expect(host.limiter.openCount <= 6 + 3)
     }

@@ -77,7 +77,7 @@ class ClientSession: ChannelDelegate {
 
     // MARK: For subclasses
 
-    /// Whether the database was told anything of the session, and so must be told of its end.
+    /// Whether the database was sent anything of the session, and so must know of its end.
     var isKnownToDatabase: Bool { true }
 
     /// Whether outputs still reach the client.

@@ -64,7 +64,9 @@ extension IOLoop {
     /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
     func evict(_ count: Int, ofReserved isReserved: Bool) {
         var closedCount = 0
-        while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(), let channel = sessions[slot]?.channel {
+        while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(),
+            let channel = sessions[slot]?.channel
+        {
             closedCount += 1
             // A reset leaves nothing in the kernel, where a million closed connections would each stay for a minute.
             if evictable.remove(slot) == .idle { channel.close() } else { channel.reset() }
