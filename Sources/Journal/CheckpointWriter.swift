@@ -54,6 +54,7 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 /// that is there has its log.
 /// - Parameter count: At least 2 in a server: the older one is for when the newer is damaged.
 /// - Returns: The names removed, the oldest first.
+/// - Throws: After ``DiskFailure/mayBeRetried`` nothing is lost that is needed: the next call removes what this one left.
 package func removeSuperseded<Storage: Disk>(
     on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int
 ) throws(DiskFailure) -> [String] {

@@ -83,7 +83,7 @@ struct FileWindow<Storage: Disk>: ~Copyable {
         loaded = start..<start + kept.count + count
         if loaded.upperBound < range.upperBound {
             throw DiskFailure(
-                operation: "pread", path: path, errorNumber: 0, errorText: "the file has become shorter")
+                operation: .read, path: path, errorNumber: 0, errorText: "the file has become shorter")
         }
     }
 

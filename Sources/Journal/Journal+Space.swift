@@ -90,8 +90,8 @@ extension Journal {
         return true
     }
 
-    /// Ends the segment and begins the next one, which the batch at hand will open. When the disk has no room for that,
-    /// the old one goes on and the next try is later.
+    /// Ends the segment and begins the next one, which the batch at hand will open. When there is no room or no descriptor
+    /// for that, the old one goes on and the next try is later (``postponedRotation``).
     mutating func rotate() throws(JournalError) {
         // A segment exists only after every record before it is on disk.
         try sync()
@@ -102,10 +102,11 @@ extension Journal {
         do throws(DiskFailure) {
             new = try makeSegment(header, room: room)
         } catch {
-            guard error.isOutOfSpace, error.operation != "fsync", error.operation != "fdatasync" else {
+            guard error.mayBeRetried else {
                 failure = error
                 throw .disk(error)
             }
+            postponedRotation = error
             rotationOffset = byteOffset + max(1, options.segmentByteLimit / 8)
             return
         }
@@ -116,6 +117,7 @@ extension Journal {
             failure = error
             throw .disk(error)
         }
+        postponedRotation = nil
         file = new
         seed = header.seed
         byteOffset = JournalFormat.segmentHeaderByteCount

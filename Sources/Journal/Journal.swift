@@ -32,6 +32,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     private var batch = PendingBatch()
     var failure: DiskFailure?
     let options: JournalOptions
+    /// Why the segment at hand goes on although it is full; nil when it is not, or when the next one was begun.
+    package internal(set) var postponedRotation: DiskFailure?
     /// Segments there are, made since the journal was opened or read by it.
     package internal(set) var segmentCount: Int
     var segmentFirstSequence: SequenceNumber

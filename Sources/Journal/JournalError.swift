@@ -1,15 +1,36 @@
 import CSystem
 
+/// A system call on a file, by the name of its manual page.
+package enum DiskOperation: String, Sendable {
+    case makeDirectory = "mkdir"
+    case list = "readdir"
+    case open
+    case size = "fstat"
+    case read = "pread"
+    case write = "pwritev"
+    case sync = "fdatasync"
+    case reserve = "fallocate"
+    case truncate = "ftruncate"
+    case rename
+    case remove = "unlink"
+    case syncDirectory = "fsync"
+    case lock = "flock"
+    /// Of the thread that writes a file.
+    case startThread = "pthread_create"
+
+    /// Whether a failure leaves open what of earlier calls is on the disk: then trying again does not help.
+    var isSync: Bool { self == .sync || self == .syncDirectory }
+}
+
 /// A system call on a file that failed: what was tried, on what, and what the kernel said.
 package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The call, as its manual page calls it: `fdatasync`.
-    package let operation: String
+    package let operation: DiskOperation
     package let path: String
     /// The kernel's number, or 0 when the file ended before the bytes it should hold.
     package let errorNumber: Int32
     package let errorText: String
 
-    package init(operation: String, path: String, errorNumber: Int32, errorText: String) {
+    package init(operation: DiskOperation, path: String, errorNumber: Int32, errorText: String) {
         self.operation = operation
         self.path = path
         self.errorNumber = errorNumber
@@ -19,13 +40,20 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// No room on the disk (or in the quota): there may be some later.
     package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
 
-    /// Too many files are open: there may be fewer later.
-    var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
+    /// Too many files are open, in the process or on the machine: there may be fewer later.
+    package var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
+
+    /// The machine has run out of something of which there may be more later: room on the disk, or descriptors.
+    package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
+
+    /// A shortage that has left everything as it was, so that the same call may succeed later. Not after a failed sync:
+    /// which of the earlier writes are on the disk is unknown then.
+    package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
     /// Nothing has that name.
     var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
-    package var description: String { "\(path): \(operation) failed: \(errorText) (errno \(errorNumber))" }
+    package var description: String { "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))" }
 }
 
 /// Why the journal cannot keep, or cannot trust, what it was given.

@@ -5,7 +5,7 @@ enum SegmentMaker {
     /// - Parameters:
     ///   - room: Bytes to take room for behind the header.
     ///   - preparedByteCount: Of the file that ``PreparedSegment`` has made, which becomes the segment; 0 for none.
-    /// - Throws: ``DiskFailure/isOutOfSpace`` before anything was made that counts, or what is final.
+    /// - Throws: ``DiskFailure/mayBeRetried`` before anything was made that counts, or what is final.
     static func make<Storage: Disk>(
         _ header: SegmentHeader, on disk: Storage, room: Int, preparedByteCount: Int = 0
     ) throws(DiskFailure) -> Storage.File {
@@ -45,12 +45,13 @@ package enum PreparedSegment {
     /// Makes the file. On its own thread, with its own door to the files: the log goes on meanwhile.
     /// - Parameters:
     ///   - byteCount: At least 1.
+    ///   - noteShortage: Is called when there is no room or no descriptor for it.
     ///   - isAbandoned: Is asked between steps; true gives up.
     /// - Returns: Whether it is there. If not, there was no room, or no descriptor, or it was given up, and nothing is left
     ///   of it.
     /// - Throws: Any other failure of the disk, which is final.
     package static func make<Storage: Disk>(
-        byteCount: Int, on disk: Storage, isAbandoned: () -> Bool
+        byteCount: Int, on disk: Storage, noteShortage: (DiskFailure) -> Void = { _ in }, isAbandoned: () -> Bool
     ) throws(DiskFailure) -> Bool {
         do throws(DiskFailure) {
             let file = try disk.open(name, .create)
@@ -71,7 +72,8 @@ package enum PreparedSegment {
             }
             return true
         } catch {
-            guard error.isOutOfSpace || error.lacksDescriptors else { throw error }
+            guard error.isShortage else { throw error }
+            noteShortage(error)
             try remove(from: disk)
             return false
         }

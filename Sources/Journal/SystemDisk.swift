@@ -26,9 +26,9 @@ package final class SystemDisk: Disk {
     package init(directory: String, create: Bool) throws(DiskFailure) {
         self.directory = directory
         if create {
-            try check(unsafe pando_disk_make_directory(directory), "mkdir", directory)
+            try check(unsafe pando_disk_make_directory(directory), .makeDirectory, directory)
         }
-        descriptor = try check(unsafe pando_disk_open_directory(directory), "open", directory)
+        descriptor = try check(unsafe pando_disk_open_directory(directory), .open, directory)
         overwritesInPlace = pando_disk_overwrites_in_place(descriptor) != 0
     }
 
@@ -42,7 +42,7 @@ package final class SystemDisk: Disk {
             var names = [CChar](repeating: 0, count: capacity)
             // The function fills no more than `capacity` bytes.
             let needed = Int(
-                try check(unsafe pando_disk_list(descriptor, &names, capacity), "readdir", directory))
+                try check(unsafe pando_disk_list(descriptor, &names, capacity), .list, directory))
             if needed <= capacity {
                 return names[..<needed].split(separator: 0).map {
                     String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
@@ -60,12 +60,12 @@ package final class SystemDisk: Disk {
             case .create: PANDO_DISK_CREATE
             }
         let file = try check(
-            unsafe pando_disk_open(descriptor, name, Int32(modeNumber)), "open", path(of: name))
+            unsafe pando_disk_open(descriptor, name, Int32(modeNumber)), .open, path(of: name))
         return File(descriptor: file, path: path(of: name))
     }
 
     package func byteCount(of file: File) throws(DiskFailure) -> Int {
-        Int(try check(pando_disk_size(file.descriptor), "fstat", file.path))
+        Int(try check(pando_disk_size(file.descriptor), .size, file.path))
     }
 
     @unsafe package func read(
@@ -73,7 +73,7 @@ package final class SystemDisk: Disk {
     ) throws(DiskFailure) -> Int {
         // The function fills no more than `count` bytes.
         let count = unsafe pando_disk_read(file.descriptor, buffer.baseAddress, buffer.count, UInt64(offset))
-        return Int(try check(count, "pread", file.path))
+        return Int(try check(count, .read, file.path))
     }
 
     package func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
@@ -81,40 +81,40 @@ package final class SystemDisk: Disk {
         let result = unsafe bytes.pieces.withUnsafeBufferPointer { pieces in
             unsafe pando_disk_write(file.descriptor, pieces.baseAddress, pieces.count, UInt64(offset))
         }
-        try check(result, "pwritev", file.path)
+        try check(result, .write, file.path)
     }
 
     package func sync(_ file: File) throws(DiskFailure) {
-        try check(pando_disk_sync(file.descriptor), "fdatasync", file.path)
+        try check(pando_disk_sync(file.descriptor), .sync, file.path)
     }
 
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
         try check(
-            pando_disk_reserve(file.descriptor, UInt64(range.lowerBound), UInt64(range.upperBound)), "fallocate",
+            pando_disk_reserve(file.descriptor, UInt64(range.lowerBound), UInt64(range.upperBound)), .reserve,
             file.path)
     }
 
     package func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
-        try check(pando_disk_truncate(file.descriptor, UInt64(byteCount)), "ftruncate", file.path)
+        try check(pando_disk_truncate(file.descriptor, UInt64(byteCount)), .truncate, file.path)
     }
 
     package func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
-        try check(unsafe pando_disk_rename(descriptor, oldName, newName), "rename", path(of: oldName))
+        try check(unsafe pando_disk_rename(descriptor, oldName, newName), .rename, path(of: oldName))
     }
 
     package func remove(_ name: String) throws(DiskFailure) {
-        try check(unsafe pando_disk_remove(descriptor, name), "unlink", path(of: name))
+        try check(unsafe pando_disk_remove(descriptor, name), .remove, path(of: name))
     }
 
     package func syncDirectory() throws(DiskFailure) {
-        try check(pando_disk_sync_directory(descriptor), "fsync", directory)
+        try check(pando_disk_sync_directory(descriptor), .syncDirectory, directory)
     }
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         var owner: Int64 = 0
         let result = unsafe pando_disk_lock(descriptor, name, &owner)
         if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
-        let file = try check(result, "flock", path(of: name))
+        let file = try check(result, .lock, path(of: name))
         return .acquired(File(descriptor: file, path: path(of: name)))
     }
 
@@ -124,7 +124,7 @@ package final class SystemDisk: Disk {
 /// Turns a `-errno` into an error.
 @discardableResult
 private func check<Number: SignedInteger & FixedWidthInteger>(
-    _ result: Number, _ operation: String, _ path: String
+    _ result: Number, _ operation: DiskOperation, _ path: String
 ) throws(DiskFailure) -> Number {
     if result >= 0 { return result }
     let number = Int32(truncatingIfNeeded: 0 - result)

@@ -235,14 +235,15 @@ extension RESTAnswer {
         switch error {
         case .methodNotAllowed(let allowed): head.append(field: "Allow", allowed.list)
         case .unsupportedCoding: head.append(field: "Accept-Encoding", "gzip")
-        case .unavailable: head.append(field: "Retry-After", decimal: retrySeconds)
+        case .unavailable, .tooManyConnections: head.append(field: "Retry-After", decimal: retrySeconds)
         default: break
         }
         let body = errorBody(error.text)
         return RESTAnswer(error.status, head, whole: body, context)
     }
 
-    /// When memory that is short now may be there again (RFC 9110 §10.2.3): who holds it without a byte is gone by then.
+    /// When memory or a connection that is short now may be there again (RFC 9110 §10.2.3): a client that holds it without
+    /// sending a byte is disconnected by then.
     private static let retrySeconds: UInt64 = 30
 
     /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.

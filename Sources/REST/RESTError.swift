@@ -71,6 +71,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case unavailable
     /// The disk is full: nothing more can be written down. Reads go on.
     case noRoom
+    /// As many connections are open as may be, and this one is no administrator's.
+    case tooManyConnections
 
     /// Which methods a location has.
     package enum Methods: Equatable, Sendable {
@@ -90,7 +92,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .payloadTooLarge: .contentTooLarge
         case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
-        case .unavailable, .noRoom: .serviceUnavailable
+        case .unavailable, .noRoom, .tooManyConnections: .serviceUnavailable
         case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed, .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
             .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
@@ -164,6 +166,8 @@ package enum RESTError: Error, Equatable, Sendable {
         case .internalError: "Internal server error"
         case .unavailable: "Service unavailable"
         case .noRoom: "The server's disk is full: nothing can be written until there is room again"
+        case .tooManyConnections:
+            "Too many connections are open: only requests of administrators are answered until some of them close"
         }
     }
 }

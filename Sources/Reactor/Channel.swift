@@ -44,6 +44,9 @@ package final class Channel: Pollable {
     private var isBlocked = false
     private var isInFlushList = false
     private var isAboveLowWater = false
+    /// It was accepted in the administrators' reserve (``ConnectionLimiter``).
+    package private(set) var isReserved = false
+    private var limiter: ConnectionLimiter?
 
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
@@ -59,7 +62,14 @@ package final class Channel: Pollable {
     ) throws(SocketError) -> Channel {
         assert(loop.isCurrent)
         let channel = Channel(connected: socket.take(), loop: loop)
-        try channel.watch(PANDO_READABLE)
+        channel.limiter = socket.limiter
+        channel.isReserved = socket.isReserved
+        do throws(SocketError) {
+            try channel.watch(PANDO_READABLE)
+        } catch {
+            channel.closeAndCount()
+            throw error
+        }
         channel.delegate = makeDelegate(channel)
         return channel
     }
@@ -75,6 +85,9 @@ package final class Channel: Pollable {
 
     /// Whether what is written will be sent: neither closed nor about to be.
     package var isOpen: Bool { phase == .open }
+
+    /// Whether the descriptor is closed; `channelDidClose` follows, or was called.
+    package var isClosed: Bool { phase == .closed }
 
     /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel. One system call.
     package var takenByteCount: Int {
@@ -231,6 +244,9 @@ package final class Channel: Pollable {
         updateInterest()
     }
 
+    /// Whether the kernel holds bytes that the next read event brings. One system call.
+    package var hasUnreadInput: Bool { phase == .open && !hasEnded && pando_has_input(descriptor) != 0 }
+
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
 
     private func updateInterest() {
@@ -357,8 +373,14 @@ package final class Channel: Pollable {
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0
         if loop.corkedChannel === self { loop.corkedByteCount = 0 }
-        closeDescriptor()
+        closeAndCount()
         loop.tellLater(self, reason)
+    }
+
+    private func closeAndCount() {
+        closeDescriptor()
+        limiter?.didClose(isReserved: isReserved)
+        limiter = nil
     }
 
     func tellClosed(_ reason: CloseReason) {

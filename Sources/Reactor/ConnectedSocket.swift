@@ -7,18 +7,27 @@ package final class ConnectedSocket: Sendable {
     private let descriptor: Atomic<Int32>
     /// Whom it is connected to.
     package let peer: SocketAddress
+    /// Counts it, until its descriptor is closed.
+    let limiter: ConnectionLimiter?
+    /// It was accepted in the administrators' reserve.
+    package let isReserved: Bool
 
-    init(descriptor: Int32, peer: SocketAddress) {
+    init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false) {
         self.descriptor = Atomic(descriptor)
         self.peer = peer
+        self.limiter = limiter
+        self.isReserved = isReserved
+        limiter?.didAccept(isReserved: isReserved)
     }
 
     deinit {
         let left = descriptor.load(ordering: .relaxed)
-        if left >= 0 { _ = pando_close(left) }
+        guard left >= 0 else { return }
+        _ = pando_close(left)
+        limiter?.didClose(isReserved: isReserved)
     }
 
-    /// The descriptor; the caller closes it. Once.
+    /// The descriptor; the caller closes it, and tells ``limiter`` so. Once.
     func take() -> Int32 {
         let taken = descriptor.exchange(-1, ordering: .relaxed)
         precondition(taken >= 0, "a socket has one owner")

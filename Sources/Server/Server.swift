@@ -31,6 +31,7 @@ package final class Server: @unchecked Sendable {
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
     private let acceptor: Acceptor
+    private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private var signals: Signals?
     private var threads: [NamedThread] = []
@@ -66,6 +67,12 @@ package final class Server: @unchecked Sendable {
         self.configuration = configuration
         self.authenticator = authenticator
         self.logger = logger
+        // Before anything else is opened.
+        do throws(TooFewDescriptors) {
+            descriptors = try .ofProcess(loopCount: configuration.effectiveLoopCount)
+        } catch {
+            throw StartError.descriptors(error.description)
+        }
         guard let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
         else { throw StartError.address("\(configuration.host): no such address") }
         guard !configuration.isDevelopment || address.isLoopback else {
@@ -85,6 +92,7 @@ package final class Server: @unchecked Sendable {
         let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.calmByteCount / 2)
+        let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
         bodyThread = try BodyThread()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
@@ -92,8 +100,8 @@ package final class Server: @unchecked Sendable {
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
-                    memory: memory, congestion: congestion, outputCongestion: outputCongestion, authenticator: authenticator,
-                    logger: logger))
+                    memory: memory, congestion: congestion, outputCongestion: outputCongestion, limiter: limiter,
+                    authenticator: authenticator, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -101,7 +109,9 @@ package final class Server: @unchecked Sendable {
         acceptor = try Acceptor(
             at: address, on: ioEventLoops[0], targets: ioEventLoops,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
-            onExhausted: { error in logger.error("accepting pauses: \(error)") })
+            onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
+            evict: { count, isReserved, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved) },
+            onLimit: { report in logger.warning("\(report)") })
 
         if let path = configuration.rulesPath {
             let files = RulesFiles(at: path)
@@ -142,6 +152,7 @@ package final class Server: @unchecked Sendable {
         for (index, loop) in ioEventLoops.enumerated() {
             threads.append(try start("pando-io-\(index)") { loop.run() })
         }
+        logger.info("\(descriptors)")
         sayWhoGetsIn()
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
             for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }

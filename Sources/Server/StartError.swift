@@ -2,6 +2,8 @@
 package enum StartError: Error, CustomStringConvertible {
     /// The configuration asks for what there is not: an address that does not resolve, a port that is taken.
     case address(String)
+    /// The process may have too few descriptors for a server.
+    case descriptors(String)
     /// The files of `--rules` hold what are no rules.
     case rules([String])
     /// Another process serves the data directory.
@@ -16,13 +18,15 @@ package enum StartError: Error, CustomStringConvertible {
     package var description: String {
         switch self {
         case .rules(let problems): problems.joined(separator: "\n")
-        case .address(let text), .locked(let text), .badData(let text), .disk(let text), .machine(let text): text
+        case .address(let text), .descriptors(let text), .locked(let text), .badData(let text), .disk(let text),
+            .machine(let text):
+            text
         }
     }
 
     package var exitCode: Int32 {
         switch self {
-        case .address, .rules, .locked: 78
+        case .address, .descriptors, .rules, .locked: 78
         case .badData: 65
         case .disk: 74
         case .machine: 70

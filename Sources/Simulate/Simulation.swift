@@ -294,7 +294,11 @@ final class Simulation {
         }
         // Room for what is to be written was taken before: only these may find none.
         let mayBeFull = operation == "fallocate" || operation == "open" && server != nil || isWritingCheckpoint && !isNested && operation == "pwritev"
-        let number: Int32 = mayBeFull && random.chance(70) ? 28 : 5
+        // While the server runs, these may find no descriptor.
+        let mayLackDescriptors = (operation == "open" || operation == "readdir") && server != nil
+        let number: Int32 =
+            mayLackDescriptors && random.chance(50)
+            ? SimulatedDisk.noDescriptor : mayBeFull && random.chance(70) ? 28 : 5
         note("    \(operation) fails with \(number)")
         return .fail(number)
     }

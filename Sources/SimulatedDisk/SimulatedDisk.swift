@@ -9,6 +9,7 @@ import PandoJournal
 /// - one failing operation: a failing write may have written a part; a failing sync loses what it was for,
 ///   and the next one succeeds as if nothing had happened (as Linux does);
 /// - a full disk: what grows a file beyond the room there is fails;
+/// - no descriptors: what opens a file or the directory fails, see ``lacksDescriptors``;
 /// - whatever ``onOperation`` says, operation by operation;
 /// - bits that change while the machine is off (``flipBit(of:at:)``).
 ///
@@ -34,7 +35,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     /// What is to come of an operation.
     package enum Verdict {
         case goOn
-        /// The error's number: 5 is EIO, 28 is ENOSPC.
+        /// The error's number: 5 is EIO, 24 is EMFILE, 28 is ENOSPC.
         case fail(Int32)
         /// A read gives fewer bytes than there are.
         case cutShort
@@ -70,6 +71,9 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     package var onOperation: ((String) -> Verdict)?
     /// Bytes the disk has room for, in all files together.
     package var capacity = Int.max
+    /// The process has all descriptors that it may have: opening a file, listing the directory (which opens it) and taking
+    /// the lock fail with EMFILE. What is open stays open.
+    package var lacksDescriptors = false
     package private(set) var hasCrashed = false
     private var cutsShort = false
     /// Of the write during which everything ended.
@@ -164,18 +168,27 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     /// What all files take, with what was promised them.
     package var usedByteCount: Int { names.values.reduce(0) { $0 + max($1.bytes.count, $1.reservedByteCount) } }
 
-    private func takeRoom(_ operation: String, of inode: Inode, upTo end: Int) throws(DiskFailure) {
+    private func takeRoom(_ operation: DiskOperation, of inode: Inode, upTo end: Int) throws(DiskFailure) {
         let growth = end - max(inode.bytes.count, inode.reservedByteCount)
         guard growth > 0, growth > capacity - usedByteCount else { return }
         throw DiskFailure(
             operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
     }
 
+    private func takeDescriptor(_ operation: DiskOperation) throws(DiskFailure) {
+        guard lacksDescriptors else { return }
+        throw DiskFailure(
+            operation: operation, path: directory, errorNumber: Self.noDescriptor, errorText: "Too many open files")
+    }
+
+    /// EMFILE.
+    package static let noDescriptor: Int32 = 24
+
     /// Counts an operation; answers whether it is to fail.
-    private func begin(_ operation: String) throws(DiskFailure) -> Bool {
+    private func begin(_ operation: DiskOperation) throws(DiskFailure) -> Bool {
         var fails = false
         if !hasCrashed, let onOperation {
-            switch onOperation(operation) {
+            switch onOperation(operation.rawValue) {
             case .goOn: break
             case .fail(let number):
                 failureNumber = number
@@ -192,21 +205,23 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
             throw DiskFailure(operation: operation, path: directory, errorNumber: 5, errorText: "no power")
         }
         operationCount += 1
-        if onOperation == nil { operations.append(operation) }
+        if onOperation == nil { operations.append(operation.rawValue) }
         return fails || operationCount - 1 == failingOperation
     }
 
-    private func fail(_ operation: String) -> DiskFailure {
+    private func fail(_ operation: DiskOperation) -> DiskFailure {
         DiskFailure(operation: operation, path: directory, errorNumber: failureNumber, errorText: "made to fail")
     }
 
     package func list() throws(DiskFailure) -> [String] {
-        if try begin("readdir") { throw fail("readdir") }
+        if try begin(.list) { throw fail(.list) }
+        try takeDescriptor(.list)
         return names.keys.sorted()
     }
 
     package func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
-        if try begin("open") { throw fail("open") }
+        if try begin(.open) { throw fail(.open) }
+        try takeDescriptor(.open)
         if mode == .create {
             let inode = Inode()
             change(.make(name, inode))
@@ -214,20 +229,20 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         }
         guard let inode = names[name] else {
             throw DiskFailure(
-                operation: "open", path: name, errorNumber: 2, errorText: "No such file or directory")
+                operation: .open, path: name, errorNumber: 2, errorText: "No such file or directory")
         }
         return File(inode)
     }
 
     package func byteCount(of file: File) throws(DiskFailure) -> Int {
-        if try begin("fstat") { throw fail("fstat") }
+        if try begin(.size) { throw fail(.size) }
         return file.inode.bytes.count
     }
 
     @unsafe package func read(
         _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
     ) throws(DiskFailure) -> Int {
-        if try begin("pread") { throw fail("pread") }
+        if try begin(.read) { throw fail(.read) }
         let bytes = file.inode.bytes
         var count = max(0, min(buffer.count, bytes.count - offset))
         if cutsShort { count /= 2 }
@@ -239,7 +254,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
 
     package func write(_ gathered: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
         let fails: Bool
-        do throws(DiskFailure) { fails = try begin("pwritev") } catch {
+        do throws(DiskFailure) { fails = try begin(.write) } catch {
             if let part = writtenPart {
                 let bytes = gathered.array
                 file.inode.write(Array(bytes.prefix(bytes.count * part / 256)), at: offset)
@@ -247,15 +262,15 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
             }
             throw error
         }
-        try takeRoom("pwritev", of: file.inode, upTo: offset + gathered.byteCount)
+        try takeRoom(.write, of: file.inode, upTo: offset + gathered.byteCount)
         writeCount += 1
         let bytes = gathered.array
         file.inode.write(fails ? Array(bytes.prefix(bytes.count / 2)) : bytes, at: offset)
-        if fails { throw fail("pwritev") }
+        if fails { throw fail(.write) }
     }
 
     package func sync(_ file: File) throws(DiskFailure) {
-        let fails = try begin("fdatasync")
+        let fails = try begin(.sync)
         syncCount += 1
         let inode = file.inode
         if fails {
@@ -263,19 +278,19 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
             // stays so.
             inode.dirtySectors = []
             inode.durable = Array(inode.durable.prefix(inode.bytes.count))
-            throw fail("fdatasync")
+            throw fail(.sync)
         }
         inode.settle()
     }
 
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
-        if try begin("fallocate") { throw fail("fallocate") }
-        try takeRoom("fallocate", of: file.inode, upTo: range.upperBound)
+        if try begin(.reserve) { throw fail(.reserve) }
+        try takeRoom(.reserve, of: file.inode, upTo: range.upperBound)
         file.inode.reservedByteCount = max(file.inode.reservedByteCount, range.upperBound)
     }
 
     package func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
-        if try begin("ftruncate") { throw fail("ftruncate") }
+        if try begin(.truncate) { throw fail(.truncate) }
         let inode = file.inode
         inode.reservedByteCount = 0
         if byteCount < inode.bytes.count {
@@ -288,26 +303,27 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     }
 
     package func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
-        if try begin("rename") { throw fail("rename") }
+        if try begin(.rename) { throw fail(.rename) }
         guard let inode = names[oldName] else {
-            throw DiskFailure(operation: "rename", path: oldName, errorNumber: 2, errorText: "No such file or directory")
+            throw DiskFailure(operation: .rename, path: oldName, errorNumber: 2, errorText: "No such file or directory")
         }
         change(.rename(oldName, newName, inode))
     }
 
     package func remove(_ name: String) throws(DiskFailure) {
-        if try begin("unlink") { throw fail("unlink") }
+        if try begin(.remove) { throw fail(.remove) }
         change(.remove(name))
     }
 
     package func syncDirectory() throws(DiskFailure) {
-        if try begin("fsync") { throw fail("fsync") }
+        if try begin(.syncDirectory) { throw fail(.syncDirectory) }
         nameHistory = [names]
         nameChanges = []
     }
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
-        if try begin("flock") { throw fail("flock") }
+        if try begin(.lock) { throw fail(.lock) }
+        try takeDescriptor(.lock)
         if lockFile != nil { return .held(processID: 42) }
         let file = File(Inode())
         lockFile = file

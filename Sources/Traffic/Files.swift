@@ -40,11 +40,3 @@ package func writeAll(_ text: String, to descriptor: Int32) -> Bool {
     }
     return true
 }
-
-/// Descriptors this process may have.
-package func descriptorLimit() -> Int {
-    var limit = rlimit()
-    // Fills the structure that is lent to it.
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
-    return Int(clamping: limit.rlim_cur)
-}

@@ -4,6 +4,7 @@ import os
 import pathlib
 import queue
 import re
+import resource
 import signal
 import subprocess
 import threading
@@ -56,6 +57,7 @@ class Server:
         self.command += map(str, arguments)
         self.stderr_path = self.folder / "stderr.txt"
         self.environment = {}  # added to ours at each start
+        self.descriptor_limit = None  # the hard limit of the process; None for ours
         self.process = None
         self.port = None
 
@@ -69,6 +71,7 @@ class Server:
                 stderr=stderr,
                 env=clean_environment() | self.environment,
                 cwd=self.folder,
+                preexec_fn=self.limit_descriptors if self.descriptor_limit else None,
             )
         lines = queue.Queue()
         threading.Thread(target=self.read_lines, args=(self.process.stdout, lines), daemon=True).start()
@@ -87,6 +90,14 @@ class Server:
             raise StartFailure(f"expected `listening on …`, got {line!r}, exit code {code}\n{self.stderr()}", code)
         self.port = int(found.group(2))
         return self
+
+    def limit_descriptors(self):
+        """In the child, before it becomes the server."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptor_limit, self.descriptor_limit))
+
+    def open_descriptors(self):
+        """How many descriptors the process has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     @staticmethod
     def read_lines(stream, lines):

@@ -57,7 +57,7 @@ struct LongScript {
                         writer = try CheckpointWriter(checkpointHeader(journal.lastDurable), on: disk)
                         snapshot = (history, 0)
                     } catch {
-                        guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                        guard error.isShortage else { throw JournalError.disk(error) }
                     }
                 case .writeRecords(let count):
                     guard let (entries, next) = snapshot else { continue }
@@ -67,7 +67,7 @@ struct LongScript {
                         do throws(DiskFailure) {
                             try writer?.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
                         } catch {
-                            guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                            guard error.isShortage else { throw JournalError.disk(error) }
                             isFull = true
                         }
                     }
@@ -84,7 +84,7 @@ struct LongScript {
                         _ = try writer.finish()
                         _ = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
                     } catch {
-                        guard error.isOutOfSpace else { throw JournalError.disk(error) }
+                        guard error.isShortage else { throw JournalError.disk(error) }
                     }
                 case .beginCheckpoint: continue
                 case .prepareSegment:
@@ -228,6 +228,75 @@ extension Entry {
             let (continued, second) = script.run(on: disk)
             #expect(second == nil && continued == read + script.entries, context)
         }
+    }
+
+    /// What needs a descriptor: a file that is opened, the directory that is listed, the lock.
+    static let openings: Set<String> = ["open", "readdir", "flock"]
+
+    /// From the n-th call on that needs a descriptor, for every n, one, some or all of those that follow find none. Only a
+    /// start fails for that. Nothing that was acknowledged is lost, every write is taken, and when there are descriptors
+    /// again the log goes on into new segments and checkpoints.
+    @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
+    func descriptorsRunOut(failureCount: Int, scriptIndex: Int) throws {
+        let script = Self.scripts[scriptIndex]
+        let rehearsal = SimulatedDisk()
+        _ = script.run(on: rehearsal)
+        let openingCount = rehearsal.operations.count { Self.openings.contains($0) }
+        #expect(openingCount > 10)
+        var startFailures = 0
+        for first in 0..<openingCount {
+            let context = Comment("opening \(first), \(failureCount) of them")
+            let disk = SimulatedDisk()
+            var opening = 0
+            disk.onOperation = { operation in
+                guard Self.openings.contains(operation) else { return .goOn }
+                defer { opening += 1 }
+                return opening >= first && opening - first < failureCount ? .fail(SimulatedDisk.noDescriptor) : .goOn
+            }
+            let (acknowledged, failure) = script.run(on: disk)
+            disk.onOperation = nil
+            if failure == nil {
+                #expect(acknowledged == script.entries, context)
+            } else {
+                startFailures += 1
+                #expect(failure?.errorNumber == SimulatedDisk.noDescriptor && acknowledged.isEmpty, context)
+            }
+            disk.losePower(seed: UInt64(first))
+            #expect(try recover(disk).entries == acknowledged, context)
+            disk.killProcess()
+
+            let (continued, second) = script.run(on: disk)
+            #expect(second == nil && continued == acknowledged + script.entries, context)
+            #expect(disk.fileNames.count { $0.hasSuffix(".chk") } == 2, context)
+            #expect(!disk.fileNames.contains { $0.hasSuffix(".new") }, context)
+            #expect(try inspect(disk) { _, _ in }.problems.isEmpty, context)
+        }
+        // The lock, the directory, the first segment.
+        #expect(startFailures == 3)
+    }
+
+    /// A segment that is full goes on, and says why, until there is a descriptor for the next one.
+    @Test func aFullSegmentGoesOnWithoutDescriptors() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(1000), entries: &none)
+        disk.lacksDescriptors = true
+        for index in 0..<100 {
+            try journal.append(entry: Entry("entry \(index)").journalRecords)
+            try journal.write()
+            try journal.sync()
+        }
+        #expect(journal.segmentCount == 1 && disk.contents[firstSegment]!.count > 4000)
+        #expect(journal.postponedRotation?.lacksDescriptors == true)
+        disk.lacksDescriptors = false
+        for index in 100..<110 {
+            try journal.append(entry: Entry("entry \(index)").journalRecords)
+            try journal.write()
+        }
+        try journal.sync()
+        #expect(journal.segmentCount == 2 && journal.postponedRotation == nil)
+        disk.losePower(seed: 1)
+        #expect(try recover(disk).entries == (0..<110).map { Entry("entry \($0)") })
     }
 
     /// Writes that found no room were never applied; those around them stay in their order.

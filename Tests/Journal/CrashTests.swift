@@ -176,7 +176,7 @@ extension Entry {
             Issue.record("no failure: \(String(describing: first))")
             return
         }
-        #expect(failure.operation == operation)
+        #expect(failure.operation.rawValue == operation)
         #expect(journal.lastDurable == .zero)
         let operationCount = disk.operationCount
         // (`#expect(throws:)` cannot capture a noncopyable value.)

@@ -206,6 +206,30 @@ import Testing
             return true
         }
         #expect(!isThere && steps == 1 && disk.fileNames.isEmpty)
+
+        disk.lacksDescriptors = true
+        var shortages: [DiskFailure] = []
+        let isMade = try PreparedSegment.make(
+            byteCount: 1000, on: disk, noteShortage: { shortages.append($0) }, isAbandoned: { false })
+        #expect(!isMade && disk.fileNames.isEmpty)
+        #expect(shortages.map(\.errorNumber) == [SimulatedDisk.noDescriptor])
+    }
+
+    /// A prepared file that cannot be opened for want of a descriptor stays, and is taken by a later rotation.
+    @Test func aPreparedSegmentWaitsForADescriptor() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        var journal = try openJournal(on: disk, options: smallOptions(4096), entries: &none)
+        try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
+        journal.take(preparedByteCount: 4096)
+        disk.lacksDescriptors = true
+        for index in 0..<100 { try Self.append("entry \(index)", to: &journal) }
+        #expect(journal.segmentCount == 1 && !journal.wantsPreparedSegment)
+        disk.lacksDescriptors = false
+        for index in 100..<120 { try Self.append("entry \(index)", to: &journal) }
+        #expect(journal.segmentCount == 2 && journal.takenPreparedCount == 1)
+        disk.losePower(seed: 1)
+        #expect(try recover(disk).entries.count == 120)
     }
 
     // MARK: Beside a server

@@ -133,21 +133,21 @@ struct TestFailure: Error {
         let missing = temporary.path + "/no/where"
         #expect(
             throws: DiskFailure(
-                operation: "mkdir", path: missing, errorNumber: ENOENT, errorText: "No such file or directory"
+                operation: .makeDirectory, path: missing, errorNumber: ENOENT, errorText: "No such file or directory"
             )
         ) {
             _ = try SystemDisk(directory: missing, create: true)
         }
         #expect(
             throws: DiskFailure(
-                operation: "open", path: missing, errorNumber: ENOENT, errorText: "No such file or directory")
+                operation: .open, path: missing, errorNumber: ENOENT, errorText: "No such file or directory")
         ) {
             _ = try SystemDisk(directory: missing, create: false)
         }
         let disk = try SystemDisk(directory: temporary.path, create: true)
         #expect(
             throws: DiskFailure(
-                operation: "open", path: temporary.path + "/x", errorNumber: ENOENT,
+                operation: .open, path: temporary.path + "/x", errorNumber: ENOENT,
                 errorText: "No such file or directory")
         ) {
             _ = try disk.open("x", .read)

@@ -30,7 +30,7 @@ final class LimitedDisk: Disk {
         self.full = full
     }
 
-    private func refuseIfFull(_ operation: String) throws(DiskFailure) {
+    private func refuseIfFull(_ operation: DiskOperation) throws(DiskFailure) {
         guard full.isFull.load(ordering: .relaxed) else { return }
         full.refusals.add(1, ordering: .relaxed)
         throw DiskFailure(operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
@@ -39,7 +39,7 @@ final class LimitedDisk: Disk {
     var directory: String { real.directory }
     func list() throws(DiskFailure) -> [String] { try real.list() }
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
-        if mode == .create { try refuseIfFull("open") }
+        if mode == .create { try refuseIfFull(.open) }
         return try real.open(name, mode)
     }
     func byteCount(of file: File) throws(DiskFailure) -> Int { try real.byteCount(of: file) }
@@ -54,7 +54,7 @@ final class LimitedDisk: Disk {
     }
     func sync(_ file: File) throws(DiskFailure) { try real.sync(file) }
     func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
-        try refuseIfFull("fallocate")
+        try refuseIfFull(.reserve)
         try real.reserve(range, of: file)
     }
     func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) { try real.truncate(file, to: byteCount) }

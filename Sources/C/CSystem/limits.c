@@ -1,5 +1,7 @@
 #include "csystem.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 int pando_raise_descriptor_limit(void) {
@@ -7,4 +9,23 @@ int pando_raise_descriptor_limit(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -errno;
     limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : -errno;
+}
+
+int64_t pando_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -errno;
+    return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
+}
+
+int64_t pando_open_descriptor_count(void) {
+    int64_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory != NULL) {
+        while (readdir(directory) != NULL) count++;
+        closedir(directory);
+        return count > 3 ? count - 3 : 0;  // `.`, `..` and the directory itself
+    }
+    // Without /proc: those that a program is started with have low numbers.
+    for (int fd = 0; fd < 1024; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
 }

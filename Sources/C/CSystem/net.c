@@ -160,6 +160,11 @@ int64_t pando_receive(int32_t fd, void *bytes, size_t capacity) {
     return REPEAT(recv(fd, bytes, capacity, 0));
 }
 
+int32_t pando_has_input(int32_t fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 int64_t pando_send(int32_t fd, const void *bytes, size_t count) {
     return REPEAT(send(fd, bytes, count, MSG_NOSIGNAL));
 }

@@ -85,6 +85,9 @@ class ClientSession: ChannelDelegate {
 
     // MARK: For subclasses
 
+    /// Whether the database was sent anything of the session, and so must know of its end.
+    var isKnownToDatabase: Bool { true }
+
     /// Whether outputs still reach the client.
     var isOpen: Bool { channel.isOpen }
 

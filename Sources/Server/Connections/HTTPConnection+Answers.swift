@@ -79,9 +79,11 @@ extension HTTPConnection {
     private func endAnswer(closes: Bool) {
         guard !closes, !endsAfterAnswer else {
             stage = .ended
+            owner.becameIdle(self)
             return channel.closeAfterFlush()
         }
         stage = .head
+        owner.becameIdle(self)
         readAhead()
     }
 
@@ -110,7 +112,17 @@ extension HTTPConnection {
         _ = takeContent()
         var answer = RESTAnswer.refusal(status, isHead: isHead, dateLine: owner.dateLine)
         while let bytes = answer.next() { channel.write(bytes.rawSpan) }
+        owner.becameIdle(self)
         channel.closeAfterFlush()
+    }
+
+    /// The connection is in the administrators' reserve, and the request is no administrator's.
+    func refuseForWantOfConnections(_ pending: PendingRequest) {
+        owner.limiter.didRefuse()
+        cancelTimeout()
+        _ = takeContent()
+        pending.context.keepsAlive = false
+        send(.error(.tooManyConnections, pending.context), pending)
     }
 
     /// - Parameter identity: Whose it is: when that is over, the stream ends (§8.3).

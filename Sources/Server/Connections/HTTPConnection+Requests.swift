@@ -59,6 +59,12 @@ extension HTTPConnection {
 
     /// - Parameter verdict: Nil where there is no token.
     private func proceed(_ pending: PendingRequest, as verdict: Verdict?) {
+        if channel.isReserved {
+            guard case .accepted(let identity) = verdict, identity.credential.isAdmin else {
+                return refuseForWantOfConnections(pending)
+            }
+            owner.keepReserved(self)
+        }
         if case .admitting = stage, let request = pending.request { return admit(pending, request, as: verdict) }
         run(pending, as: verdict, isNew: true)
     }
@@ -170,6 +176,7 @@ extension HTTPConnection {
         case .admitting: break
         case .head, .body, .answering, .streaming, .ended: stage = .answering(pending)
         }
+        hasPosted = true
         let call = RESTCall(namespace: pending.namespace, action: action)
         owner.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount, for: self)
     }

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoHTTP
+import PandoREST
 import PandoWebSocket
 
 // From HTTP to a WebSocket (wire-protocol §1).
@@ -16,6 +17,10 @@ extension HTTPConnection {
 
     /// Answers the handshake and hands the channel, with what the client sent ahead, to a session.
     func upgrade(_ head: RequestHead, _ bytes: inout MutableRawSpan, _ offset: Int) {
+        if channel.isReserved {
+            let context = AnswerContext(head, dateLine: owner.dateLine)
+            return refuseForWantOfConnections(PendingRequest(context, began: owner.loop.now))
+        }
         stage = .ended
         var response: [UInt8] = []
         do throws(UpgradeRefusal) {
@@ -23,6 +28,7 @@ extension HTTPConnection {
         } catch {
             ServerHandshake.appendRefusal(error, to: &response)
             channel.write(response.rawSpan)
+            owner.becameIdle(self)
             return channel.closeAfterFlush()
         }
         channel.write(response.rawSpan)

@@ -91,6 +91,8 @@ final class HTTPConnection: ClientSession {
     /// The answer under way is one of those that the loop counts.
     var compresses = false
     private var headBegan: MonotonicTime?
+    /// A request was handed to the database.
+    var hasPosted = false
     var endsAfterAnswer = false
 
     /// An answer is being sent. (To compare it with nil would copy it.)
@@ -100,6 +102,8 @@ final class HTTPConnection: ClientSession {
         bodyPace = Pace(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
     }
+
+    override var isKnownToDatabase: Bool { hasPosted }
 
     // MARK: Reading
 
@@ -161,6 +165,7 @@ final class HTTPConnection: ClientSession {
         }
         reader = RequestHeadReader()
         headBegan = nil
+        owner.requestBegan(on: self)
         if owner.configuration.isDevelopment,
             let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
             refuse(head, foreign)
@@ -175,9 +180,11 @@ final class HTTPConnection: ClientSession {
     }
 
     private func begin(_ head: RequestHead) {
-        let context = AnswerContext(head, dateLine: owner.dateLine, compressor: owner.compressor)
+        var context = AnswerContext(head, dateLine: owner.dateLine, compressor: owner.compressor)
+        // Its place in the reserve is for one request.
+        if channel.isReserved { context.keepsAlive = false }
         let address = RESTAddress(head)
-        if address.isPreflight {
+        if address.isPreflight, !channel.isReserved {
             return send(.preflight(head, dateLine: owner.dateLine), PendingRequest(context, began: owner.loop.now))
         }
         let namespace = address.namespace ?? namespace(fromHost: head.authorityBytes)
@@ -189,6 +196,7 @@ final class HTTPConnection: ClientSession {
             if head.framing != .none, head.framing != .length(0) { pending.context.keepsAlive = false }
             return post(.refuse(error), pending, byteCount: 0)
         }
+        if channel.isReserved, pending.request?.credential.token == nil { return refuseForWantOfConnections(pending) }
         // Most reads: no body, and so no stage in which it is awaited.
         if head.framing == .none { return run(pending) }
         do throws(RequestContent.Refusal) {
@@ -197,6 +205,8 @@ final class HTTPConnection: ClientSession {
             return refuse(error, pending)
         }
         pending.expectsContinue = head.expectsContinue
+        // No body is waited for before it is known to be an administrator's.
+        if channel.isReserved { return admit(pending) }
         if case .length(let count) = head.framing, count > IOLoop.smallByteCount { admit(pending) } else { awaitBody(pending) }
     }
 

@@ -16,7 +16,7 @@ final class IOLoop: @unchecked Sendable {
     let configuration: Configuration
     let authenticator: Authenticator
     let logger: Logger
-    private let index: UInt8
+    let index: UInt8
     private let database: DatabaseDoor
     private let workers: SnapshotWorkers
     private let congestion: Congestion
@@ -24,6 +24,11 @@ final class IOLoop: @unchecked Sendable {
     /// Every loop's mailbox, our own included.
     private let allLoops: [Mailbox<OutputBatch>]
     private let spareOutputs: Spares<OutputBatch>
+    let limiter: ConnectionLimiter
+    /// HTTP connections that may be closed for others: see `IOLoop+Eviction.swift`.
+    var evictable = EvictionOrder()
+    /// Of connections in the administrators' reserve, by slot: until then the request must have come.
+    var reservedDeadlines: [UInt32: TimerToken] = [:]
 
     /// Sessions by slot; free slots are nil.
     private(set) var sessions: ContiguousArray<ClientSession?> = []
@@ -76,8 +81,7 @@ final class IOLoop: @unchecked Sendable {
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
         outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, memory: MemoryBudget, congestion: Congestion, outputCongestion: Congestion,
-        authenticator: Authenticator,
-        logger: Logger
+        limiter: ConnectionLimiter, authenticator: Authenticator, logger: Logger
     ) {
         self.loop = loop
         self.index = index
@@ -88,6 +92,7 @@ final class IOLoop: @unchecked Sendable {
         self.memory = memory
         self.congestion = congestion
         self.outputCongestion = outputCongestion
+        self.limiter = limiter
         allLoops = outputs
         self.spareOutputs = spareOutputs
         self.authenticator = authenticator
@@ -134,6 +139,7 @@ final class IOLoop: @unchecked Sendable {
         _ = try? Channel.adopt(socket, on: loop) { channel in
             let connection = HTTPConnection(makeID(), on: channel, of: self)
             sessions[Int(connection.id.slot)] = connection
+            accepted(connection)
             return connection
         }
     }
@@ -159,6 +165,7 @@ final class IOLoop: @unchecked Sendable {
 
     /// The connection has become a WebSocket, and its HTTP side is over.
     func forget(_ connection: HTTPConnection) {
+        notEvictable(connection)
         sessions[Int(connection.id.slot)] = nil
         freeSlots.append(connection.id.slot)
         paused.removeAll { $0 === connection }
@@ -169,10 +176,11 @@ final class IOLoop: @unchecked Sendable {
     /// The connection is gone.
     func remove(_ session: ClientSession) {
         let slot = session.id.slot
+        notEvictable(session)
         sessions[Int(slot)] = nil
         freeSlots.append(slot)
         paused.removeAll { $0 === session }
-        post(.closed(session.id), byteCount: 0, for: nil)
+        if session.isKnownToDatabase { post(.closed(session.id), byteCount: 0, for: nil) }
         tellIfEmpty()
     }
 

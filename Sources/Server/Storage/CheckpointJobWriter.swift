@@ -41,17 +41,29 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
         } catch {
             switch error {
             case .abandoned: logger.notice("checkpoint at \(sequence): given up, the server stops")
-            case .disk(let failure) where failure.isOutOfSpace:
-                logger.warning("checkpoint at \(sequence): no room for it, it will be tried again: \(failure)")
+            case .disk(let failure) where failure.isShortage:
+                // The log has everything, so also a sync of it may fail for want of room: the next one begins anew.
+                let lack = failure.isOutOfSpace ? "room" : "descriptor"
+                logger.warning("checkpoint at \(sequence): no \(lack) for it, it will be tried again: \(failure)")
             case .disk(let failure): throw failure
             }
             return false
         }
         logger.info(
             "checkpoint at \(sequence): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms")
-        let removed = try removeSuperseded(on: disk, timeline: job.header.timeline, keepingCheckpoints: keptCount)
-        if !removed.isEmpty { logger.info("removed: \(removed.joined(separator: ", "))") }
+        try removeSuperseded(of: job.header.timeline)
         return true
+    }
+
+    private func removeSuperseded(of timeline: UInt32) throws(DiskFailure) {
+        let removed: [String]
+        do throws(DiskFailure) {
+            removed = try PandoJournal.removeSuperseded(on: disk, timeline: timeline, keepingCheckpoints: keptCount)
+        } catch {
+            guard error.mayBeRetried else { throw error }
+            return logger.warning("what the checkpoint supersedes is removed after the next one: \(error)")
+        }
+        if !removed.isEmpty { logger.info("removed: \(removed.joined(separator: ", "))") }
     }
 
     private func writeFile(_ job: CheckpointJob) throws(Interruption) -> (byteCount: Int, recordCount: Int) {

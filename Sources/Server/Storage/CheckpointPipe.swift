@@ -80,8 +80,7 @@ struct CheckpointPipe: ~Copyable {
             return (belt, thread)
         } catch {
             throw DiskFailure(
-                operation: error.attempt, path: disk.directory, errorNumber: error.code,
-                errorText: errorText(error.code))
+                operation: .startThread, path: disk.directory, errorNumber: error.code, errorText: error.description)
         }
     }
 

@@ -13,7 +13,8 @@ struct CheckpointJob: Sendable {
 /// The checkpoint thread: writes snapshots down while everything else goes on, and removes what they supersede. Its
 /// priority is low: it runs when the others wait.
 ///
-/// A full disk ends one attempt and no more; any other failure of the disk ends the process, as a failure of the log does.
+/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends the process,
+/// as a failure of the log does.
 final class CheckpointThread: Sendable {
     private enum Order: Sendable {
         case write(CheckpointJob)

@@ -20,7 +20,7 @@ package enum DataDirectory {
         do throws(DiskFailure) {
             disk = try SystemDisk(directory: path, create: true)
         } catch {
-            throw .disk("--data: \(error)")
+            throw error.lacksDescriptors ? .machine("--data: \(error)") : .disk("--data: \(error)")
         }
         return try open(disk, into: &state, endsSessions: endsSessions, options: options, logger: logger)
     }
@@ -131,6 +131,7 @@ extension StartError {
             switch error {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
             case .corrupt, .entryTooLarge, .beforeLog, .noTimelineLeft: .badData(error.description)
+            case .disk(let failure) where failure.lacksDescriptors: .machine(error.description)
             case .disk, .poisoned, .noRoom: .disk(error.description)
             }
     }

@@ -47,6 +47,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// After a checkpoint for which there was no room: none before this.
     private var checkpointPause: MonotonicTime?
     private var segmentCount: Int
+    private var isRotationPostponed = false
     private var reportedPreparedCount = 0
 
     private let preparer: SegmentPreparer
@@ -158,6 +159,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         if let last { tell(.durable(last)) }
         try keepRoom(for: wantedByteCount)
         if let snapshot { write(snapshot.job, at: snapshot.sequence) }
+        notePostponedRotation()
         if journal.segmentCount != segmentCount {
             segmentCount = journal.segmentCount
             let how = takenPreparedCount > reportedPreparedCount ? ", prepared" : ""
@@ -168,6 +170,16 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         try askForSegmentIfDue()
         if !goesOn { try journal.giveRoomBack() }
         return goesOn
+    }
+
+    /// Says once that a full segment goes on; that the next one was begun is said anyway.
+    private func notePostponedRotation() {
+        let isPostponed = journal.postponedRotation != nil
+        guard isPostponed != isRotationPostponed else { return }
+        isRotationPostponed = isPostponed
+        guard let failure = journal.postponedRotation else { return }
+        logger.warning(
+            "\(journal.segmentName) is full and goes on, the next segment will be tried again: \(failure)")
     }
 
     private func syncIfDue(hasWritten: Bool, must: Bool) throws(JournalError) {

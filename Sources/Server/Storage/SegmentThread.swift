@@ -7,7 +7,8 @@ import Synchronization
 /// The segment thread: prepares the file of the next segment while the log goes on in the one before
 /// (``PreparedSegment``).
 ///
-/// A full disk ends one attempt and no more; any other failure of the disk ends the process, as a failure of the log does.
+/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends the process,
+/// as a failure of the log does.
 final class SegmentThread: Sendable {
     private enum Order: Sendable {
         case prepare(byteCount: Int)
@@ -41,7 +42,12 @@ final class SegmentThread: Sendable {
                 for order in batch {
                     guard case .prepare(let byteCount) = order else { return }
                     do throws(DiskFailure) {
-                        let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk) {
+                        let isThere = try PreparedSegment.make(
+                            byteCount: byteCount, on: disk,
+                            noteShortage: {
+                                logger.info("the next segment is not prepared, it is made when it is needed: \($0)")
+                            }
+                        ) {
                             resting.wait(timeout: Self.pause)
                             return abandoned.isSet.load(ordering: .relaxed) || stopped.isSet.load(ordering: .relaxed)
                         }

@@ -102,6 +102,8 @@ int32_t pando_close(int32_t fd);
 int32_t pando_linger_zero(int32_t fd);
 int32_t pando_shutdown_write(int32_t fd);
 int64_t pando_receive(int32_t fd, void *bytes, size_t capacity);
+/// Whether bytes have come that are not read yet. Takes none.
+int32_t pando_has_input(int32_t fd);
 int64_t pando_send(int32_t fd, const void *bytes, size_t count);
 int64_t pando_send_slices(int32_t fd, const pando_slice *slices, int32_t count);
 /// Bytes that were sent and that the peer has not acknowledged yet (SIOCOUTQ), or a negative errno.

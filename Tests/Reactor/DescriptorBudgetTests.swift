@@ -1,0 +1,36 @@
+import CSystem
+import Testing
+
+@testable import PandoReactor
+
+@Suite struct DescriptorBudgetTests {
+    /// What is kept from clients, with 3 descriptors open at start and one loop.
+    static let kept = 3 + 32 + 2 + 64 + 16 + 8
+
+    @Test(arguments: [
+        // limit, loops, ceiling (nil: refused), because
+        (20_000, 1, 20_000 - kept, "the usual"),
+        (20_000, 8, 20_000 - kept - 14, "two more for each loop"),
+        (kept + 32, 1, 32, "just enough"),
+        (kept + 31, 1, nil, "one less"),
+        (0, 1, nil, "none at all"),
+        (Int(Int32.max), 1, 1 << 23, "a container may have more than there are slots"),
+    ] as [(Int, Int, Int?, String)])
+    func ceiling(limit: Int, loopCount: Int, expected: Int?, reason: String) throws {
+        do throws(TooFewDescriptors) {
+            let budget = try DescriptorBudget(limit: limit, openCount: 3, loopCount: loopCount)
+            #expect(budget.connectionCeiling == expected, "\(reason)")
+            #expect(budget.description.hasPrefix("at most \(budget.connectionCeiling) clients"))
+        } catch {
+            #expect(expected == nil, "\(reason)")
+            #expect(error == TooFewDescriptors(limit: limit, minimum: Self.kept + 32))
+            #expect(error.description.contains("needs at least \(Self.kept + 32)"))
+        }
+    }
+
+    /// Descriptors are counted as the process has them.
+    @Test func openDescriptorsAreCounted() throws {
+        #expect(openDescriptorCount() >= 3)
+        #expect(descriptorLimit() > openDescriptorCount())
+    }
+}
