@@ -118,7 +118,7 @@ func changeNiceness(by difference: Int) {
 /// Processor time of the calling thread.
 private func threadNanoseconds() -> Int {
     var time = timespec()
-    // Fills the structure that is lent to it.
+    // Fills the structure that it is given for the call.
     guard unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 else { return 0 }
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -127,8 +127,11 @@ final class Bystander: @unchecked Sendable {
     private func readyIfUp() {
         guard !isReady, writer.isUp, listener.isUp else { return }
         isReady = true
-        writer.request("p", smallPath) { $0.append(#","d":{"a":1,"b":"two","c":true}"#) } then: { [unowned self] answer, _ in
-            if case .ok? = answer { post(.bystanderReady) } else { post(.broken("the bystander's first set was refused")) }
+        writer.request("p", smallPath) {
+            $0.append(#","d":{"a":1,"b":"two","c":true}"#)
+        } then: { [unowned self] answer, _ in
+            guard case .ok? = answer else { return post(.broken("the bystander's first set was refused")) }
+            post(.bystanderReady)
         }
     }
 
@@ -219,7 +222,7 @@ final class Bystander: @unchecked Sendable {
             output.append(utf8: old == 0 ? "" : Node.integer(old).hash)
             output.append(#"""#)
         } then: { [unowned self] answer, _ in
-            // After a lost connection nobody knows which of the earlier ones were done.
+            // After a lost connection it is unknown which of the earlier ones were done.
             guard own == generation else { return ended(wait, answered: answer != nil) }
             if case .ok? = answer { acknowledgedTransactions = old + 1 }
             answered(wait, answer)

@@ -311,7 +311,8 @@ final class SlowReader: HonestClient {
 
     override var name: String { "slow reader \(number)" }
     override var work: String? {
-        number == 1 ? "\(name) of \(plan.slowReaders): \(link.receivedByteCount / 1000) KB read, \(pushCount) pushes" : nil
+        guard number == 1 else { return nil }
+        return "\(name) of \(plan.slowReaders): \(link.receivedByteCount / 1000) KB read, \(pushCount) pushes"
     }
 
     private var path: String { BoardWriter.path(at: plan.site) }

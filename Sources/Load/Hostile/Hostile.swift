@@ -12,11 +12,11 @@ struct Hostile: ParsableCommand {
             broken: the bystander's p99 or its longest wait, the server's memory in a phase or after it, an honest client \
             cut, an acknowledged write lost, the server gone.
 
-              pando-load hostile                                         3 s a phase: about a minute and a half
-              pando-load hostile --only pings,unread-output              two attackers
-              pando-load hostile --seconds-per-phase 150                 long enough for the slow clients to finish
+              pando-load hostile                               about a minute
+              pando-load hostile --only pings,unread-output    two attackers
+              pando-load hostile --seconds-per-phase 90        half an hour
 
-            Attackers: \(allAttackers(connections: 1, halfMessages: 1).map { "\($0.name) (\($0.summary))" }.joined(separator: "; ")).
+            Attackers: \(attackerWords).
 
             Honest clients: \(HonestKind.allCases.map(\.rawValue).joined(separator: ", ")).
 
@@ -24,6 +24,9 @@ struct Hostile: ParsableCommand {
             the others leave; where that is not enough (two processors), --control shows what the bystander waits when as \
             much processor time is used and nothing is sent.
             """)
+
+    private static let attackerWords = allAttackers(connections: 1, halfMessages: 1)
+        .map { "\($0.name) (\($0.summary))" }.joined(separator: "; ")
 
     @OptionGroup var target: TargetOptions
 
@@ -127,7 +130,8 @@ struct Hostile: ParsableCommand {
         guard let only else { return all }
         let names = only.split(separator: ",").map(String.init)
         for name in names where !all.contains(where: { $0.name == name }) {
-            throw ValidationError("--only: there is no attacker \(name); there are \(all.map(\.name).joined(separator: ", "))")
+            let known = all.map(\.name).joined(separator: ", ")
+            throw ValidationError("--only: there is no attacker \(name); there are \(known)")
         }
         guard !names.isEmpty else { throw ValidationError("--only: names no attacker") }
         return all.filter { names.contains($0.name) }

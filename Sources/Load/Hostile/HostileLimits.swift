@@ -83,7 +83,9 @@ struct HostileOutcome: Sendable {
     var leftBehind: String?
 
     var quietP99: Int? {
-        guard let quiet = phases.first(where: { $0.kind == .quiet })?.measure.all, quiet.totalCount > 0 else { return nil }
+        guard let quiet = phases.first(where: { $0.kind == .quiet })?.measure.all, quiet.totalCount > 0 else {
+            return nil
+        }
         return Int(quiet.valueAtPercentile(99))
     }
 }

@@ -16,7 +16,8 @@ enum HostileReport {
     }
 
     private static let heading = [
-        "phase", "operations", "p50", "p99", "× quiet", "longest", "sent late", "own CPU", "peak", "after", "cut", "broken",
+        "phase", "operations", "p50", "p99", "× quiet", "longest", "sent late", "own CPU", "peak", "after", "cut",
+        "broken",
     ]
 
     private static func row(_ phase: HostilePhase, _ outcome: HostileOutcome) -> [String] {

@@ -210,7 +210,7 @@ final class HostileRun {
     }
 
     private func cut(_ words: String) {
-        // A server that is gone has cut everybody: that is said once.
+        // A server that is gone has cut all connections: that is said once.
         guard serverLives else { return }
         if phase != nil {
             phase?.cuts.append(words)
