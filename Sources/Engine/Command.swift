@@ -48,16 +48,6 @@ package enum Operation: Sendable {
     case endSession
 }
 
-extension Operation {
-    /// Whether it may change the tree by itself.
-    package var isWrite: Bool {
-        switch self {
-        case .put, .merge: true
-        case .listen, .unlisten, .get, .onDisconnect, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: false
-        }
-    }
-}
-
 /// A draft and where it goes.
 package struct Write: Equatable, Sendable {
     package var target: Target

@@ -85,9 +85,10 @@ extension Node {
 
     /// Does what a change says, and looks whether that is what is there.
     /// - Returns: false when it is; of a priority always true.
-    mutating func update(with change: consuming Change) -> Bool {
+    /// - Parameter replaced: Set to what was there, if it is another.
+    mutating func update(with change: consuming Change, replaced: inout Node) -> Bool {
         let (path, node) = change.take()
-        guard path.namesPriority else { return update(node, at: path) }
+        guard path.namesPriority else { return update(node, at: path, replaced: &replaced) }
         set(priority: Priority(node), at: path.parent)
         return true
     }

@@ -51,9 +51,10 @@ extension Engine {
     private mutating func beginFiltered(
         _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
     ) -> [Push] {
-        let window = listeners.addFiltered(key, session, over: root[key.path])
+        let prepared = preparedWindow.take().flatMap { $0.path == key.path && $0.query == key.query ? $0 : nil }
+        let window = listeners.addFiltered(key, session, over: root[key.path], prepared: prepared?.window)
         sessions[session, default: SessionState()].insert(key)
-        return initialPush(window.node, listen, session)
+        return initialPush(prepared?.content ?? window.node, listen, session)
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {

@@ -21,6 +21,8 @@ package struct Engine: ~Copyable, Sendable {
     var listeners = ListenerTable()
     var sessions: [SessionID: SessionState] = [:]
     var hashes = HashCache()
+    /// For the listen that comes next.
+    var preparedWindow: PreparedWindow?
 
     package init(root: Node = .empty, access: Access) {
         self.root = root
@@ -54,10 +56,10 @@ package struct Engine: ~Copyable, Sendable {
         case .nothing, .denied: break
         case .put(let change):
             hashes.invalidate(change.path)
-            effects.isRedundant = !put(consume change, &effects.pushes)
+            effects.isRedundant = !put(consume change, &effects)
         case .write(let base, let changes):
             invalidateHashes(changes)
-            effects.pushes = write(changes, base: base)
+            write(changes, base: base, &effects)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let author): queue(writes, by: [author], for: session)
@@ -67,7 +69,7 @@ package struct Engine: ~Copyable, Sendable {
             endAllListens(of: session)
             sessions[session] = nil
             invalidateHashes(changes)
-            effects.pushes = write(changes, base: .root)
+            write(changes, base: .root, &effects)
         }
         return effects
     }
@@ -89,37 +91,50 @@ package struct Engine: ~Copyable, Sendable {
 
     /// Does the change of a put, and says who hears what.
     /// - Returns: false when it is there already.
-    private mutating func put(_ change: consuming Change, _ pushes: inout [Push]) -> Bool {
-        if listeners.isEmpty { return root.update(with: change) }
+    private mutating func put(_ change: consuming Change, _ effects: inout Effects) -> Bool {
+        if listeners.isEmpty {
+            var replaced = Node.empty
+            guard root.update(with: change, replaced: &replaced) else { return false }
+            effects.note(replaced: consume replaced)
+            return true
+        }
         if isThere(change) { return false }
-        pushes = write(change)
+        write(change, &effects)
         return true
     }
 
     /// Does a change, which is one, and says who hears what.
-    private mutating func write(_ change: consuming Change) -> [Push] {
+    private mutating func write(_ change: consuming Change, _ effects: inout Effects) {
         if change.path.namesPriority {
             let whole = change.path.parent
-            return write([change], telling: [whole], base: .root)
+            return effects.pushes = write([change], telling: [whole], base: .root)
         }
         listeners.watch(change.path, in: root)
         let old = root.exchange(copy change)
-        return listeners.pushes(for: change, old: old, in: root)
+        effects.pushes = listeners.pushes(for: change, old: old, in: root)
+        effects.note(replaced: consume old)
     }
 
     /// Does the changes, and says who hears what.
-    private mutating func write(_ changes: [Change], base: Path) -> [Push] {
+    private mutating func write(_ changes: [Change], base: Path, _ effects: inout Effects) {
         guard !listeners.isEmpty else {
-            for change in changes { root.apply(change) }
-            return []
+            for change in changes {
+                if change.path.namesPriority { root.apply(change) } else {
+                    effects.note(replaced: root.exchange(change))
+                }
+            }
+            return
         }
-        if changes.count == 1 { return write(changes[0]) }
-        if let told = root.locationsToTell(of: changes) { return write(changes, telling: told, base: base) }
+        if changes.count == 1 { return write(changes[0], &effects) }
+        if let told = root.locationsToTell(of: changes) {
+            return effects.pushes = write(changes, telling: told, base: base)
+        }
         for change in changes { listeners.watch(change.path, in: root) }
         var olds: [Node] = []
         olds.reserveCapacity(changes.count)
         for change in changes { olds.append(root.exchange(change)) }
-        return listeners.pushes(for: changes, olds: olds, base: base, in: root)
+        effects.pushes = listeners.pushes(for: changes, olds: olds, base: base, in: root)
+        for old in olds { effects.note(replaced: old) }
     }
 
     /// As ``write(_:base:)``, when what is told is not what is done.

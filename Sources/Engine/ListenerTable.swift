@@ -73,9 +73,9 @@ struct ListenerTable: @unchecked Sendable {
         var window: Window
         var recipients = MemberSet<[Push.TaggedRecipient]>()
 
-        init(query: Query, over node: Node) {
+        init(query: Query, window: Window) {
             self.query = query
-            window = Window(query, over: node)
+            self.window = window
         }
     }
 
@@ -117,13 +117,16 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// Adds a recipient to the window of a query, which is made over `node` when it is the first.
-    mutating func addFiltered(_ key: FilteredListenKey, _ session: SessionID, over node: Node) -> Window {
+    /// - Parameter prepared: The window as it is over `node`, if it is known.
+    mutating func addFiltered(
+        _ key: FilteredListenKey, _ session: SessionID, over node: Node, prepared: Window? = nil
+    ) -> Window {
         let point = makePoint(at: key.path)
         let filtered: Filtered
         if let index = point.position(of: key.query) {
             filtered = point.filtered[index]
         } else {
-            filtered = Filtered(query: key.query, over: node)
+            filtered = Filtered(query: key.query, window: prepared ?? Window(key.query, over: node))
             point.append(filtered)
             filteredCount += 1
         }
@@ -146,13 +149,18 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// The window of a filtered listen; nil when there is none.
-    func window(of key: FilteredListenKey) -> Window? {
+    func window(of key: FilteredListenKey) -> Window? { filtered(key.query, at: key.path)?.window }
+
+    /// Whether a session listens through the query.
+    func hasWindow(of query: Query, at path: Path) -> Bool { filtered(query, at: path) != nil }
+
+    private func filtered(_ query: Query, at path: Path) -> Filtered? {
         var point = root
-        for step in key.path.keys {
-            guard let next = point.children[step] else { return nil }
+        for key in path.keys {
+            guard let next = point.children[key] else { return nil }
             point = next
         }
-        return point.position(of: key.query).map { point.filtered[$0].window }
+        return point.position(of: query).map { point.filtered[$0] }
     }
 
     /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth + count).

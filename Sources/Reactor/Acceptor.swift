@@ -18,7 +18,7 @@ package final class Acceptor: Pollable {
     }
 
     /// Accepted in one tick, for fairness to the connections that already are.
-    private static let batchLimit = 64
+    private static let batchLimit = 16
 
     /// Of those, with another closed for each: closing costs as much again.
     private static let evictingBatchLimit = 16

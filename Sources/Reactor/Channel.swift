@@ -272,8 +272,9 @@ package final class Channel: Pollable {
 
     /// One `recv` per event bounds what one channel may take of a tick: the receive buffer.
     private func read() {
-        let count = unsafe pando_receive(
-            descriptor, loop.receiveBuffer.baseAddress, min(loop.receiveBuffer.count, readByteLimit))
+        let byteLimit = unsafe min(loop.receiveBuffer.count, readByteLimit)
+        let count = unsafe pando_receive(descriptor, loop.receiveBuffer.baseAddress, byteLimit)
+        isBulk = count >= byteLimit
         if count > 0 {
             if phase == .open { deliver(Int(count)) }
         } else if count == 0 {

@@ -32,6 +32,9 @@ package final class EventLoop: @unchecked Sendable {
         package var corkByteCount = 512 << 10
         /// A channel in `closeAfterFlush()` is cut when its peer takes nothing for this long.
         package var closeStallTimeout: Duration = .seconds(5)
+        /// Time of one tick, from its beginning, after which channels that fill every read wait for the next: those that send
+        /// little are then asked first.
+        package var bulkTime: Duration = .milliseconds(2)
         /// Timers are rounded up to a multiple of this.
         package var timerTick: Duration = .milliseconds(8)
 
@@ -61,6 +64,10 @@ package final class EventLoop: @unchecked Sendable {
     var corkedChannel: Channel?
 
     private let events: UnsafeMutableBufferPointer<pando_event>
+    /// Of the events at hand, those of channels that send as fast as they can; empty between ticks.
+    private var bulkEvents: [Int32] = []
+    /// Which of them begins next time.
+    private var nextBulk = 0
     private var timers: TimerWheel<() -> Void>
     private var mailboxes: [MailboxSlot] = []
     private let tasks: Mailbox<@Sendable () -> Void>
@@ -150,15 +157,7 @@ package final class EventLoop: @unchecked Sendable {
         // Awake before the events are handled: posts meanwhile cost no system call.
         let wasRung = bell.takeRing()
 
-        for index in 0..<Int(count) {
-            // In bounds: the kernel filled `count` events.
-            let event = unsafe events[index]
-            guard let owner = unsafe event.owner else { continue }
-            // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
-            unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
-                if pollable.isWatched { unsafe pollable.ready(event.ready) }
-            }
-        }
+        handleEvents(Int(count))
         let isRung = bell.takeRing() || wasRung
         // Read after the last ring was taken: otherwise the ring of a `stop()` in between would be lost, and
         // with it the stop. Read before mailboxes are drained, so that what was posted before `stop()` is
@@ -169,6 +168,38 @@ package final class EventLoop: @unchecked Sendable {
         while let fire = timers.popExpired() { fire() }
         finishTick()
         return stopping
+    }
+
+    /// Handles what the kernel reported: first those that bring little, then, for a while, those that send as fast as they
+    /// can. What is left of these is reported again, and another one begins.
+    private func handleEvents(_ count: Int) {
+        for index in 0..<count {
+            // In bounds: the kernel filled `count` events.
+            let event = unsafe events[index]
+            guard let owner = unsafe event.owner else { continue }
+            // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
+            unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
+                guard pollable.isWatched else { return }
+                if pollable.isBulk { bulkEvents.append(Int32(index)) } else { unsafe pollable.ready(event.ready) }
+            }
+        }
+        guard !bulkEvents.isEmpty else { return }
+        let bulkCount = bulkEvents.count
+        for turn in 0..<bulkCount {
+            let index = Int(bulkEvents[(nextBulk + turn) % bulkCount])
+            // In bounds, and alive: as above.
+            let event = unsafe events[index]
+            if let owner = unsafe event.owner {
+                unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
+                    if pollable.isWatched { unsafe pollable.ready(event.ready) }
+                }
+            }
+            if turn + 1 < bulkCount, MonotonicTime.now - tickTime > configuration.bulkTime {
+                nextBulk = (nextBulk + turn + 1) % bulkCount
+                break
+            }
+        }
+        bulkEvents.removeAll(keepingCapacity: true)
     }
 
     private func timeoutMilliseconds() -> Int32 {

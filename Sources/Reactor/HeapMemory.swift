@@ -8,6 +8,9 @@ package enum FreedMemory {
     /// Bytes that are kept. Takes each arena's lock for some microseconds.
     package static var byteCount: Int { Int(clamping: pando_heap_free_bytes()) }
 
+    /// Bytes that the process has in memory, of the heap and of everything else; 0 where the system does not tell.
+    package static var residentByteCount: Int { Int(clamping: pando_resident_bytes()) }
+
     /// Gives pages that nobody uses back to the system. Takes milliseconds, and each arena's lock meanwhile.
     package static func release() { pando_heap_trim() }
 }

@@ -15,6 +15,8 @@ package class Pollable {
     final var slot: Int32 = -1
     /// What the kernel was last told.
     final private(set) var interest: UInt32 = 0
+    /// Its last read brought as much as one may: the others of a tick come before it.
+    final var isBulk = false
 
     init(descriptor: Int32, loop: EventLoop) {
         self.descriptor = descriptor

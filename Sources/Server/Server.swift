@@ -15,6 +15,7 @@ import Synchronization
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
 ///     pando-heavy       the same of very large ones, when others rest
+///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
@@ -30,6 +31,7 @@ package final class Server: @unchecked Sendable {
     private let journal: JournalThread?
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
+    private let trimmer: HeapTrimmer
     private let acceptor: Acceptor
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
@@ -89,11 +91,12 @@ package final class Server: @unchecked Sendable {
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
-        let outputCongestion = Congestion(byteLimit: configuration.inFlightByteLimit)
+        let outputCongestion = Congestion(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.calmByteCount / 2)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
         bodyThread = try BodyThread()
+        trimmer = try HeapTrimmer(logger)
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
             ioLoops.append(
@@ -137,7 +140,8 @@ package final class Server: @unchecked Sendable {
         let host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: congestion,
             outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
-            hashNode: { [workers] job in workers.post(.hash(job)) }, post: { [database] message in database.post(message) })
+            startPreparation: { [workers] job in workers.post(.prepare(job)) },
+            freeNodes: { [workers] nodes in workers.free(nodes) }, post: { [database] message in database.post(message) })
         database.open(host)
     }
 
@@ -167,8 +171,12 @@ package final class Server: @unchecked Sendable {
         journal?.stop()
         workers.stop()
         bodyThread.stop()
+        trimmer.stop()
     }
 
+    /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few milliseconds, since every
+    /// output waits behind it.
+    private static let outputByteLimit = 4 << 20
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 

@@ -58,7 +58,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let abandonedSegment = AbandonFlag()
     private let host: DatabaseHost
     private let budget: EncodingBudget
-    private let hashJobs = HashJobList()
+    private let preparationJobs = PreparationJobList()
     /// What `waitForRoom` reaches, which is made before the server is.
     private let turn: JournalTurn
     private var isStopped = false
@@ -122,7 +122,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings,
-            logger: logger, hashNode: { [hashJobs] job in hashJobs.jobs.append(job) },
+            logger: logger, startPreparation: { [preparationJobs] job in preparationJobs.jobs.append(job) },
             post: { [mailbox] message in mailbox.post(message) })
         turn.host = host
         try writer.begin()
@@ -214,14 +214,15 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// Whether the database thread has more to do without anything new.
     package var hasBacklog: Bool { host.leavesSomething }
 
-    /// Whether a node waits to be hashed.
-    package var hasHashJob: Bool { !hashJobs.jobs.isEmpty }
+    /// Whether a request waits for a hash or a window.
+    package var hasPreparationJob: Bool { !preparationJobs.jobs.isEmpty }
 
-    /// A worker hashes one node.
-    package func stepHash() {
-        guard failure == nil, hasHashJob else { return }
-        let job = hashJobs.jobs.removeFirst()
-        job.finish(job.node.hash)
+    /// A worker makes one.
+    package func stepPreparation() {
+        guard failure == nil, hasPreparationJob else { return }
+        let job = preparationJobs.jobs.removeFirst()
+        var hashes = HashMemo()
+        job.run(&hashes)
     }
 
     /// The journal thread takes all there is, or looks whether a deadline has come.
@@ -378,11 +379,11 @@ extension Node {
     }
 }
 
-/// Nodes that wait to be hashed.
+/// What requests wait for.
 ///
 /// `@unchecked Sendable`: one thread.
-private final class HashJobList: @unchecked Sendable {
-    var jobs: [HashJob] = []
+private final class PreparationJobList: @unchecked Sendable {
+    var jobs: [PreparationJob] = []
 }
 
 /// A turn of the journal thread, and what came of the last one.

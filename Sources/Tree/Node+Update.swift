@@ -17,9 +17,18 @@ extension Node {
     /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way to see it), and
     ///   the comparison.
     package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
+        var replaced = Node.empty
+        return update(new, at: path, replaced: &replaced)
+    }
+
+    /// The same, for a caller that frees what was there itself.
+    /// - Parameter replaced: Set to what was there, if anything changes.
+    package mutating func update(_ new: consuming Node, at path: Path, replaced: inout Node) -> Bool {
         var replacement = Replacement(new, isCompared: true)
         replace(&replacement, at: path)
-        return replacement.hasArrived && !replacement.isThereAlready
+        guard replacement.hasArrived, !replacement.isThereAlready else { return false }
+        swap(&replacement.node, &replaced)
+        return true
     }
 
     private mutating func replace(_ replacement: inout Replacement, at path: Path) {

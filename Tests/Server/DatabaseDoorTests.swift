@@ -17,7 +17,7 @@ import Testing
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,
                 congestion: Congestion(byteLimit: 1 << 30), outputCongestion: Congestion(byteLimit: 1 << 30),
-                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"), hashNode: { _ in },
+                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"), startPreparation: { _ in },
                 post: { [door] in door.post($0) }))
         let database = try NamedThread.start("database") { door.serve() }
         let heard = (0..<loopCount).map { _ in Log() }

@@ -19,7 +19,7 @@ final class Bench {
     let journal: JournalThread?
     let host: DatabaseHost
     /// Nodes that wait to be hashed.
-    let hashJobs: Mailbox<HashJob>
+    let preparationJobs: Mailbox<PreparationJob>
     private var batch: [OutputBatch] = []
     private let endsTurns: Bool
 
@@ -28,7 +28,7 @@ final class Bench {
         if case .machine = surroundings { endsTurns = true } else { endsTurns = false }
         bell = try Bell()
         mailbox = Mailbox(ringing: bell)
-        hashJobs = Mailbox(ringing: bell)
+        preparationJobs = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: try Bell())
         var configuration = Configuration()
         configuration.isDevelopment = isDevelopment
@@ -47,7 +47,7 @@ final class Bench {
         host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings, logger: logger,
-            hashNode: { [hashJobs] job in hashJobs.post(job) }, post: { [mailbox] in mailbox.post($0) })
+            startPreparation: { [preparationJobs] job in preparationJobs.post(job) }, post: { [mailbox] in mailbox.post($0) })
     }
 
     func tell(_ messages: [DatabaseMessage]) {

@@ -137,9 +137,10 @@ import Testing
 
     /// Does the work that waits elsewhere, and posts its results.
     private static func hash(_ bench: Bench) -> Int {
-        var jobs: [HashJob] = []
-        bench.hashJobs.drain(into: &jobs)
-        for job in jobs { job.finish(job.node.hash) }
+        var jobs: [PreparationJob] = []
+        bench.preparationJobs.drain(into: &jobs)
+        var hashes = HashMemo()
+        for job in jobs { job.run(&hashes) }
         var messages: [DatabaseMessage] = []
         bench.mailbox.drain(into: &messages)
         bench.tell(messages)
@@ -217,6 +218,41 @@ import Testing
         let query = #"{"i":".value","l":1,"vf":"r"}"#
         bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/large","q":\#(query)}}}"#)])
         #expect(bench.heard() == ["1 large"])
+    }
+
+    private static func filteredListen(_ slot: UInt32, _ number: Int, tag: Int) throws -> DatabaseMessage {
+        try Bench.request(
+            slot,
+            #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/large","q":{"l":2,"vf":"r","i":".value"},"t":\#(tag),"h":""}}}"#)
+    }
+
+    @Test(arguments: [
+        // writes meanwhile                                              what the window begins with
+        ([], #"{"k4998":4998,"k4999":4999}"#),
+        ([("/large/k7", "9000")], #"{"k4999":4999,"k7":9000}"#),
+        ([("/large/k4999", "null"), ("/large/k4998", "null")], #"{"k4996":4996,"k4997":4997}"#),
+        ([("/large", #"{"only":1}"#)], #"{"only":1}"#),
+        // What it says it holds, nothing, is what is there.
+        ([("/large", "null")], nil),
+    ] as [([(String, String)], String?)])
+    func windowOverManyChildrenIsMadeElsewhereAndCatchesUp(writes: [(String, String)], content: String?) throws {
+        let (bench, _) = try Self.largeBench()
+        bench.tell([try Self.filteredListen(1, 2, tag: 5), try Bench.put(1, 3, "/a", "1")])
+        #expect(bench.heard() == [])
+        bench.tell(try writes.map { try Bench.put(2, 4, $0.0, $0.1) })
+        _ = bench.heard()
+        #expect(Self.hash(bench) == 1)
+        // A location that is another altogether is looked at once more.
+        _ = Self.hash(bench)
+        let lines = bench.heard()
+        let push = content.map { #"1 {"t":"d","d":{"a":"d","b":{"p":"large","d":\#($0),"t":5}}}"# }
+        #expect(lines.first == push || push == nil && lines.count == 2, "\(lines)")
+        #expect(Self.answers(lines) == ["1:2", "1:3"])
+        // The window lives: what enters it is pushed, and a second listen through it needs no work.
+        bench.tell([try Bench.put(2, 6, "/large/top", "99999"), try Self.filteredListen(2, 7, tag: 1)])
+        let after = bench.heard()
+        #expect(after.first?.contains("top") == true && after.first?.contains("99999") == true, "\(after)")
+        #expect(Self.hash(bench) == 0)
     }
 
     @Test func staleListenOfALargeLocationIsLeftToAWorker() throws {

@@ -253,7 +253,7 @@ private final class HostBench {
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
             outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger,
-            hashNode: { $0.finish($0.node.hash) }, post: { _ in })
+            startPreparation: { $0.finish(.hash($0.node.hash)) }, post: { _ in })
     }
 
     func tell(_ messages: [DatabaseMessage]) {

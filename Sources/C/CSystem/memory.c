@@ -61,6 +61,15 @@ int64_t pando_usable_memory_bytes(void) {
 
 size_t pando_heap_free_bytes(void) { return mallinfo2().fordblks; }
 
+int64_t pando_resident_bytes(void) {
+    int64_t size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL) return 0;
+    if (fscanf(file, "%" SCNd64 " %" SCNd64, &size, &resident) != 2) resident = 0;
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
 void pando_heap_trim(void) { malloc_trim(0); }
 
 uint64_t pando_heap_end(void) {

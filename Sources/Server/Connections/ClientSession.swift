@@ -45,7 +45,7 @@ class ClientSession: ChannelDelegate {
     }
 
     /// Bytes a client may have to take before its socket is not read any more.
-    private static let unreadByteLimit = 4 << 20
+    private static let unreadByteLimit = 1 << 20
     /// Bytes a client may have to take before what is pushed to it is coalesced (``PushCoalescer``).
     private static let laggingByteLimit = 256 << 10
     /// Outputs that may wait behind a large one before the socket is not read any more; small answers that came together

@@ -60,7 +60,7 @@ final class RealtimeSession: ClientSession {
     }
 
     /// Bytes of one read: as many small requests as a ``RequestWindow`` takes, about. What is not read stays in the socket.
-    private static let readByteLimit = 64 << 10
+    private static let readByteLimit = 16 << 10
 
     override var isOpen: Bool { closing.isOpen }
 

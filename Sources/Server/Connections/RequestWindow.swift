@@ -7,9 +7,9 @@
 /// the databases' time. A value: it decides, and the session posts marks and pauses.
 struct RequestWindow {
     /// Requests between two marks: enough to keep a fast client's link busy.
-    static let requestLimit = 128
+    static let requestLimit = 64
     /// Bytes of requests between two marks.
-    static let byteLimit = 512 << 10
+    static let byteLimit = 256 << 10
     /// Marks on their way at which the window is full.
     static let markLimit = 2
 

@@ -38,12 +38,28 @@ struct Survey: Sendable {
     var etag: String?
 }
 
-/// Hashes a large node for a database, which decides a compare-and-set with it.
-struct HashJob: Sendable {
+/// Looks at a large node for a database, which decides a request with what is found.
+struct PreparationJob: Sendable {
     var session: SessionID
     var node: Node
+    /// Nil for the hash of the node, which a compare-and-set needs; else a listen needs the window of this query.
+    var query: Query?
     /// Called on the worker thread.
-    var finish: @Sendable (_ hash: String) -> Void
+    var finish: @Sendable (Preparation) -> Void
+
+    /// Does the work. O(size).
+    func run(_ hashes: inout HashMemo) {
+        guard let query else { return finish(.hash(hashes.hash(of: node))) }
+        let window = Window(query, over: node)
+        finish(.window(window, window.node))
+    }
+}
+
+/// What a request waited for.
+enum Preparation: Sendable {
+    case hash(String)
+    /// A window, and what it lets through as one node.
+    indirect case window(Window, Node)
 }
 
 /// Reads a large message for a loop.
@@ -66,14 +82,14 @@ enum SnapshotJob: Sendable {
     case parse(ParsingJob)
     case encode(EncodingJob)
     case survey(SurveyJob)
-    case hash(HashJob)
+    case prepare(PreparationJob)
 
     var session: SessionID {
         switch self {
         case .parse(let job): job.session
         case .encode(let job): job.session
         case .survey(let job): job.session
-        case .hash(let job): job.session
+        case .prepare(let job): job.session
         }
     }
 }
@@ -102,6 +118,9 @@ final class SnapshotWorkers: Sendable {
         light.post(job)
     }
 
+    /// Any thread: frees nodes that nobody else holds.
+    func free(_ nodes: consuming [Node]) { heavy.free(consume nodes) }
+
     /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is finished.
     func abandonJobs(of session: SessionID) {
         light.abandonJobs(of: session)
@@ -119,6 +138,7 @@ private final class SnapshotLane: Sendable {
     private enum Order: Sendable {
         case job(SnapshotJob)
         case abandon(SessionID)
+        case free([Node])
         case stop
     }
 
@@ -148,6 +168,7 @@ private final class SnapshotLane: Sendable {
 
     func post(_ job: SnapshotJob) { orders.post(.job(job)) }
     func abandonJobs(of session: SessionID) { orders.post(.abandon(session)) }
+    func free(_ nodes: consuming [Node]) { orders.post(.free(consume nodes)) }
 
     func stop() {
         orders.post(.stop)
@@ -186,6 +207,8 @@ private final class SnapshotLane: Sendable {
                     case .abandon(let session):
                         waiting.drop(session) { _ in true }
                         overflow?.abandonJobs(of: session)
+                    // With the batch they go.
+                    case .free: break
                     case .stop: return
                     }
                 }
@@ -213,7 +236,7 @@ private final class SnapshotLane: Sendable {
                 job.message.encode(within: budget, &hashes)
                 job.answer.post(EncodedMessage(session: job.session, message: job.message))
             case .survey(let job): survey(job)
-            case .hash(let job): job.finish(hashes.hash(of: job.node))
+            case .prepare(let job): job.run(&hashes)
             }
         }
 
@@ -268,7 +291,10 @@ extension SnapshotJob {
             if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
                 job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
             }
-        case .hash(let job): job.node.isHeavier(than: byteLimit)
+        case .prepare(let job):
+            if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
+                job.node.isHeavier(than: byteLimit)
+            }
         }
     }
 }

@@ -93,8 +93,10 @@ final class DatabaseHost {
     private var held: [Held] = []
     /// Messages not yet taken.
     var backlog = RequestBacklog()
-    /// Has a large node hashed on another thread.
-    let hashNode: @Sendable (HashJob) -> Void
+    /// Has another thread look at all of a large node.
+    let startPreparation: @Sendable (PreparationJob) -> Void
+    /// Has another thread free large nodes.
+    let freeNodes: @Sendable (consuming [Node]) -> Void
     /// Posts a message to this host, from any thread.
     let post: @Sendable (DatabaseMessage) -> Void
     /// Too much has been put out that the disk or the loops have not taken.
@@ -111,10 +113,12 @@ final class DatabaseHost {
     init(
         _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
         outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
-        surroundings: Surroundings = .machine, logger: Logger, hashNode: @escaping @Sendable (HashJob) -> Void,
+        surroundings: Surroundings = .machine, logger: Logger, startPreparation: @escaping @Sendable (PreparationJob) -> Void,
+        freeNodes: @escaping @Sendable (consuming [Node]) -> Void = { _ in },
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
-        self.hashNode = hashNode
+        self.freeNodes = freeNodes
+        self.startPreparation = startPreparation
         self.post = post
         self.surroundings = surroundings
         self.configuration = configuration
@@ -173,7 +177,7 @@ final class DatabaseHost {
         case .identity(let session, _), .answer(let session, _, _), .windowMark(let session), .revoked(let session, _),
             .lagging(let session), .caughtUp(let session), .closed(let session):
             sessions[session]?.database.id ?? 0
-        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
+        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
         }
     }
 
@@ -251,11 +255,11 @@ final class DatabaseHost {
         if !endings.isEmpty { finishEndings() }
         switch consume message {
         case .request(let request):
-            if let database = suspendForHash(request) { return .suspended(request.session, database) }
+            if let database = suspendForPreparation(request) { return .suspended(request.session, database) }
             answeredByteCount += request.byteCount
             handle(request)
         case .rest(let session, let call, let byteCount):
-            if let database = suspendForHash(call, byteCount: byteCount, of: session) {
+            if let database = suspendForPreparation(call, byteCount: byteCount, of: session) {
                 return .suspended(session, database)
             }
             answeredByteCount += byteCount
@@ -271,10 +275,10 @@ final class DatabaseHost {
         case .revoked(let session, let signIns): revoke(signIns, of: session)
         case .closed(let session): end(session)
         case .rules(let rulesets): load(rulesets)
-        case .hashed(let hashed):
-            answeredByteCount += hashed.byteCount
-            finish(hashed)
-            return .resumed(hashed.session)
+        case .prepared(let prepared):
+            guard finish(prepared) else { return .done }
+            answeredByteCount += prepared.byteCount
+            return .resumed(prepared.session)
         // Noted when it arrived.
         case .durable, .proceed, .checkpointDue, .roomAgain: break
         case .drain(let body):
@@ -301,10 +305,9 @@ final class DatabaseHost {
         let watched = profiledTime.map { (operation: copy operation, began: $0) }
         var reply: Reply?
         do throws(Refusal) {
-            let isWrite = operation.isWrite
             reply = try perform(operation, session, credential, in: database)
-            // The client's own echo comes before its answer (wire-protocol §6.3, §11.2).
-            if !coalescer.isEmpty, isWrite, let backlog = coalescer.take(of: session) { send(backlog, to: session) }
+            // What has been committed before an answer comes before it (wire-protocol §6.1, §6.3, §11.2).
+            if !coalescer.isEmpty, let backlog = coalescer.take(of: session) { send(backlog, to: session) }
             if let reply { encoder.encode(reply, number, to: session) }
         } catch {
             switch error {
@@ -343,8 +346,9 @@ final class DatabaseHost {
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
         let mark = try write(&delta, in: database, at: time)
-        let effects = database.engine.commit(consume delta)
+        var effects = database.engine.commit(consume delta)
         if effects.isRedundant, let mark { takeBack(mark) }
+        if !effects.replaced.isEmpty { free(&effects.replaced) }
         guard !effects.pushes.isEmpty else { return effects.reply }
         if coalescer.isEmpty || isListen { encoder.encode(effects.pushes) } else {
             encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
@@ -353,6 +357,13 @@ final class DatabaseHost {
         if isListen { return effects.reply }
         tell(effects.pushes, on: database)
         return effects.reply
+    }
+
+    /// Has large nodes freed on another thread.
+    private func free(_ nodes: inout [Node]) {
+        var garbage: [Node] = []
+        swap(&garbage, &nodes)
+        freeNodes(consume garbage)
     }
 
     /// Sends a session what it is behind with.

@@ -26,8 +26,8 @@ enum DatabaseMessage: Sendable {
     case caughtUp(SessionID)
     /// The connection is gone, for whatever reason.
     case closed(SessionID)
-    /// A large node has been hashed, for a compare-and-set that waits for it.
-    case hashed(HashedRequest)
+    /// What a suspended request waited for is there.
+    case prepared(PreparedRequest)
     /// The files of `--rules` have been read again: rules by namespace, all there are.
     case rules([String: Ruleset])
     /// All entries up to this ticket are as durable as was asked for.
@@ -54,27 +54,30 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .answer, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
+        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: false
         }
     }
 }
 
-/// A compare-and-set, and the hash that it was suspended for.
-final class HashedRequest: Sendable {
+/// A request, and what it was suspended for.
+final class PreparedRequest: Sendable {
     let session: SessionID
     /// The request, which was not taken yet.
     let message: DatabaseMessage
     let target: Target
-    /// What its location held when it was taken, and the hash of that.
+    /// What its location held when it was suspended.
     let node: Node
-    let hash: String
+    /// What was found in that.
+    let preparation: Preparation
 
-    init(_ session: SessionID, _ message: DatabaseMessage, _ target: Target, node: Node, hash: String) {
+    init(
+        _ session: SessionID, _ message: DatabaseMessage, _ target: Target, node: Node, _ preparation: Preparation
+    ) {
         self.session = session
         self.message = message
         self.target = target
         self.node = node
-        self.hash = hash
+        self.preparation = preparation
     }
 }
 

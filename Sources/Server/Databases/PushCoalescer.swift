@@ -4,7 +4,7 @@ import PandoTree
 /// What sessions that read slowly are not sent yet. Only the newest state of a listened location matters: instead of every push,
 /// the paths that have changed are kept, and when the client has read what it was sent, it gets their values of that moment.
 ///
-///     push ──▶ session keeps up: sent                          caught up, or a write of its own is answered:
+///     push ──▶ session keeps up: sent                          caught up, or a request of its own is answered:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
 ///
 /// So a slow reader costs its paths, whatever others write. It never sees an older value after a newer one, nor half of an

@@ -112,7 +112,7 @@ struct RequestBacklog {
     private mutating func spread(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
         switch message {
         case .durable, .checkpointDue, .roomAgain, .proceed: return  // Noted when they arrived.
-        case .rules, .hashed: return urgent.append(message)
+        case .rules, .prepared: return urgent.append(message)
         case .drain:
             // Sessions end with it, so each is treated as one that has ended.
             for session in scheduler.waitingFlows { dropReads(of: session) }
@@ -142,7 +142,7 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: nil
+        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: nil
         }
     }
 
@@ -151,7 +151,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
-        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: 0
+        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
         }
     }
 
@@ -161,7 +161,7 @@ extension DatabaseMessage {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite
         case .open, .identity, .revoked, .closed: true
-        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .hashed, .drain: false
+        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: false
         }
     }
 }

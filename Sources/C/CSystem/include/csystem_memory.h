@@ -23,6 +23,8 @@ int pando_heap_touch(uint64_t start, size_t byte_count);
 int64_t pando_usable_memory_bytes(void);
 /// Bytes that were given back to the heap and are still the process's (mallinfo2(3)): of all arenas.
 size_t pando_heap_free_bytes(void);
+/// Bytes that the process has in memory (/proc/self/statm); 0 where that is not there.
+int64_t pando_resident_bytes(void);
 /// Gives whole pages of the heap that nobody uses back to the system (malloc_trim(3)). Takes each arena's lock for a while.
 void pando_heap_trim(void);
 /// How many pages of a range are in memory (mincore(2)), for tests; -errno where some of it is not mapped.
