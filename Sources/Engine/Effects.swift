@@ -64,7 +64,10 @@ package struct Push: Sendable {
 /// What a location held when a listen began, and what the client said it holds of it (§4.2).
 package struct InitialState: Sendable {
     package var path: Path
+    /// What the location holds; of a listen through a query, see ``window``.
     package var node: Node
+    /// What a query lets through of the location, where putting it into one node takes time.
+    package var window: Window?
     /// The simple hash of what the client holds; nil when it did not say.
     package var hash: Text?
     package var compoundHash: CompoundHash?
@@ -78,6 +81,12 @@ package struct InitialState: Sendable {
     /// What the client lacks: all of it, the ranges that differ, or nothing (nil). O(size) where a hash is compared.
     /// - Parameter knownHash: The simple hash of the node; nil where it is not known.
     package func body(knowing knownHash: String?) -> Push.Body? {
+        if let window {
+            var state = self
+            state.node = window.node
+            state.window = nil
+            return state.body(knowing: nil)
+        }
         if let hash, isHeld(by: hash, knownHash) { return nil }
         guard let compoundHash, let ranges = node.rangeMerges(against: compoundHash) else {
             return .overwrite(path, node)

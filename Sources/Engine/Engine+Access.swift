@@ -52,6 +52,11 @@ extension Engine {
                 at: path, query: query, in: RuleScope(credential: credential, milliseconds: time, root: root))
     }
 
+    /// May the location be listened to through the query? As ``decide(_:)`` asks.
+    package func mayListen(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
+        mayRead(path, Self.visible(query), as: credential, at: time)
+    }
+
     /// May all of this be written, as one write?
     /// - Parameter changes: What it comes to on the tree as it is. Asked for only when rules look at it.
     func mayWrite(

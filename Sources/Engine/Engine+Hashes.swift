@@ -15,7 +15,8 @@ extension Engine {
     package func nodeToHash(at target: Target, comparedWith expectedHash: Text) -> Node? {
         guard expectedHash.utf8Count > 0, hashes[target.fullPath] == nil else { return nil }
         let node = root.value(at: target.fullPath)
-        return node.isHeavier(than: Self.inlineHashByteCount) ? node : nil
+        // A string is hashed in one go, the longest within some milliseconds; and leaves are no snapshots that can be told apart.
+        return !node.isLeaf && node.isHeavier(than: Self.inlineHashByteCount) ? node : nil
     }
 
     /// Notes a hash that was computed on a snapshot.

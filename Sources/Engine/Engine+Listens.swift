@@ -51,10 +51,13 @@ extension Engine {
     private mutating func beginFiltered(
         _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
     ) -> [Push] {
-        let prepared = preparedWindow.take().flatMap { $0.path == key.path && $0.query == key.query ? $0 : nil }
+        let prepared = preparedWindow.take().flatMap { $0.path == key.path && $0.window.query == key.query ? $0 : nil }
         let window = listeners.addFiltered(key, session, over: root[key.path], prepared: prepared?.window)
         sessions[session, default: SessionState()].insert(key)
-        return initialPush(prepared?.content ?? window.node, listen, session)
+        guard window.entries.count > Self.inlineQueryChildCount else { return initialPush(window.node, listen, session) }
+        let state = InitialState(
+            path: listen.path, node: .empty, window: window, hash: listen.hash, compoundHash: listen.compoundHash)
+        return [push(.initial(state), of: listen, to: session)]
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {
@@ -62,13 +65,17 @@ extension Engine {
         let knownHash = listen.query == nil && listen.compoundHash == nil ? hashes[listen.path] : nil
         let isLeftToHost = knownHash == nil && state.needsHash && node.isHeavier(than: Self.inlineHashByteCount)
         guard let body = isLeftToHost ? .initial(state) : state.body(knowing: knownHash) else { return [] }
+        return [push(body, of: listen, to: session)]
+    }
+
+    private func push(_ body: Push.Body, of listen: Listen, to session: SessionID) -> Push {
         var push = Push(body: body)
         if let tag = listen.tag {
             push.taggedRecipients = [.init(session: session, tag: tag)]
         } else {
             push.recipients = [[session]]
         }
-        return [push]
+        return push
     }
 
     /// Ends a listen; one that does not exist is no error.

@@ -7,10 +7,7 @@ import PandoTree
 /// A window that was made before its listen is run.
 struct PreparedWindow: Sendable {
     var path: Path
-    var query: Query
     var window: Window
-    /// What the window lets through, as one node; nil where it has changed since.
-    var content: Node?
 }
 
 extension Engine {
@@ -18,6 +15,8 @@ extension Engine {
     package static let inlineWindowChildCount = 2048
     /// Entries that are compared to catch up with what has changed; beyond, the window is made anew.
     private static let differenceLimit = 4096
+    /// Entries of a window that are moved for that, about: a few milliseconds.
+    private static let movedEntryLimit = 4 << 20
 
     /// What a window has to be made over before a listen can begin; nil when that takes next to no time: the location has few
     /// children, the query needs few, or others listen through it already.
@@ -30,20 +29,19 @@ extension Engine {
     }
 
     /// Takes a window that was made over a snapshot, for the listen that is run next.
-    /// - Parameters:
-    ///   - node: The snapshot.
-    ///   - content: What the window lets through.
+    /// - Parameter node: The snapshot.
     /// - Returns: false when too much has changed since: then it has to be made anew.
-    package mutating func prepare(_ window: Window, _ content: Node, at path: Path, over node: Node) -> Bool {
+    package mutating func prepare(_ window: Window, at path: Path, over node: Node) -> Bool {
         let current = root[path]
-        var prepared = PreparedWindow(path: path, query: window.query, window: window, content: content)
+        var prepared = PreparedWindow(path: path, window: window)
         if !current.isSameSnapshot(as: node) {
-            guard let differences = current.children.differences(from: node.children, atMost: Self.differenceLimit)
+            guard let differences = current.children.differences(from: node.children, atMost: Self.differenceLimit),
+                // Each moves what lies behind it in the window.
+                differences.count * window.entries.count <= Self.movedEntryLimit
             else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
                     differences.map { Window.ChildChange(key: $0.key, old: $0.old, new: $0.new) }, in: current)
-                prepared.content = nil
             }
         }
         preparedWindow = prepared

@@ -225,8 +225,7 @@ package final class EventLoop: @unchecked Sendable {
             // reader must not keep us here for ever.
             var batch: [Channel] = []
             swap(&batch, &written)
-            for channel in batch { channel.flushAtEndOfTick() }
-            batch.removeAll(keepingCapacity: true)
+            flush(&batch)
             if written.isEmpty { swap(&batch, &written) }
         }
         tellClosed()
@@ -236,6 +235,27 @@ package final class EventLoop: @unchecked Sendable {
             swap(&dead, &unwatched)
             dead.removeAll()
             tellClosed()
+        }
+    }
+
+    /// Sends what the channels owe: those that owe little first, then, for a while, the others. Who is left is first in the
+    /// next tick.
+    private func flush(_ batch: inout [Channel]) {
+        var bulk: [Channel] = []
+        for channel in batch {
+            if channel.outboundByteCount > configuration.outboundLowWaterByteCount { bulk.append(channel) } else {
+                channel.flushAtEndOfTick()
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+        guard !bulk.isEmpty else { return }
+        let began = MonotonicTime.now
+        for (index, channel) in bulk.enumerated() {
+            channel.flushAtEndOfTick()
+            if MonotonicTime.now - began > configuration.bulkTime {
+                written.insert(contentsOf: bulk[(index + 1)...], at: 0)
+                return
+            }
         }
     }
 

@@ -90,7 +90,7 @@ struct ChunkArena {
     /// Unused copies that are kept to be filled anew: of as many channels in one tick, 128 KiB in all.
     private static var spareLimit: Int { 256 }
 
-    /// Room of all copies that are queued, in bytes.
+    /// Room of all copies that are queued, and of what says who is owed them, in bytes.
     private(set) var copiedByteCount = 0
     private var nodes: [Node] = []
     private var spares: [CopiedBytes] = []
@@ -182,6 +182,7 @@ struct ChunkArena {
 
     private mutating func removeFirst(of queue: OutboundQueue) -> OutboundQueue {
         let index = queue.first
+        copiedByteCount -= MemoryLayout<Node>.stride
         if case .copied(let chunk) = nodes[Int(index)].content {
             copiedByteCount -= chunk.capacity
             if chunk.isReusable, spares.count < Self.spareLimit {
@@ -218,6 +219,7 @@ struct ChunkArena {
     func copiedByteCount(of queue: OutboundQueue) -> Int {
         var (total, index) = (0, queue.first)
         while index != Self.nobody {
+            total += MemoryLayout<Node>.stride
             if case .copied(let chunk) = nodes[Int(index)].content { total += chunk.capacity }
             index = nodes[Int(index)].next
         }
@@ -226,6 +228,7 @@ struct ChunkArena {
 
     private mutating func take(_ content: Content) -> Int32 {
         usedCount += 1
+        copiedByteCount += MemoryLayout<Node>.stride
         if case .copied(let chunk) = content { copiedByteCount += chunk.capacity }
         let node = Node(content: content, offset: 0, next: Self.nobody)
         if firstFree == Self.nobody {

@@ -82,6 +82,9 @@ package struct SocketOptions: Sendable {
     package var sendBufferByteCount: UInt32?
     /// SO_RCVBUF; likewise.
     package var receiveBufferByteCount: UInt32?
+    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT): what a slow peer leaves unread then waits
+    /// with us, where it is counted and can be replaced by newer; nil for as much as its buffer holds, which are megabytes.
+    package var unsentLowWaterByteCount: UInt32?
 
     package init() {}
 
@@ -98,6 +101,7 @@ package struct SocketOptions: Sendable {
         }
         options.send_buffer_bytes = sendBufferByteCount ?? 0
         options.receive_buffer_bytes = receiveBufferByteCount ?? 0
+        options.unsent_low_water_bytes = unsentLowWaterByteCount ?? 0
         return options
     }
 }

@@ -93,7 +93,7 @@ package final class Server: @unchecked Sendable {
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
-        workers = try SnapshotWorkers(encodedByteLimit: memory.calmByteCount / 2)
+        workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
         bodyThread = try BodyThread()
         trimmer = try HeapTrimmer(logger)
@@ -109,8 +109,10 @@ package final class Server: @unchecked Sendable {
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
         // The port first: when it is taken, the data directory is left as it was.
+        var acceptorConfiguration = Acceptor.Configuration()
+        acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
         acceptor = try Acceptor(
-            at: address, on: ioEventLoops[0], targets: ioEventLoops,
+            at: address, on: ioEventLoops[0], targets: ioEventLoops, configuration: acceptorConfiguration,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
             onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
             evict: { count, isReserved, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved) },
@@ -141,6 +143,7 @@ package final class Server: @unchecked Sendable {
             configuration, recovered: state, journal: journal?.door, congestion: congestion,
             outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
             startPreparation: { [workers] job in workers.post(.prepare(job)) },
+            abandonPreparation: { [workers] session in workers.abandonJobs(of: session) },
             freeNodes: { [workers] nodes in workers.free(nodes) }, post: { [database] message in database.post(message) })
         database.open(host)
     }
@@ -177,6 +180,8 @@ package final class Server: @unchecked Sendable {
     /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few milliseconds, since every
     /// output waits behind it.
     private static let outputByteLimit = 4 << 20
+    /// Bytes that the kernel takes of a connection and has not sent yet.
+    private static let unsentByteLimit: UInt32 = 128 << 10
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 

@@ -20,6 +20,7 @@ final class Bench {
     let host: DatabaseHost
     /// Nodes that wait to be hashed.
     let preparationJobs: Mailbox<PreparationJob>
+    let abandoned = Abandoned()
     private var batch: [OutputBatch] = []
     private let endsTurns: Bool
 
@@ -47,7 +48,13 @@ final class Bench {
         host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings, logger: logger,
-            startPreparation: { [preparationJobs] job in preparationJobs.post(job) }, post: { [mailbox] in mailbox.post($0) })
+            startPreparation: { [preparationJobs] job in preparationJobs.post(job) },
+            abandonPreparation: { [abandoned] session in abandoned.sessions.append(session) }, post: { [mailbox] in mailbox.post($0) })
+    }
+
+    /// Sessions whose preparations are not wanted any more. On the thread of the test.
+    final class Abandoned: @unchecked Sendable {
+        var sessions: [SessionID] = []
     }
 
     func tell(_ messages: [DatabaseMessage]) {

@@ -203,12 +203,45 @@ import Testing
     @Test func sessionThatEndsWhileItsHashIsComputedIsForgotten() throws {
         let (bench, hash) = try Self.largeBench()
         bench.tell([try Self.transaction(1, 2, hash: hash), .closed(Bench.session(1))])
-        #expect(Self.hash(bench) == 1)
-        while bench.host.leavesSomething { bench.tell([]) }
+        // What was to be hashed is not.
+        var jobs: [PreparationJob] = []
+        bench.preparationJobs.drain(into: &jobs)
+        #expect(jobs.count == 1 && bench.abandoned.sessions == [Bench.session(1)])
+        for job in jobs { job.finish(.abandoned) }
+        var messages: [DatabaseMessage] = []
+        bench.mailbox.drain(into: &messages)
+        bench.tell(messages)
         #expect(bench.host.backlog.isIdle)
-        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large","q":{}}}}"#)])
-        // It was handed on before its client left.
+        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large/k1","q":{}}}}"#)])
         #expect(bench.heard().last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":1}}}"#)
+    }
+
+    /// A session that waits for what nobody makes any more does not keep the server from stopping.
+    @Test func drainWaitsForNoPreparation() throws {
+        let (bench, hash) = try Self.largeBench()
+        let isDrained = Flag()
+        bench.tell([try Self.transaction(1, 2, hash: hash), .drain { isDrained.isSet = true }])
+        #expect(bench.abandoned.sessions == [Bench.session(1)])
+        // What clients go on asking is not done.
+        bench.tell([try Bench.put(2, 3, "/late", "1")])
+        var jobs: [PreparationJob] = []
+        bench.preparationJobs.drain(into: &jobs)
+        for job in jobs { job.finish(.abandoned) }
+        var messages: [DatabaseMessage] = []
+        bench.mailbox.drain(into: &messages)
+        bench.tell(messages)
+        #expect(isDrained.isSet)
+        #expect(Self.answers(bench.heard()) == [])
+    }
+
+    /// Strings are hashed at once, however long: they are no snapshots that could be told apart later.
+    @Test func transactionOnALongStringIsDecidedAtOnce() throws {
+        let bench = try Bench(directory: nil)
+        let text = "\"" + String(repeating: "x", count: 100_000) + "\""
+        bench.tell([Bench.open(1), try Bench.put(1, 1, "/large", text)])
+        _ = bench.heard()
+        bench.tell([try Self.transaction(1, 2, hash: try Node(json: Array(text.utf8).rawSpan).hash)])
+        #expect(bench.heard() == [#"1 {"t":"d","d":{"r":2,"b":{"s":"ok","d":""}}}"#])
     }
 
     // MARK: Reads of many children

@@ -13,12 +13,13 @@ import Testing
     /// Looks each second, with a timeout of ten; a ping is written behind 1000 bytes.
     @Test(arguments: [
         // events by second                       pinged  closed  because
-        ([:], 11, nil, "nothing arrives: its pace ends it, not its silence"),
+        ([:], 11, 18, "its machine acknowledges nothing"),
         ([5: .heard], 16, nil, "silence counts from the last word"),
         ([12: .taken(1000)], 11, 18, "the ping arrived, and nobody answered for half the timeout"),
-        ([12: .taken(999)], 11, nil, "the ping is behind what the client takes"),
+        (Dictionary(uniqueKeysWithValues: (12...60).map { ($0, .taken($0)) }), 11, nil, "the ping is behind what the client takes"),
+        ([12: .taken(999)], 11, 18, "it takes nothing more"),
         ([12: .taken(1000), 15: .heard], 11, nil, "it answered"),
-        ([40: .taken(1000)], 11, 46, "a slow link has its own time"),
+        ([14: .taken(500), 18: .taken(800), 22: .taken(1000)], 11, 28, "a slow link has its own time"),
     ] as [([Int: Event], Int?, Int?, String)])
     private func silence(events: [Int: Event], pinged: Int?, closed: Int?, because: String) {
         let start = MonotonicTime(nanoseconds: 1_000_000_000)
@@ -37,7 +38,7 @@ import Testing
             case .nothing: break
             case .ping:
                 pingedAt = pingedAt ?? second
-                liveness.pinged(behind: 1000)
+                liveness.pinged(behind: 1000, at: now)
             case .close: closedAt = closedAt ?? second
             }
         }

@@ -205,6 +205,9 @@ static int apply(int fd, const pando_socket_options *o) {
         if (o->keepalive_count && set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)o->keepalive_count) < 0) return -1;
     }
     if (o->send_buffer_bytes && set(fd, SOL_SOCKET, SO_SNDBUF, (int)o->send_buffer_bytes) < 0) return -1;
+    if (o->unsent_low_water_bytes
+        && set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)o->unsent_low_water_bytes) < 0)
+        return -1;
     if (o->receive_buffer_bytes && set(fd, SOL_SOCKET, SO_RCVBUF, (int)o->receive_buffer_bytes) < 0)
         return -1;
     return 0;

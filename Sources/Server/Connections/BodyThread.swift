@@ -76,7 +76,10 @@ final class BodyThread: Sendable {
         let bell = try Bell()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
-        thread = try NamedThread.start("pando-bodies", stackByteCount: 8 << 20) { Self.run(bell, orders) }
+        thread = try NamedThread.start("pando-bodies", stackByteCount: 8 << 20) {
+            lowerThreadPriority()
+            Self.run(bell, orders)
+        }
     }
 
     func post(_ job: BodyJob) {

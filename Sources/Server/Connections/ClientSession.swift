@@ -147,7 +147,13 @@ class ClientSession: ChannelDelegate {
     var heldByteCount: Int {
         let output = channel.outboundByteCount
         let owned = output > 0 ? channel.ownedOutputByteCount : 0
-        return unfinishedByteCount + waitingByteCount + owned + max(0, output - owned) / Self.sharedWeight
+        var total = unfinishedByteCount + waitingByteCount + owned + max(0, output - owned) / Self.sharedWeight
+        if case .sending(let message, let next) = outlet {
+            // From the piece that the channel has.
+            let pieces = message.byteCount(from: max(0, next - 1))
+            total += message.isShared ? pieces / Self.sharedWeight : pieces
+        }
+        return total
     }
 
     /// What one client leaves unread of what many get is there for the others too.
@@ -249,6 +255,7 @@ class ClientSession: ChannelDelegate {
         sendPieces()
         catchUpIfDrained()
         resume(.unreadOutput)
+        outputDrained()
     }
 
     /// The client has much to take before it may ask for more.
@@ -287,13 +294,19 @@ class ClientSession: ChannelDelegate {
         catchUpIfDrained()
     }
 
-    /// Where nothing waits and the socket takes what it is given, no drain will be told.
+    /// Where nothing waits and the socket takes what it is given, no drain is reported.
     final func catchUpIfDrained() {
-        guard isLagging, case .ready = outlet, waitingHead == waiting.count,
+        guard isLagging || isUnread, case .ready = outlet, waitingHead == waiting.count,
             channel.outboundByteCount <= owner.loop.configuration.outboundLowWaterByteCount
         else { return }
-        catchUp()
+        if isLagging { catchUp() }
+        guard isUnread else { return }
+        resume(.unreadOutput)
+        outputDrained()
     }
+
+    /// The client may ask for more.
+    func outputDrained() {}
 
     private func dropWaiting() {
         waiting.removeAll(keepingCapacity: waiting.capacity <= Self.keptWaitingCount)

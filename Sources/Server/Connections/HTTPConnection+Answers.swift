@@ -83,6 +83,7 @@ extension HTTPConnection {
             return channel.closeAfterFlush()
         }
         stage = .head
+        channel.readByteLimit = Self.readByteLimit
         owner.becameIdle(self)
         readAhead()
     }
@@ -99,6 +100,7 @@ extension HTTPConnection {
         var raw = unsafe span.mutableBytes
         read(&raw, from: &offset)
         isReadingAhead = false
+        defer { countKept() }
         guard offset < bytes.count, isUnderWay else { return resume(.request) }
         // It waits where it is: copied behind each request, a long pipeline would cost its square.
         swap(&bytes, &ahead)
@@ -147,7 +149,8 @@ extension HTTPConnection {
         while channel.outboundByteCount < Self.unsentByteLimit {
             guard let piece = stream?.next() else {
                 if stream?.isFinished == true { channel.closeAfterFlush() }
-                return catchUpIfDrained()
+                countKept()
+                return stream?.waitingCount == 0 ? catchUpIfDrained() : ()
             }
             beginOutputPace()
             stream?.lastSent = owner.loop.now

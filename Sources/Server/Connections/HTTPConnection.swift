@@ -88,6 +88,8 @@ final class HTTPConnection: ClientSession {
     /// Who hears ``stream``.
     var listener: Identity?
     var continuesLater = false
+    /// See ``countKept()``.
+    private var keptByteCount = 0
     /// The answer under way is one of those that the loop counts.
     var compresses = false
     private var headBegan: MonotonicTime?
@@ -101,7 +103,11 @@ final class HTTPConnection: ClientSession {
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         bodyPace = Pace(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
+        channel.readByteLimit = Self.readByteLimit
     }
+
+    /// Bytes of one read of heads; a body comes as fast as it may.
+    static let readByteLimit = 64 << 10
 
     override var isKnownToDatabase: Bool { hasPosted }
 
@@ -124,7 +130,23 @@ final class HTTPConnection: ClientSession {
         guard bytes.byteCount > 0 else { return }
         ahead.append(bytes)
         pause(.request)
+        countKept()
     }
+
+    /// Counts what waits here of the client's later requests, and of the events that it has not read.
+    func countKept() {
+        let byteCount = ahead.count + (stream?.waitingByteCount ?? 0)
+        owner.waitingByteCount += byteCount - keptByteCount
+        keptByteCount = byteCount
+    }
+
+    /// The connection has become a WebSocket.
+    func dropAhead() {
+        ahead = []
+        countKept()
+    }
+
+    override var heldByteCount: Int { super.heldByteCount + keptByteCount }
 
     /// A request waits for its answer, or to be let in; what comes behind it waits too.
     var isUnderWay: Bool {
@@ -313,6 +335,7 @@ final class HTTPConnection: ClientSession {
         }
         if stream?.append(events) == false { return channel.reset() }
         sendEvents()
+        countKept()
         if let stream { noteLag(waitingCount: stream.waitingCount, byteCount: stream.waitingByteCount) }
         // A client that has closed its side gets what there is: whether it is still there nobody could tell.
         if endsAfterAnswer { channel.closeAfterFlush() }
@@ -384,6 +407,8 @@ final class HTTPConnection: ClientSession {
         expiry?.cancel(on: owner.loop)
         cancelTimeout()
         dropAnswer()
+        stream = nil
+        dropAhead()
         super.channelDidClose(channel, reason: reason)
     }
 }

@@ -22,7 +22,7 @@ final class IOLoop: @unchecked Sendable {
     private let congestion: Congestion
     private let outputCongestion: Congestion
     /// Every loop's mailbox, our own included.
-    private let allLoops: [Mailbox<OutputBatch>]
+    let allLoops: [Mailbox<OutputBatch>]
     private let spareOutputs: Spares<OutputBatch>
     let limiter: ConnectionLimiter
     /// HTTP connections that may be closed for others: see `IOLoop+Eviction.swift`.
@@ -166,6 +166,7 @@ final class IOLoop: @unchecked Sendable {
     /// The connection has become a WebSocket, and its HTTP side is over.
     func forget(_ connection: HTTPConnection) {
         notEvictable(connection)
+        connection.dropAhead()
         sessions[Int(connection.id.slot)] = nil
         freeSlots.append(connection.id.slot)
         paused.removeAll { $0 === connection }

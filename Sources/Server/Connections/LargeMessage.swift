@@ -24,7 +24,7 @@ final class LargeMessage: @unchecked Sendable {
     static let byteCount = 32 << 10
     /// Bytes handed to a socket at once: far below what a client may leave unread
     /// (``Configuration/outboundByteLimit``), so that a message larger than that gets through to a client that reads.
-    static let pieceByteCount = 512 << 10
+    static let pieceByteCount = 128 << 10
 
     let content: Content
     /// Whole frames, to be sent one piece after the other, and none where there is nothing to say; nil while it is not
@@ -57,6 +57,17 @@ final class LargeMessage: @unchecked Sendable {
         guard case .push(let body, _) = content else { return Self.leastByteCount }
         if case .overwrite(_, let node) = body { return node.weight(upTo: Self.estimateLimit) }
         return Self.estimateLimit
+    }
+
+    /// Bytes of the pieces from one on.
+    func byteCount(from piece: Int) -> Int { pieces?[piece...].reduce(0) { $0 + $1.count } ?? 0 }
+
+    /// Whether several clients may be sent it.
+    var isShared: Bool {
+        switch content {
+        case .push(.initial, _), .response, .filtered, .stale: false
+        case .push: true
+        }
     }
 
     private static let estimateLimit = 256 << 10
@@ -117,16 +128,13 @@ final class LargeMessage: @unchecked Sendable {
 /// Bytes of encoded large messages that clients have not taken yet. Over the limit the encoding thread waits, so that
 /// clients who do not read cannot fill memory with what they asked for.
 final class EncodingBudget: Sendable {
-    /// A few answers of the largest size there is (wire-protocol §14: 163 million units).
-    static let greatestByteLimit = 512 << 20
-
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
     /// Wakes the encoding thread.
     private let bell: Bell
 
     init(byteLimit: Int, ringing bell: Bell) {
-        self.byteLimit = min(byteLimit, Self.greatestByteLimit)
+        self.byteLimit = byteLimit
         self.bell = bell
     }
 

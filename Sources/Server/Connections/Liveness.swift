@@ -5,7 +5,7 @@ import PandoReactor
 ///     heard ──silent for the timeout──▶ ping ──the client's machine has taken it, and half a timeout passes──▶ close
 ///
 /// A ping waits behind what the client has to take first, and so may its answer: until its machine has acknowledged the ping,
-/// a slow link is not silence. (A client that takes nothing at all is cut off by its ``Pace``.)
+/// a slow link is not silence, as long as anything is acknowledged.
 struct Liveness {
     enum Action: Equatable {
         case nothing
@@ -15,8 +15,8 @@ struct Liveness {
 
     private enum State {
         case heard
-        /// Asked; the ping ends at this byte of all that was written.
-        case pinged(behind: Int)
+        /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last moved.
+        case pinged(behind: Int, taken: Int, at: MonotonicTime)
         /// The ping has arrived.
         case arrived(at: MonotonicTime)
     }
@@ -35,9 +35,11 @@ struct Liveness {
     }
 
     /// The ping was written.
-    /// - Parameter byteCount: All that was written to the client, the ping included.
-    mutating func pinged(behind byteCount: Int) {
-        state = .pinged(behind: byteCount)
+    /// - Parameters:
+    ///   - byteCount: All that was written to the client, the ping included.
+    ///   - now: When.
+    mutating func pinged(behind byteCount: Int, at now: MonotonicTime) {
+        state = .pinged(behind: byteCount, taken: -1, at: now)
     }
 
     /// Looks now and then.
@@ -46,9 +48,14 @@ struct Liveness {
         guard now - lastHeard > timeout else { return .nothing }
         switch state {
         case .heard: return .ping
-        case .pinged(let byteCount):
-            guard taken() >= byteCount else { return .nothing }
-            state = .arrived(at: now)
+        case .pinged(let byteCount, let takenBefore, let moment):
+            let taken = taken()
+            if taken >= byteCount { state = .arrived(at: now) } else if taken > takenBefore {
+                state = .pinged(behind: byteCount, taken: taken, at: now)
+            } else if now - moment > timeout / 2 {
+                // Its machine has vanished.
+                return .close
+            }
             return .nothing
         case .arrived(let moment): return now - moment > timeout / 2 ? .close : .nothing
         }

@@ -119,10 +119,9 @@ final class RealtimeSession: ClientSession {
         readHeld()
     }
 
-    override func channelDidDrain(_ channel: Channel) {
+    override func outputDrained() {
         if let pong = owedPong.take()?.value { sendControl(.pong, pong.rawSpan) }
         if isPongOwed { sendPong() }
-        super.channelDidDrain(channel)
         readHeld()
     }
 
@@ -165,7 +164,13 @@ final class RealtimeSession: ClientSession {
 
     /// What is unread is thrown away with the connection; only what is half there can be refused in words.
     override func giveUpHeldBytes() {
-        if channel.outboundByteCount == 0 { fail(.tryAgainLater) } else { channel.reset() }
+        guard channel.outboundByteCount == 0 else { return channel.reset() }
+        fail(.tryAgainLater)
+        // Now, not when the client has closed its side too.
+        held = []
+        reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
+        reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
+        owner.keepUnfinished(0, for: self)
     }
 
     private func receiveFrame(_ frame: RawSpan, _ reassembler: inout Reassembler) {
@@ -355,7 +360,7 @@ final class RealtimeSession: ClientSession {
     /// Answers a WebSocket ping at once, or, while the client takes nothing, the last one later: then no other need be
     /// answered (RFC 6455 §5.5.3).
     private func answerPing(_ payload: RawSpan) {
-        guard channel.outboundByteCount < pongByteLimit else {
+        guard channel.outboundByteCount <= pongByteLimit else {
             var copy: [UInt8] = []
             copy.append(payload)
             owedPong = Rare(copy)
@@ -369,7 +374,7 @@ final class RealtimeSession: ClientSession {
 
     /// A text frame, so it has its place in the order of the others (§15.10: none between the chunks of a message).
     private func sendPong() {
-        guard channel.outboundByteCount < pongByteLimit else { return isPongOwed = true }
+        guard channel.outboundByteCount <= pongByteLimit else { return isPongOwed = true }
         isPongOwed = false
         var message: [UInt8] = []
         message.appendPong()
@@ -430,7 +435,7 @@ final class RealtimeSession: ClientSession {
         case .nothing: break
         case .ping:
             sendControl(.ping, [UInt8]().rawSpan)
-            liveness.pinged(behind: channel.writtenByteCount)
+            liveness.pinged(behind: channel.writtenByteCount, at: now)
         case .close: channel.close()
         }
     }

@@ -50,16 +50,16 @@ struct PreparationJob: Sendable {
     /// Does the work. O(size).
     func run(_ hashes: inout HashMemo) {
         guard let query else { return finish(.hash(hashes.hash(of: node))) }
-        let window = Window(query, over: node)
-        finish(.window(window, window.node))
+        finish(.window(Window(query, over: node)))
     }
 }
 
 /// What a request waited for.
 enum Preparation: Sendable {
     case hash(String)
-    /// A window, and what it lets through as one node.
-    indirect case window(Window, Node)
+    case window(Window)
+    /// Its session has ended: nothing was made.
+    case abandoned
 }
 
 /// Reads a large message for a loop.
@@ -108,9 +108,11 @@ final class SnapshotWorkers: Sendable {
 
     /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more are made.
     init(encodedByteLimit: Int) throws(SocketError) {
-        let heavy = try SnapshotLane("pando-heavy", isHeavy: true, encodedByteLimit: encodedByteLimit, overflow: nil)
+        let bell = try Bell()
+        let budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
+        let heavy = try SnapshotLane("pando-heavy", isHeavy: true, bell, budget, overflow: nil)
         self.heavy = heavy
-        light = try SnapshotLane("pando-light", isHeavy: false, encodedByteLimit: encodedByteLimit, overflow: heavy)
+        light = try SnapshotLane("pando-light", isHeavy: false, try Bell(), budget, overflow: heavy)
     }
 
     /// Any thread.
@@ -155,13 +157,15 @@ private final class SnapshotLane: Sendable {
     private let thread: NamedThread
 
     /// - Parameter overflow: Where heavy jobs go; nil for the lane that takes them.
-    init(_ name: String, isHeavy: Bool, encodedByteLimit: Int, overflow: SnapshotLane?) throws(SocketError) {
-        let bell = try Bell()
+    /// - Parameter budget: What the lane that waits for it is woken by; the other counts with it.
+    init(
+        _ name: String, isHeavy: Bool, _ bell: Bell, _ budget: EncodingBudget, overflow: SnapshotLane?
+    ) throws(SocketError) {
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
         thread = try NamedThread.start(name, stackByteCount: Self.stackByteCount) {
             if isHeavy { lowerThreadPriority() }
-            var worker = Worker(bell, orders, encodedByteLimit: encodedByteLimit, overflow: overflow)
+            var worker = Worker(bell, orders, budget, overflow: overflow)
             worker.run()
         }
     }
@@ -182,21 +186,25 @@ private final class SnapshotLane: Sendable {
         private let overflow: SnapshotLane?
         private let budget: EncodingBudget
         private var waiting: FairScheduler<UInt8, SessionID, SnapshotJob?>
+        /// Heavy messages to be made, which wait while clients have too much to take; others do not wait for them.
+        private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
+        private var printsNext = false
         private var hashes = HashMemo()
 
-        init(_ bell: Bell, _ orders: Mailbox<Order>, encodedByteLimit: Int, overflow: SnapshotLane?) {
+        init(_ bell: Bell, _ orders: Mailbox<Order>, _ budget: EncodingBudget, overflow: SnapshotLane?) {
             self.bell = bell
             self.orders = orders
             self.overflow = overflow
-            budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
+            self.budget = budget
             waiting = FairScheduler(
                 quantum: SnapshotLane.quantum, debtLimit: SnapshotLane.debtLimit, placeholder: nil)
+            printing = waiting
         }
 
         mutating func run() {
             var batch: [Order] = []
             while true {
-                if !waiting.hasNext || mustWaitForReaders {
+                if !waiting.hasNext, !mayPrint {
                     hashes = HashMemo()
                     bell.wait()
                 }
@@ -205,7 +213,7 @@ private final class SnapshotLane: Sendable {
                     switch order {
                     case .job(let job): add(job)
                     case .abandon(let session):
-                        waiting.drop(session) { _ in true }
+                        abandon(session)
                         overflow?.abandonJobs(of: session)
                     // With the batch they go.
                     case .free: break
@@ -213,20 +221,36 @@ private final class SnapshotLane: Sendable {
                     }
                 }
                 batch.removeAll()
-                guard !mustWaitForReaders, let job = waiting.next()?.item else { continue }
+                printsNext = mayPrint && (printsNext || !waiting.hasNext)
                 let began = MonotonicTime.now
+                guard let job = printsNext ? printing.next()?.item : waiting.next()?.item else { continue }
                 run(job)
-                waiting.finish(work: Int(clamping: (MonotonicTime.now - began).nanosecondCount))
+                let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
+                if printsNext { printing.finish(work: work) } else { waiting.finish(work: work) }
+                printsNext.toggle()
             }
         }
 
-        private var mustWaitForReaders: Bool { overflow == nil && budget.isExhausted }
+        private var mayPrint: Bool { printing.hasNext && !budget.isExhausted }
+
+        /// Drops what waits for a session. Who waits for a preparation is told that there will be none.
+        private mutating func abandon(_ session: SessionID) {
+            waiting.drop(session) { job in
+                if case .prepare(let job)? = job { job.finish(.abandoned) }
+                return true
+            }
+            printing.drop(session) { _ in true }
+        }
 
         private mutating func add(_ job: SnapshotJob) {
             if let overflow, job.isHeavier(than: SnapshotLane.heavyByteCount, SnapshotLane.heavyChildCount) {
                 return overflow.post(job)
             }
-            waiting.append(job, to: job.session, of: 0)
+            if case .encode = job, overflow == nil {
+                printing.append(job, to: job.session, of: 0)
+            } else {
+                waiting.append(job, to: job.session, of: 0)
+            }
         }
 
         private mutating func run(_ job: SnapshotJob) {

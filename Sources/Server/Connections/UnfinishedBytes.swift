@@ -26,7 +26,11 @@ extension IOLoop {
             publishedByteCount = byteCount
         }
         switch memory.pressure {
-        case .none: if isPressing, memory.byteCount <= memory.calmByteCount { resumeAfterPressure() }
+        case .none:
+            // At once when there is room, else after a while: what others hold may stay for hours.
+            if isPressing, memory.byteCount <= memory.calmByteCount || loop.now - pressingSince > Self.patience {
+                resumeAfterPressure()
+            }
         case .high:
             // Those who are not read can take what they have asked for, which helps; what is half there does not get less.
             if !isPressing {
@@ -46,8 +50,7 @@ extension IOLoop {
     private func relieve(cuts: Bool) {
         if !isPressing {
             isPressing = true
-            // Where nothing else happens, this looks again.
-            loop.schedule(after: Self.patience * 1.5) { [self] in publishHeldBytes() }
+            lookAgain()
         }
         pressingSince = loop.now
         var debtors: [(byteCount: Int, session: ClientSession)] = []
@@ -56,7 +59,8 @@ extension IOLoop {
             if byteCount > Self.smallByteCount { debtors.append((byteCount, session)) }
         }
         debtors.sort { $0.byteCount > $1.byteCount }
-        var excess = memory.excessByteCount
+        // Connections are dealt to the loops in turn, so each has its share of those who hold most.
+        var excess = memory.excessByteCount / allLoops.count
         for (byteCount, session) in debtors.prefix(cuts ? Self.cutCount : debtors.count) {
             guard excess > 0 else { break }
             excess -= byteCount
@@ -68,6 +72,14 @@ extension IOLoop {
             }
         }
         if cuts { reportMemoryCuts() }
+    }
+
+    /// Where nothing else happens, this looks again.
+    private func lookAgain() {
+        loop.schedule(after: Self.patience * 1.5) { [self] in
+            publishHeldBytes()
+            if isPressing { lookAgain() }
+        }
     }
 
     private func resumeAfterPressure() {

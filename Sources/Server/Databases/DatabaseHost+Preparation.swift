@@ -10,7 +10,8 @@ import PandoWire
 //
 //     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: unchanged since ──▶ decided with the hash, which is kept
 //                                               │             └─ changed since ──▶ stale, whichever value was expected
-//                                               └─▶ window: what has changed since is caught up with, then the listen begins
+//                                               ├─▶ window: what has changed since is caught up with, then the listen begins
+//                                               └─▶ abandoned, since its session has ended: it is not done
 
 extension DatabaseHost {
     // MARK: Suspending
@@ -30,7 +31,7 @@ extension DatabaseHost {
         case .listen(let listen):
             guard let query = listen.query, let database = sessions[request.session]?.database,
                 let node = database.engine.locationOfWindow(of: query, at: listen.path),
-                database.engine.mayRead(listen.path, query, as: request.credential, at: clock.last)
+                database.engine.mayListen(listen.path, query, as: request.credential, at: clock.last)
             else { return nil }
             prepare(node, query, at: Target(listen.path), for: request.session, .request(request))
             return database.id
@@ -79,8 +80,9 @@ extension DatabaseHost {
     func finish(_ prepared: PreparedRequest) -> Bool {
         guard let database = database(of: prepared) else { return true }
         switch prepared.preparation {
-        case .window(let window, let content):
-            guard database.engine.prepare(window, content, at: prepared.target.path, over: prepared.node) else {
+        case .abandoned: break
+        case .window(let window):
+            guard database.engine.prepare(window, at: prepared.target.path, over: prepared.node) else {
                 let node = database.engine.root[prepared.target.path]
                 prepare(node, window.query, at: prepared.target, for: prepared.session, prepared.message)
                 return false
@@ -119,8 +121,12 @@ extension DatabaseHost {
             let reply = database.engine.staleReply(
                 at: target, wantsCurrentValue: wantsCurrentValue, for: request.session, as: request.credential,
                 at: clock.now())
+            if let backlog = coalescer.take(of: request.session) { send(backlog, to: request.session) }
             encoder.encode(reply, request.number, to: request.session)
-        case .rest(let session, _, _):
+        case .rest(let session, let call, _):
+            guard case .data(_, _, let credential) = call.action,
+                database.engine.mayRead(prepared.target.path, nil, as: credential, at: clock.now())
+            else { return encoder.answer(.refused(.permissionDenied), to: session) }
             encoder.answer(.stale(database.engine.root.value(at: prepared.target.fullPath)), to: session)
         default: break
         }

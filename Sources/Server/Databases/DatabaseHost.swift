@@ -95,6 +95,8 @@ final class DatabaseHost {
     var backlog = RequestBacklog()
     /// Has another thread look at all of a large node.
     let startPreparation: @Sendable (PreparationJob) -> Void
+    /// Has that other thread leave what it was to do for a session, which has ended.
+    let abandonPreparation: @Sendable (SessionID) -> Void
     /// Has another thread free large nodes.
     let freeNodes: @Sendable (consuming [Node]) -> Void
     /// Posts a message to this host, from any thread.
@@ -114,9 +116,11 @@ final class DatabaseHost {
         _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
         outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
         surroundings: Surroundings = .machine, logger: Logger, startPreparation: @escaping @Sendable (PreparationJob) -> Void,
+        abandonPreparation: @escaping @Sendable (SessionID) -> Void = { _ in },
         freeNodes: @escaping @Sendable (consuming [Node]) -> Void = { _ in },
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
+        self.abandonPreparation = abandonPreparation
         self.freeNodes = freeNodes
         self.startPreparation = startPreparation
         self.post = post
@@ -161,6 +165,7 @@ final class DatabaseHost {
         }
         backlog.add(&batch, databaseOf: databaseID)
         answeredByteCount += backlog.takeDroppedByteCount()
+        for session in backlog.takeEndedSessions() { abandonPreparation(session) }
         if isProfiled { burstBegan = .now }
         release()
     }
@@ -190,18 +195,22 @@ final class DatabaseHost {
         while !isWaiting, let message = backlog.next() {
             let isLight = message.isLight
             let progress = take(message)
+            var resumed: SessionID?
             if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
             switch progress {
             case .done: break
             case .suspended(let session, let database):
                 backlog.suspend(session, databaseOf: databaseID, database: database)
-            case .resumed(let session): backlog.resume(session)
+            case .resumed(let session):
+                backlog.resume(session)
+                resumed = session
             }
             turn.takenCount += 1
             guard backlog.isFair || !isLight || turn.takenCount.isMultiple(of: surroundings.messagesOfOneLook) else { continue }
             clock.now()
             let work = turn.look(surroundings.workTime)
             if backlog.isFair {
+                if let session = resumed { backlog.charge(work, to: session) }
                 backlog.finish(work: work)
                 if turn.elapsed > Self.fairTurn { break }
             } else if turn.elapsed > Self.burstTurn {
@@ -367,7 +376,7 @@ final class DatabaseHost {
     }
 
     /// Sends a session what it is behind with.
-    private func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
+    func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
         guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
         encoder.encode(database.engine.catchUp(session, paths: backlog.paths, tags: backlog.tags))
     }

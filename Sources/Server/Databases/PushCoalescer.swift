@@ -19,6 +19,10 @@ struct PushCoalescer {
         fileprivate(set) var tags: Set<Int64> = []
         /// The path that was noted last: writers often come back to it.
         private var last: Path?
+        /// The length of the longest path, or more.
+        private var deepest = 0
+        /// Each session another one, so that they do not all shorten in one write.
+        private let limit = PushCoalescer.pathLimit + Int.random(in: 0..<PushCoalescer.pathLimit)
 
         var isEmpty: Bool { paths.isEmpty && tags.isEmpty }
 
@@ -31,27 +35,35 @@ struct PushCoalescer {
                 above = above.parent
                 if paths.contains(above) { return }
             }
-            paths = paths.filter { !path.contains($0) }
+            // Only where something can be below it.
+            if path.count < deepest { paths = paths.filter { !path.contains($0) } }
+            deepest = max(deepest, path.count)
             paths.insert(path)
-            if paths.count > PushCoalescer.pathLimit { shorten() }
+            if paths.count > limit { shorten() }
         }
 
         /// Puts places in the place of what is in them, the deepest first, until they are few.
         private mutating func shorten() {
-            while paths.count > PushCoalescer.pathLimit / 2, let depth = paths.map(\.count).max(), depth > 0 {
-                let deepest = paths.filter { $0.count == depth }
-                paths.subtract(deepest)
-                for path in deepest {
-                    let parent = path.parent
-                    if !paths.contains(where: { $0.contains(parent) }) { paths.insert(parent) }
+            while paths.count > limit / 2, let depth = paths.map(\.count).max(), depth > 0 {
+                var shorter: Set<Path> = []
+                for path in paths { shorter.insert(path.count == depth ? path.parent : path) }
+                // A parent that came may be above others.
+                paths = shorter.filter { path in
+                    var above = path
+                    while !above.isRoot {
+                        above = above.parent
+                        if shorter.contains(above) { return false }
+                    }
+                    return true
                 }
+                deepest = depth - 1
             }
             last = nil
         }
     }
 
     /// Paths that are kept apart for one session; beyond, the places that hold them are sent whole.
-    static let pathLimit = 256
+    static let pathLimit = 128
 
     private var backlogs: [SessionID: Backlog] = [:]
 

@@ -23,6 +23,7 @@ struct RequestBacklog {
     private var drain: DatabaseMessage?
     /// Bytes of requests that were dropped and not yet told of.
     private var droppedByteCount = 0
+    private var endedSessions: [SessionID] = []
     private var scheduler = FairScheduler<DatabaseID, SessionID, DatabaseMessage>(
         quantum: quantum, debtLimit: debtLimit, placeholder: .proceed)
     /// Messages are taken in turn, not in the order of arrival.
@@ -97,6 +98,9 @@ struct RequestBacklog {
         if !isFair { beginFairness(databaseOf: databaseOf) }
     }
 
+    /// What a suspended session waited for has taken so many nanoseconds.
+    mutating func charge(_ work: Int, to session: SessionID) { scheduler.charge(work, to: session) }
+
     /// A suspended session goes on.
     mutating func resume(_ session: SessionID) {
         scheduler.resume(session)
@@ -109,16 +113,30 @@ struct RequestBacklog {
         return droppedByteCount
     }
 
+    /// Suspended sessions that have ended since the last call: what they wait for need not be made.
+    mutating func takeEndedSessions() -> [SessionID] {
+        defer { if !endedSessions.isEmpty { endedSessions = [] } }
+        return endedSessions
+    }
+
     private mutating func spread(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
+        if drain != nil, !message.isTakenWhileDraining {
+            // Or clients that go on asking would keep the server from stopping.
+            droppedByteCount += message.requestByteCount
+            return
+        }
         switch message {
         case .durable, .checkpointDue, .roomAgain, .proceed: return  // Noted when they arrived.
-        case .rules, .prepared: return urgent.append(message)
+        case .rules, .prepared, .lagging, .caughtUp: return urgent.append(message)
         case .drain:
             // Sessions end with it, so each is treated as one that has ended.
             for session in scheduler.waitingFlows { dropReads(of: session) }
+            endedSessions += scheduler.waitingFlows.filter { scheduler.isSuspended($0) }
             return drain = message
-        case .closed(let session): dropReads(of: session)
-        case .request, .open, .identity, .rest, .answer, .windowMark, .revoked, .lagging, .caughtUp: break
+        case .closed(let session):
+            dropReads(of: session)
+            if scheduler.isSuspended(session) { endedSessions.append(session) }
+        case .request, .open, .identity, .rest, .answer, .windowMark, .revoked: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
@@ -152,6 +170,14 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
+        }
+    }
+
+    /// Taken also where the server has begun to stop.
+    fileprivate var isTakenWhileDraining: Bool {
+        switch self {
+        case .closed, .prepared, .durable, .checkpointDue, .roomAgain, .proceed, .drain: true
+        case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules: false
         }
     }
 

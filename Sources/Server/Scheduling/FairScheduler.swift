@@ -103,6 +103,17 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         forgiveWhenIdle()
     }
 
+    /// Work that a flow has caused past the queue. Counts while something of it waits: else it has had its turn.
+    mutating func charge(_ work: Int, to flow: Flow) {
+        guard let index = flows.index(forKey: flow) else { return }
+        let group = flows.values[index].group
+        flowsOfGroup[group]?.charge(work, to: flow)
+        groups.charge(work, to: group)
+    }
+
+    /// Whether the flow waits for ``resume(_:)``.
+    func isSuspended(_ flow: Flow) -> Bool { flows[flow]?.isSuspended ?? false }
+
     /// Nothing more of the flow is served until ``resume(_:)``. Also of one whose item is being done, or of which nothing waits.
     mutating func suspend(_ flow: Flow, of group: Group) {
         guard let index = flows.index(forKey: flow) else {

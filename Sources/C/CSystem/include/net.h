@@ -70,6 +70,7 @@ typedef struct pando_socket_options {
     uint32_t keepalive_count;
     uint32_t send_buffer_bytes;
     uint32_t receive_buffer_bytes;
+    uint32_t unsent_low_water_bytes;
 } pando_socket_options;
 
 int32_t pando_poll_create(void);
