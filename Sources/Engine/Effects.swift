@@ -9,25 +9,10 @@ package struct Effects: Sendable {
     package var reply: Reply?
     /// A put has found at its place what it brought: nobody hears of it, and nothing need be written down.
     package var isRedundant = false
-    /// Large nodes that are in the tree no more: to free a million children takes a tenth of a second, which the host may
-    /// leave to another thread.
-    package var replaced: [Node] = []
 
     package init(pushes: [Push] = [], reply: Reply? = nil) {
         self.pushes = pushes
         self.reply = reply
-    }
-}
-
-extension Effects {
-    /// Printed bytes from which on a node is left to be freed: what takes some twenty microseconds.
-    private static let inlineFreeByteCount = 16 << 10
-
-    /// Keeps what was in the tree if it is large.
-    mutating func note(replaced node: consuming Node) {
-        // Most are leaves, which are not weighed.
-        if node.isLeaf || node.isEmpty { return }
-        if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
     }
 }
 

@@ -23,6 +23,8 @@ package struct Engine: ~Copyable, Sendable {
     var hashes = HashCache()
     /// For the listen that comes next.
     var preparedWindow: PreparedWindow?
+    /// See ``takeReplaced()``.
+    private var replaced: [Node] = []
 
     package init(root: Node = .empty, access: Access) {
         self.root = root
@@ -74,6 +76,27 @@ package struct Engine: ~Copyable, Sendable {
         return effects
     }
 
+    /// Large nodes that commits have taken out of the tree since the last call, nil for none: to free a million children takes a
+    /// tenth of a second, which a host may leave to another thread.
+    package mutating func takeReplaced() -> [Node]? {
+        if replaced.isEmpty { return nil }
+        var taken: [Node] = []
+        swap(&taken, &replaced)
+        return taken
+    }
+
+    /// Printed bytes from which on a node is left to be freed: what takes some twenty microseconds.
+    private static let inlineFreeByteCount = 16 << 10
+
+    /// Keeps what was in the tree if it is large.
+    private mutating func note(replaced node: consuming Node) {
+        // Most are leaves, which are not weighed.
+        switch node {
+        case .object, .prioritized: if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
+        case .empty, .boolean, .integer, .double, .string: break
+        }
+    }
+
     private mutating func invalidateHashes(_ changes: [Change]) {
         guard !hashes.isEmpty else { return }
         for change in changes { hashes.invalidate(change.path) }
@@ -93,9 +116,9 @@ package struct Engine: ~Copyable, Sendable {
     /// - Returns: false when it is there already.
     private mutating func put(_ change: consuming Change, _ effects: inout Effects) -> Bool {
         if listeners.isEmpty {
-            var replaced = Node.empty
-            guard root.update(with: change, replaced: &replaced) else { return false }
-            effects.note(replaced: consume replaced)
+            var old = Node.empty
+            guard root.update(with: change, replaced: &old) else { return false }
+            note(replaced: consume old)
             return true
         }
         if isThere(change) { return false }
@@ -112,7 +135,7 @@ package struct Engine: ~Copyable, Sendable {
         listeners.watch(change.path, in: root)
         let old = root.exchange(copy change)
         effects.pushes = listeners.pushes(for: change, old: old, in: root)
-        effects.note(replaced: consume old)
+        note(replaced: consume old)
     }
 
     /// Does the changes, and says who hears what.
@@ -120,7 +143,7 @@ package struct Engine: ~Copyable, Sendable {
         guard !listeners.isEmpty else {
             for change in changes {
                 if change.path.namesPriority { root.apply(change) } else {
-                    effects.note(replaced: root.exchange(change))
+                    note(replaced: root.exchange(change))
                 }
             }
             return
@@ -134,7 +157,7 @@ package struct Engine: ~Copyable, Sendable {
         olds.reserveCapacity(changes.count)
         for change in changes { olds.append(root.exchange(change)) }
         effects.pushes = listeners.pushes(for: changes, olds: olds, base: base, in: root)
-        for old in olds { effects.note(replaced: old) }
+        for old in olds { note(replaced: old) }
     }
 
     /// As ``write(_:base:)``, when what is told is not what is done.

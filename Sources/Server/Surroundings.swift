@@ -36,10 +36,11 @@ package enum Surroundings: Sendable {
 
     /// Small requests that are done between two looks at a clock, which takes 25 ns, as much as some levels of the tree. The
     /// time it tells is between the moment each was sent and that of its answer, since all of a burst were here before it.
-    var messagesOfOneLook: Int {
+    /// One less than a power of two.
+    var lookMask: Int {
         switch self {
-        case .machine: 64
-        case .scripted: 1
+        case .machine: 63
+        case .scripted: 0
         }
     }
 

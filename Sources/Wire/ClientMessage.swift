@@ -144,16 +144,29 @@ extension ClientMessage {
     ///
     /// Members may come in any order; unknown ones are ignored; of two with one name the last counts. The bytes need
     /// not be known to be UTF-8: every string is checked here, and there is nothing but ASCII around them.
-    /// - Parameter nodeLimit: Most nodes that a write may have (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has
-    ///   more is an ``Action/invalid(_:_:)``, and takes no more memory than so many.
     /// - Throws: ``MalformedMessage``: close the connection. What is merely no data of ours is an
     ///   ``Action/invalid(_:_:)`` instead.
     /// - Complexity: O(bytes).
-    package init(parsing message: RawSpan, nodeLimit: Int = .max) throws(MalformedMessage) {
+    package init(parsing message: RawSpan) throws(MalformedMessage) {
+        self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
+            var parser = MessageParser(cursor)
+            do throws(MalformedJSON) {
+                // Returned from here: kept in a variable it would be copied.
+                if let message = try parser.readMessage() { return message }
+            } catch {
+                throw .json(error)
+            }
+            throw parser.fault
+        }
+    }
+
+    /// The same for a message that may be large.
+    /// - Parameter nodeLimit: Most nodes that a write may have (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has
+    ///   more is an ``Action/invalid(_:_:)``, and takes no more memory than so many.
+    package init(parsing message: RawSpan, nodeLimit: Int) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
             var parser = MessageParser(cursor, nodeLimit: nodeLimit)
             do throws(MalformedJSON) {
-                // Returned from here: kept in a variable it would be copied.
                 if let message = try parser.readMessage() { return message }
             } catch {
                 if case .tooManyNodes = error { return .request(try Self.oversizedRequest(cursor)) }

@@ -194,19 +194,15 @@ final class RealtimeSession: ClientSession {
     private func receive(_ message: RawSpan) {
         guard closing.isOpen else { return }
         do {
-            receive(try ClientMessage(parsing: message), byteCount: message.byteCount)
+            switch try ClientMessage(parsing: message) {
+            case .request(let request): take(request, byteCount: message.byteCount)
+            case .ping: sendPong()
+            // A WebSocket is never the second transport of a session here (§1.6: refused by ignoring).
+            case .upgrade, .endOfTransmission, .unknownControl: break
+            }
         } catch {
             // Malformed JSON, or a member that must be there is not: no answer could reach the right request (§4.0).
             fail(.invalidPayload)
-        }
-    }
-
-    private func receive(_ message: consuming ClientMessage, byteCount: Int) {
-        switch consume message {
-        case .request(let request): take(request, byteCount: byteCount)
-        case .ping: sendPong()
-        // A WebSocket is never the second transport of a session here (§1.6: refused by ignoring).
-        case .upgrade, .endOfTransmission, .unknownControl: break
         }
     }
 
@@ -220,7 +216,8 @@ final class RealtimeSession: ClientSession {
         parsingByteCount = 0
         guard closing.isOpen else { return countUnfinished() }
         switch parsed.result {
-        case .success(let message): receive(message, byteCount: parsed.byteCount)
+        case .success(.request(let request)): take(request, byteCount: parsed.byteCount)
+        case .success: break  // Control messages are small.
         case .failure: fail(.invalidPayload)
         }
         countUnfinished()

@@ -7,7 +7,7 @@
 /// the databases' time. A value: it decides, and the session posts marks and pauses.
 struct RequestWindow {
     /// Requests between two marks: enough to keep a fast client's link busy.
-    static let requestLimit = 64
+    static let requestLimit = 128
     /// Bytes of requests between two marks.
     static let byteLimit = 256 << 10
     /// Marks on their way at which the window is full.

@@ -92,7 +92,7 @@ final class DatabaseHost {
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
     /// Messages not yet taken.
-    var backlog = RequestBacklog()
+    let backlog = RequestBacklog()
     /// Has another thread look at all of a large node.
     let startPreparation: @Sendable (PreparationJob) -> Void
     /// Has that other thread leave what it was to do for a session, which has ended.
@@ -164,8 +164,7 @@ final class DatabaseHost {
             }
         }
         backlog.add(&batch, databaseOf: databaseID)
-        answeredByteCount += backlog.takeDroppedByteCount()
-        for session in backlog.takeEndedSessions() { abandonPreparation(session) }
+        noteDropped()
         if isProfiled { burstBegan = .now }
         release()
     }
@@ -187,14 +186,11 @@ final class DatabaseHost {
     }
 
     private func takeBacklog() {
-        // Out of this class meanwhile: of a local the compiler knows that nobody else touches it. Nothing comes before
-        // this returns.
-        var backlog = RequestBacklog()
-        swap(&backlog, &self.backlog)
+        let lookMask = surroundings.lookMask
         var turn = Turn(began: surroundings.workTime)
         while !isWaiting, let message = backlog.next() {
             let isLight = message.isLight
-            let progress = take(message)
+            let progress = take(message, isLight: isLight)
             var resumed: SessionID?
             if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
             switch progress {
@@ -206,7 +202,7 @@ final class DatabaseHost {
                 resumed = session
             }
             turn.takenCount += 1
-            guard backlog.isFair || !isLight || turn.takenCount.isMultiple(of: surroundings.messagesOfOneLook) else { continue }
+            guard backlog.isFair || !isLight || turn.takenCount & lookMask == 0 else { continue }
             clock.now()
             let work = turn.look(surroundings.workTime)
             if backlog.isFair {
@@ -218,8 +214,14 @@ final class DatabaseHost {
                 if backlog.isFair { break }
             }
         }
-        swap(&backlog, &self.backlog)
+        noteDropped()
         seal()
+    }
+
+    /// Counts requests that were dropped as answered, and has left what their sessions waited for.
+    private func noteDropped() {
+        answeredByteCount += backlog.takeDroppedByteCount()
+        for session in backlog.takeEndedSessions() { abandonPreparation(session) }
     }
 
     /// What one call of ``takeBacklog()`` has done.
@@ -259,12 +261,13 @@ final class DatabaseHost {
         case resumed(SessionID)
     }
 
-    private func take(_ message: consuming DatabaseMessage) -> Progress {
+    /// - Parameter isLight: Nothing has to be looked at first.
+    private func take(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
         // Before anybody else writes: theirs would have come first.
         if !endings.isEmpty { finishEndings() }
         switch consume message {
         case .request(let request):
-            if let database = suspendForPreparation(request) { return .suspended(request.session, database) }
+            if !isLight, let database = suspendForPreparation(request) { return .suspended(request.session, database) }
             answeredByteCount += request.byteCount
             handle(request)
         case .rest(let session, let call, let byteCount):
@@ -355,9 +358,9 @@ final class DatabaseHost {
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
         let mark = try write(&delta, in: database, at: time)
-        var effects = database.engine.commit(consume delta)
+        let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let mark { takeBack(mark) }
-        if !effects.replaced.isEmpty { free(&effects.replaced) }
+        if let replaced = database.engine.takeReplaced() { freeNodes(replaced) }
         guard !effects.pushes.isEmpty else { return effects.reply }
         if coalescer.isEmpty || isListen { encoder.encode(effects.pushes) } else {
             encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
@@ -366,13 +369,6 @@ final class DatabaseHost {
         if isListen { return effects.reply }
         tell(effects.pushes, on: database)
         return effects.reply
-    }
-
-    /// Has large nodes freed on another thread.
-    private func free(_ nodes: inout [Node]) {
-        var garbage: [Node] = []
-        swap(&garbage, &nodes)
-        freeNodes(consume garbage)
     }
 
     /// Sends a session what it is behind with.

@@ -95,6 +95,8 @@ final class PostedRequest: @unchecked Sendable {
     let signIn: UInt32
     let byteCount: Int
     private(set) var action: Action
+    /// Whether ``isLight``, once that was asked for.
+    private var knownLight: Bool?
 
     init(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32, byteCount: Int
@@ -118,7 +120,13 @@ final class PostedRequest: @unchecked Sendable {
 
     private var isTaken = false
 
-    fileprivate var isLight: Bool { action.isLight }
+    /// See ``DatabaseMessage/isLight``. Found out once.
+    fileprivate var isLight: Bool {
+        if let knownLight { return knownLight }
+        let isLight = action.isLight
+        knownLight = isLight
+        return isLight
+    }
 }
 
 extension DatabaseMessage {

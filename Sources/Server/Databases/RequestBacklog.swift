@@ -10,7 +10,9 @@ import PandoEngine
 ///
 /// A session that has ended loses what waits of it, except writes: those were handed on before it ended, and clients cannot
 /// tell them from done ones (SDKs send again what was not answered).
-struct RequestBacklog {
+///
+/// A class, so that it is not moved for every burst. Confined as ``DatabaseHost`` is.
+final class RequestBacklog {
     /// A number of a database; 0 for none.
     typealias DatabaseID = UInt32
 
@@ -43,7 +45,7 @@ struct RequestBacklog {
     var hasNext: Bool { takenCount < burst.count || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle }
 
     /// Adds what has arrived, and leaves nothing. O(1) while nothing waits.
-    mutating func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
+    func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
         if isFair {
             for message in batch { spread(message, databaseOf) }
             batch.removeAll(keepingCapacity: true)
@@ -57,7 +59,7 @@ struct RequestBacklog {
     }
 
     /// The message whose turn it is. In fair mode, ``finish(work:)`` follows.
-    mutating func next() -> DatabaseMessage? {
+    func next() -> DatabaseMessage? {
         if !urgent.isEmpty { return urgent.removeFirst() }
         guard takenCount < burst.count else {
             if let (_, item) = scheduler.next() { return item }
@@ -76,13 +78,13 @@ struct RequestBacklog {
 
     /// The message that was taken last is done.
     /// - Parameter work: Nanoseconds that it took.
-    mutating func finish(work: Int) {
+    func finish(work: Int) {
         scheduler.finish(work: work)
         if scheduler.isIdle { isFair = false }
     }
 
     /// From here on, messages are taken in turn.
-    mutating func beginFairness(databaseOf: (DatabaseMessage) -> DatabaseID) {
+    func beginFairness(databaseOf: (DatabaseMessage) -> DatabaseID) {
         guard !isFair else { return }
         isFair = true
         var rest: [DatabaseMessage] = []
@@ -93,33 +95,33 @@ struct RequestBacklog {
     }
 
     /// Nothing more of a session is taken until ``resume(_:)``: the message that was taken last is not done yet.
-    mutating func suspend(_ session: SessionID, databaseOf: (DatabaseMessage) -> DatabaseID, database: DatabaseID) {
+    func suspend(_ session: SessionID, databaseOf: (DatabaseMessage) -> DatabaseID, database: DatabaseID) {
         scheduler.suspend(session, of: database)
         if !isFair { beginFairness(databaseOf: databaseOf) }
     }
 
     /// What a suspended session waited for has taken so many nanoseconds.
-    mutating func charge(_ work: Int, to session: SessionID) { scheduler.charge(work, to: session) }
+    func charge(_ work: Int, to session: SessionID) { scheduler.charge(work, to: session) }
 
     /// A suspended session goes on.
-    mutating func resume(_ session: SessionID) {
+    func resume(_ session: SessionID) {
         scheduler.resume(session)
         if isFair, scheduler.isIdle { isFair = false }
     }
 
     /// Bytes of requests that were dropped since the last call: nothing will answer them.
-    mutating func takeDroppedByteCount() -> Int {
+    func takeDroppedByteCount() -> Int {
         defer { droppedByteCount = 0 }
         return droppedByteCount
     }
 
     /// Suspended sessions that have ended since the last call: what they wait for need not be made.
-    mutating func takeEndedSessions() -> [SessionID] {
+    func takeEndedSessions() -> [SessionID] {
         defer { if !endedSessions.isEmpty { endedSessions = [] } }
         return endedSessions
     }
 
-    private mutating func spread(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
+    private func spread(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
         if drain != nil, !message.isTakenWhileDraining {
             // Or clients that go on asking would keep the server from stopping.
             droppedByteCount += message.requestByteCount
@@ -142,7 +144,7 @@ struct RequestBacklog {
         scheduler.append(message, to: session, of: databaseOf(message))
     }
 
-    private mutating func dropReads(of session: SessionID) {
+    private func dropReads(of session: SessionID) {
         scheduler.drop(session) { message in
             guard !message.outlivesSession else { return false }
             droppedByteCount += message.requestByteCount
