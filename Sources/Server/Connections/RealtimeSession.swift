@@ -116,7 +116,7 @@ final class RealtimeSession: ClientSession {
 
     override func windowMarkReturned() {
         window.returnMark()
-        readHeld()
+        if held.isEmpty { resume(.held) } else { readHeld() }
     }
 
     override func outputDrained() {
@@ -228,24 +228,25 @@ final class RealtimeSession: ClientSession {
 
     private func take(_ request: consuming Request, byteCount: Int) {
         let number = request.number
+        var signIn: UInt32 = 0
         switch request.action {
-        case .authenticate(let credential): authenticate(credential, number)
+        case .listen, .unlisten, .get, .put, .merge, .onDisconnectCancel: break
+        case .onDisconnectPut, .onDisconnectMerge:
+            guard let number = signInNumber() else { return answer(.finished, byteCount) }
+            signIn = number
+        case .authenticate(let credential): return authenticate(credential, number)
         case .unauthenticate:
             become(.anonymous, nil)
-            answer(.unauthenticated(number), byteCount)
-        case .statistics: answer(.ok(number), byteCount)
-        case .appCheck, .dropAppCheck: answer(.ok(number), byteCount)
-        case .unknown: answer(.unknownAction(number), byteCount)
-        case .invalid(_, let problem): answer(.invalid(number, problem), byteCount)
-        case .listen, .unlisten, .get, .put, .merge, .onDisconnectCancel:
-            owner.post(.request(id, request, credential, byteCount: byteCount), byteCount: byteCount, for: self)
-            markWindow(byteCount)
-        case .onDisconnectPut, .onDisconnectMerge:
-            guard let signIn = signInNumber() else { return answer(.finished, byteCount) }
-            owner.post(
-                .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: self)
-            markWindow(byteCount)
+            return answer(.unauthenticated(number), byteCount)
+        case .statistics: return answer(.ok(number), byteCount)
+        case .appCheck, .dropAppCheck: return answer(.ok(number), byteCount)
+        case .unknown: return answer(.unknownAction(number), byteCount)
+        case .invalid(_, let problem): return answer(.invalid(number, problem), byteCount)
         }
+        // In one place only: it is moved there, not copied.
+        owner.post(
+            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: self)
+        markWindow(byteCount)
     }
 
     /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when there have been

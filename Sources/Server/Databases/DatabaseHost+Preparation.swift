@@ -121,7 +121,7 @@ extension DatabaseHost {
             let reply = database.engine.staleReply(
                 at: target, wantsCurrentValue: wantsCurrentValue, for: request.session, as: request.credential,
                 at: clock.now())
-            if let backlog = coalescer.take(of: request.session) { send(backlog, to: request.session) }
+            catchUp(request.session)
             encoder.encode(reply, request.number, to: request.session)
         case .rest(let session, let call, _):
             guard case .data(_, _, let credential) = call.action,

@@ -319,7 +319,7 @@ final class DatabaseHost {
         do throws(Refusal) {
             reply = try perform(operation, session, credential, in: database)
             // What has been committed before an answer comes before it (wire-protocol §6.1, §6.3, §11.2).
-            if !coalescer.isEmpty, let backlog = coalescer.take(of: session) { send(backlog, to: session) }
+            if !coalescer.isEmpty { catchUp(session) }
             if let reply { encoder.encode(reply, number, to: session) }
         } catch {
             switch error {
@@ -371,8 +371,13 @@ final class DatabaseHost {
         return effects.reply
     }
 
+    /// Sends a session that lags what it is behind with.
+    func catchUp(_ session: SessionID) {
+        if let backlog = coalescer.take(of: session) { send(backlog, to: session) }
+    }
+
     /// Sends a session what it is behind with.
-    func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
+    private func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
         guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
         encoder.encode(database.engine.catchUp(session, paths: backlog.paths, tags: backlog.tags))
     }
