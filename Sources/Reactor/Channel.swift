@@ -51,6 +51,8 @@ package final class Channel: Pollable {
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor, loop: loop)
+        // Until its first read says otherwise: a thousand that come at once, and send at once, come after those who are there.
+        isBulk = true
     }
 
     /// Makes a channel of a connected non-blocking socket and begins to read. Loop only.

@@ -58,7 +58,6 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let abandonedSegment = AbandonFlag()
     private let host: DatabaseHost
     private let budget: EncodingBudget
-    private let preparationJobs = PreparationJobList()
     /// What `waitForRoom` reaches, which is made before the server is.
     private let turn: JournalTurn
     private var isStopped = false
@@ -122,7 +121,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings,
-            logger: logger, startPreparation: { [preparationJobs] job in preparationJobs.jobs.append(job) },
+            logger: logger, startPreparation: { _ in preconditionFailure("there are no workers here") },
             post: { [mailbox] message in mailbox.post(message) })
         turn.host = host
         try writer.begin()
@@ -213,17 +212,6 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 
     /// Whether the database thread has more to do without anything new.
     package var hasBacklog: Bool { host.leavesSomething }
-
-    /// Whether a request waits for a hash or a window.
-    package var hasPreparationJob: Bool { !preparationJobs.jobs.isEmpty }
-
-    /// A worker makes one.
-    package func stepPreparation() {
-        guard failure == nil, hasPreparationJob else { return }
-        let job = preparationJobs.jobs.removeFirst()
-        var hashes = HashMemo()
-        job.run(&hashes)
-    }
 
     /// The journal thread takes all there is, or looks whether a deadline has come.
     package func stepJournal() {
@@ -377,13 +365,6 @@ extension Node {
         json.append(json: self)
         return json
     }
-}
-
-/// What requests wait for.
-///
-/// `@unchecked Sendable`: one thread.
-private final class PreparationJobList: @unchecked Sendable {
-    var jobs: [PreparationJob] = []
 }
 
 /// A turn of the journal thread, and what came of the last one.

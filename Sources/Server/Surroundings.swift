@@ -44,6 +44,15 @@ package enum Surroundings: Sendable {
         }
     }
 
+    /// Whether there are workers to leave long work to; in a script it is done at once, so that the order of requests is that of
+    /// their arrival.
+    var hasWorkers: Bool {
+        switch self {
+        case .machine: true
+        case .scripted: false
+        }
+    }
+
     func randomBits() -> UInt64 {
         switch self {
         case .machine:

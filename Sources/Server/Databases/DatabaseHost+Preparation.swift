@@ -19,6 +19,7 @@ extension DatabaseHost {
     /// Has made what a realtime request needs first.
     /// - Returns: The database of its session, which is to be suspended; nil where the request can be done at once.
     func suspendForPreparation(_ request: PostedRequest) -> RequestBacklog.DatabaseID? {
+        guard surroundings.hasWorkers else { return nil }
         switch request.action {
         case .put(let target, let draft, let expectedHash?, _):
             guard let database = sessions[request.session]?.database,
@@ -43,7 +44,7 @@ extension DatabaseHost {
     func suspendForPreparation(
         _ call: RESTCall, byteCount: Int, of session: SessionID
     ) -> RequestBacklog.DatabaseID? {
-        guard case .data(let request, let body, let credential) = call.action, case .data(let target) = request.location,
+        guard surroundings.hasWorkers, case .data(let request, let body, let credential) = call.action, case .data(let target) = request.location,
             request.expectedHash != nil || request.wantsStream,
             let database = databases[call.namespace ?? NamespaceName.standard],
             database.engine.mayRead(target.path, request.query, as: credential, at: clock.last)
