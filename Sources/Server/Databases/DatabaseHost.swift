@@ -186,14 +186,49 @@ final class DatabaseHost {
     }
 
     private func takeBacklog() {
-        let lookMask = surroundings.lookMask
         var turn = Turn(began: surroundings.workTime)
-        while !isWaiting, let message = backlog.next() {
+        takeBurst(&turn)
+        takeInTurn(&turn)
+        noteDropped()
+        seal()
+    }
+
+    /// Takes a burst in the order of arrival; the rest of one that takes long is left to be taken in turn.
+    private func takeBurst(_ turn: inout Turn) {
+        // Out of the backlog meanwhile: of a local the compiler knows that nobody else touches it. Nothing comes before
+        // this returns.
+        var burst: [DatabaseMessage] = []
+        backlog.takeBurst(&burst)
+        let lookMask = surroundings.lookMask
+        var takenCount = 0
+        while takenCount < burst.count, !isWaiting {
+            // It leaves the burst: its parts are not counted anew.
+            var message = DatabaseMessage.proceed
+            swap(&message, &burst[takenCount])
+            takenCount += 1
             let isLight = message.isLight
             let progress = take(message, isLight: isLight)
-            var resumed: SessionID?
             if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
-            switch progress {
+            if case .suspended(let session, let database) = progress {
+                backlog.returnBurst(&burst, from: takenCount)
+                return backlog.suspend(session, databaseOf: databaseID, database: database)
+            }
+            guard !isLight || takenCount & lookMask == 0 else { continue }
+            clock.now()
+            _ = turn.look(surroundings.workTime)
+            guard turn.elapsed > Self.burstTurn else { continue }
+            backlog.returnBurst(&burst, from: takenCount)
+            return backlog.beginFairness(databaseOf: databaseID)
+        }
+        backlog.returnBurst(&burst, from: takenCount)
+    }
+
+    /// Takes what waits in turn, for a while.
+    private func takeInTurn(_ turn: inout Turn) {
+        while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
+            var resumed: SessionID?
+            let isLight = message.isLight
+            switch take(message, isLight: isLight) {
             case .done: break
             case .suspended(let session, let database):
                 backlog.suspend(session, databaseOf: databaseID, database: database)
@@ -201,21 +236,12 @@ final class DatabaseHost {
                 backlog.resume(session)
                 resumed = session
             }
-            turn.takenCount += 1
-            guard backlog.isFair || !isLight || turn.takenCount & lookMask == 0 else { continue }
+            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
             clock.now()
             let work = turn.look(surroundings.workTime)
-            if backlog.isFair {
-                if let session = resumed { backlog.charge(work, to: session) }
-                backlog.finish(work: work)
-                if turn.elapsed > Self.fairTurn { break }
-            } else if turn.elapsed > Self.burstTurn {
-                backlog.beginFairness(databaseOf: databaseID)
-                if backlog.isFair { break }
-            }
+            if let resumed { backlog.charge(work, to: resumed) }
+            backlog.finish(work: work)
         }
-        noteDropped()
-        seal()
     }
 
     /// Counts requests that were dropped as answered, and has left what their sessions waited for.
@@ -228,7 +254,6 @@ final class DatabaseHost {
     private struct Turn {
         let began: MonotonicTime
         private var lastLook: MonotonicTime
-        var takenCount = 0
 
         init(began: MonotonicTime) {
             self.began = began

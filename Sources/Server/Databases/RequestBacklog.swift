@@ -17,8 +17,6 @@ final class RequestBacklog {
     typealias DatabaseID = UInt32
 
     private var burst: [DatabaseMessage] = []
-    /// Messages at the front of the burst that were taken.
-    private var takenCount = 0
     /// Taken before all others.
     private var urgent: [DatabaseMessage] = []
     /// The server stops: taken behind all others.
@@ -39,10 +37,10 @@ final class RequestBacklog {
     private static let keptBurstCount = 4096
 
     /// Nothing waits, and no session is suspended: what comes may be done past the backlog.
-    var isIdle: Bool { takenCount == burst.count && urgent.isEmpty && drain == nil && !isFair }
+    var isIdle: Bool { burst.isEmpty && urgent.isEmpty && drain == nil && !isFair }
 
-    /// Whether ``next()`` has a message.
-    var hasNext: Bool { takenCount < burst.count || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle }
+    /// Whether there is a message to be taken.
+    var hasNext: Bool { !burst.isEmpty || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle }
 
     /// Adds what has arrived, and leaves nothing. O(1) while nothing waits.
     func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
@@ -58,22 +56,25 @@ final class RequestBacklog {
         }
     }
 
-    /// The message whose turn it is. In fair mode, ``finish(work:)`` follows.
+    /// Takes out all that is to be done in the order of arrival. ``returnBurst(_:from:)`` follows, before anything is added.
+    /// - Parameter taken: Empty before.
+    func takeBurst(_ taken: inout [DatabaseMessage]) { swap(&burst, &taken) }
+
+    /// Gives back what is left of a burst: the messages from `first` on. Leaves nothing.
+    func returnBurst(_ rest: inout [DatabaseMessage], from first: Int) {
+        if first == rest.count {
+            rest.removeAll(keepingCapacity: rest.capacity <= Self.keptBurstCount)
+        } else {
+            rest.removeFirst(first)
+        }
+        swap(&burst, &rest)
+    }
+
+    /// The message whose turn it is, of those that are taken in turn. ``finish(work:)`` follows.
     func next() -> DatabaseMessage? {
         if !urgent.isEmpty { return urgent.removeFirst() }
-        guard takenCount < burst.count else {
-            if let (_, item) = scheduler.next() { return item }
-            return scheduler.isIdle ? drain.take() : nil
-        }
-        // It leaves the burst: its parts are not counted anew.
-        var message = DatabaseMessage.proceed
-        swap(&message, &burst[takenCount])
-        takenCount += 1
-        if takenCount == burst.count {
-            burst.removeAll(keepingCapacity: burst.capacity <= Self.keptBurstCount)
-            takenCount = 0
-        }
-        return message
+        if let (_, item) = scheduler.next() { return item }
+        return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
     }
 
     /// The message that was taken last is done.
@@ -89,8 +90,7 @@ final class RequestBacklog {
         isFair = true
         var rest: [DatabaseMessage] = []
         swap(&rest, &burst)
-        for message in rest[takenCount...] { spread(message, databaseOf) }
-        takenCount = 0
+        for message in rest { spread(message, databaseOf) }
         if scheduler.isIdle { isFair = false }
     }
 
