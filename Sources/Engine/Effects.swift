@@ -102,7 +102,7 @@ package enum Reply: Sendable {
 
     package struct CurrentValue: Sendable {
         package var node: Node
-        /// Nil while nobody has computed it.
+        /// Nil until it is computed.
         package var knownHash: String?
 
         /// O(size) where it is not known.

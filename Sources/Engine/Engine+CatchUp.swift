@@ -28,7 +28,7 @@ extension Engine {
         return pushes
     }
 
-    /// The places by the listen that hears of them, in the order of paths.
+    /// The places, grouped by the listen that covers them, in the order of paths.
     private func changes(of paths: Set<Path>, in state: SessionState) -> [(listen: Path, changed: [Path])] {
         var byListen: [Path: [Path]] = [:]
         for path in paths {

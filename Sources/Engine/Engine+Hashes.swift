@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Hashes of large locations. A host that must not wait for one has it computed on a snapshot before it runs the command
+// Hashes of large locations. A host that must not wait for one lets another thread compute it on a snapshot before it runs the command
 // that compares it (``nodeToHash(at:comparedWith:)``), and notes it; the command then finds it in the ``HashCache``.
 
 extension Engine {

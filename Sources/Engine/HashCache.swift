@@ -15,7 +15,7 @@ struct HashCache: Sendable {
         var hash: String
     }
 
-    /// The one that was used last stands last.
+    /// The one that was noted last stands last.
     private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
@@ -25,7 +25,7 @@ struct HashCache: Sendable {
         entries.last { $0.path == path }?.hash
     }
 
-    /// Notes the hash of what a location holds now, in place of the one that was noted or used first.
+    /// Notes the hash of what a location holds now, in place of the one that was noted first.
     mutating func note(_ hash: String, of path: Path) {
         entries.removeAll { $0.path == path }
         if entries.count == Self.capacity { entries.removeFirst() }

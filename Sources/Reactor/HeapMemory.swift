@@ -11,6 +11,6 @@ package enum FreedMemory {
     /// Bytes that the process has in memory, of the heap and of everything else; 0 where the system does not tell.
     package static var residentByteCount: Int { Int(clamping: pando_resident_bytes()) }
 
-    /// Gives pages that nobody uses back to the system. Takes milliseconds, and each arena's lock meanwhile.
+    /// Gives unused pages back to the system. Takes milliseconds, and holds the lock of each arena meanwhile.
     package static func release() { pando_heap_trim() }
 }

@@ -39,8 +39,8 @@ package struct NamedThread: Sendable {
     }
 }
 
-/// Lets the calling thread have less of the processors than others that want them: for long work that nobody's answer to a
-/// small request should wait for.
+/// Gives the calling thread a smaller share of the processors than other threads: for long work, so that small requests do not
+/// wait for it.
 package func lowerThreadPriority() { pando_lower_thread_priority() }
 
 /// How many processors this process may run on: fewer than there are under `taskset` or in a container with a set of them.

@@ -1,8 +1,7 @@
 import Logging
 import PandoReactor
 
-/// Gives memory back to the system that was freed and that the allocator keeps: what two million deleted records leave behind is
-/// ten times what the server needs. Looks now and then, on a thread of its own, and trims only where it is worth it.
+/// Gives memory back to the system that was freed and that the allocator keeps, as after the deletion of much data. Looks now and then, on a thread of its own, and trims only where it is worth it.
 ///
 /// A trim takes the locks of the heaps for some milliseconds each time, so it takes at most a hundredth of the time: after one
 /// that took long, the next comes late.

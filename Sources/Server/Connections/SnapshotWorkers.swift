@@ -100,7 +100,7 @@ enum SnapshotJob: Sendable {
 ///                               └─ heavy ones ──▶ heavy lane ──▶ done       at a lower priority of the scheduler of the system
 ///
 /// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what one client asks
-/// for delays itself. A session has one job of its own at a time, and what a closed one left is dropped. Heavy jobs that print
+/// for delays itself. What waits for a session that has closed is dropped. Heavy jobs that print
 /// wait while clients have too much to take (``EncodingBudget``).
 final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane

@@ -25,7 +25,7 @@ int64_t pando_usable_memory_bytes(void);
 size_t pando_heap_free_bytes(void);
 /// Bytes that the process has in memory (/proc/self/statm); 0 where that is not there.
 int64_t pando_resident_bytes(void);
-/// Gives whole pages of the heap that nobody uses back to the system (malloc_trim(3)). Takes each arena's lock for a while.
+/// Gives unused whole pages of the heap back to the system (malloc_trim(3)). Holds the lock of each arena meanwhile.
 void pando_heap_trim(void);
 /// How many pages of a range are in memory (mincore(2)), for tests; -errno where some of it is not mapped.
 int64_t pando_resident_page_count(uint64_t start, size_t byte_count);
