@@ -38,19 +38,32 @@ struct Survey: Sendable {
     var etag: String?
 }
 
-/// Looks at a large node for a database, which decides a request with what is found.
+/// Looks at large nodes for a database, which decides a request with what is found.
 struct PreparationJob: Sendable {
+    enum Work: Sendable {
+        /// A compare-and-set needs the hash of the node.
+        case hash(Node)
+        /// A listen needs the window of the query.
+        case window(Query, Node)
+        /// The log needs them as text.
+        case print([Node])
+    }
+
     var session: SessionID
-    var node: Node
-    /// Nil for the hash of the node, which a compare-and-set needs; else a listen needs the window of this query.
-    var query: Query?
+    var work: Work
     /// Called on the worker thread.
     var finish: @Sendable (Preparation) -> Void
 
+    /// Whether it is for a write that is done also when its session has ended.
+    var outlivesSession: Bool { if case .print = work { true } else { false } }
+
     /// Does the work. O(size).
     func run(_ hashes: inout HashMemo) {
-        guard let query else { return finish(.hash(hashes.hash(of: node))) }
-        finish(.window(Window(query, over: node)))
+        switch work {
+        case .hash(let node): finish(.hash(hashes.hash(of: node)))
+        case .window(let query, let node): finish(.window(Window(query, over: node)))
+        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
+        }
     }
 }
 
@@ -58,6 +71,7 @@ struct PreparationJob: Sendable {
 enum Preparation: Sendable {
     case hash(String)
     case window(Window)
+    case printed(PrintedNodes)
     /// Its session has ended: nothing was made.
     case abandoned
 }
@@ -236,8 +250,9 @@ private final class SnapshotLane: Sendable {
         /// Drops what waits for a session. Who waits for a preparation is told that there will be none.
         private mutating func abandon(_ session: SessionID) {
             waiting.drop(session) { job in
-                if case .prepare(let job)? = job { job.finish(.abandoned) }
-                return true
+                guard case .prepare(let job)? = job else { return true }
+                if !job.outlivesSession { job.finish(.abandoned) }
+                return !job.outlivesSession
             }
             printing.drop(session) { _ in true }
         }
@@ -316,8 +331,10 @@ extension SnapshotJob {
                 job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
             }
         case .prepare(let job):
-            if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
-                job.node.isHeavier(than: byteLimit)
+            switch job.work {
+            case .hash(let node): node.isHeavier(than: byteLimit)
+            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
+            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             }
         }
     }
