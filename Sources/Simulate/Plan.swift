@@ -32,8 +32,8 @@ struct Plan: CustomStringConvertible {
     /// What few requests are said to take.
     var heavyWorkStep: UInt64 { 4 * workStep }
 
-    /// Of a hundred seeds, those in which sessions flood: each takes as long as some of the others.
-    private static let floodPercent = 6
+    /// Of a hundred seeds, those in which sessions flood: each takes as long as fifteen of the others.
+    private static let floodPercent = 4
 
     init(_ random: inout SeededGenerator, floods: Bool? = nil) {
         durability = random.chance(60) ? .always : random.chance(50) ? .interval : .none
