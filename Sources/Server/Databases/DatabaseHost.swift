@@ -275,7 +275,7 @@ final class DatabaseHost {
 
     /// Nanoseconds after which a burst is not taken in the order of arrival any more: a thousand small writes in one burst
     /// take three milliseconds, and are answered together.
-    private static let burstTurn: UInt64 = 4_000_000
+    static let burstTurn: UInt64 = 4_000_000
     /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
     private static let fairTurn: UInt64 = 1_000_000
 
@@ -530,6 +530,13 @@ final class DatabaseHost {
         if resumes {
             for loop in loops.indices { post(OutputBatch(items: [.resumeReading]), to: loop) }
         }
+    }
+
+    /// Takes out what waits to become durable, in the order of its decision: for a checker that has to know what a server
+    /// had decided when it died.
+    func takeHeld() -> [OutputBatch] {
+        defer { held = [] }
+        return held.flatMap(\.batches)
     }
 
     private func post(_ batch: consuming OutputBatch, to loop: Int) {
