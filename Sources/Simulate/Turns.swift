@@ -6,10 +6,11 @@
 /// database's sessions, in each of which every one of the others may have done that much:
 ///
 ///     rounds   = ⌈(w + n·w) / quantum⌉ + 1
-///     database = sessions · ((rounds + 1) · quantum + w) + n·w
-///     others   = (databases − 1) · ((⌈(database + w) / quantum⌉ + 2) · quantum + w)
+///     database = 2 · sessions · ((rounds + 1) · quantum + w) + n·w
+///     others   = 2 · (databases − 1) · ((⌈(database + w) / quantum⌉ + 2) · quantum + w)
 ///
-/// Before, a burst may be done in the order of arrival.
+/// Twice, since between two turns of a round a session that has just come has one. Before, a burst may be done in the order of
+/// arrival.
 struct FairnessBound {
     /// Nanoseconds of work, as all of these.
     let quantum: UInt64
@@ -25,8 +26,8 @@ struct FairnessBound {
         func quanta(_ work: UInt64) -> UInt64 { (work + quantum - 1) / quantum }
         let own = UInt64(requestCount) * heaviest
         let rounds = quanta(heaviest + own) + 1
-        let database = UInt64(sessionCount) * ((rounds + 1) * quantum + heaviest) + own
-        let others = (databaseCount - 1) * ((quanta(database + heaviest) + 2) * quantum + heaviest)
+        let database = 2 * UInt64(sessionCount) * ((rounds + 1) * quantum + heaviest) + own
+        let others = 2 * (databaseCount - 1) * ((quanta(database + heaviest) + 2) * quantum + heaviest)
         return burst + heaviest + database + others
     }
 }
