@@ -103,8 +103,8 @@ package struct MessageReader {
         phase != .payload && headerCount == 0 && openMessage == .continuation
     }
 
-    /// Bytes this reader keeps for messages that are not complete.
-    package var ownedByteCount: Int { owned.capacity }
+    /// Bytes this reader keeps for messages that are not complete, about.
+    package var ownedByteCount: Int { min(owned.capacity, 2 * owned.count) }
 
     /// Reads `window` from `offset` on and moves `offset` behind what it took. The window's bytes are
     /// unmasked in place.
@@ -321,7 +321,7 @@ extension MessageReader {
         }
 
         maskingKey = rotated(maskingKey, by: taken)
-        window.withBytes(taken) { owned.append($0) }
+        window.withBytes(taken) { owned.appendGrowing($0) }
         window.advance(taken)
         // At most 125, by the check on the header.
         if isControl { controlCount &+= UInt8(truncatingIfNeeded: taken) }
