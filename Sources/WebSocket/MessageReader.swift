@@ -148,6 +148,17 @@ package struct MessageReader {
         return try body(owned.rawSpan.extracting(payload.range))
     }
 
+    /// Hands over the bytes of a message that the last call of ``next(_:from:)`` gave, where the reader owns them: they are
+    /// not copied.
+    /// - Returns: Nil where they lie in the window.
+    package mutating func takeBytes(of payload: Payload) -> [UInt8]? {
+        guard !payload.isInWindow, lent == .message, payload.range == 0..<owned.count else { return nil }
+        var taken: [UInt8] = []
+        swap(&taken, &owned)
+        lent = .nothing
+        return taken
+    }
+
     private mutating func next(_ window: inout Window) throws(ProtocolViolation) -> Event? {
         while true {
             switch phase {

@@ -110,8 +110,8 @@ enum SnapshotJob: Sendable {
 
 /// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and loops go on (design: threads and ownership).
 ///
-///     loops, databases ──▶ light lane ──────────────▶ done       jobs of milliseconds
-///                               └─ heavy ones ──▶ heavy lane ──▶ done       at a lower priority of the scheduler of the system
+///     loops, databases ──▶ light lane ──────────────▶ done                     jobs of milliseconds
+///                               └─ heavy ones ──▶ heavy lane ──▶ done          others
 ///
 /// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what one client asks
 /// for delays itself. What waits for a session that has closed is dropped. Heavy jobs that print
@@ -166,6 +166,10 @@ private final class SnapshotLane: Sendable {
     /// A session whose job took longer owes the others no more than this.
     private static let debtLimit = 2_000_000_000
     private static let stackByteCount = 8 << 20
+    /// Where there are more threads that want to run than processors, loops and databases come first, and light jobs before
+    /// heavy ones.
+    private static let lightNiceness = 5
+    private static let heavyNiceness = 10
 
     private let orders: Mailbox<Order>
     private let thread: NamedThread
@@ -178,7 +182,7 @@ private final class SnapshotLane: Sendable {
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
         thread = try NamedThread.start(name, stackByteCount: Self.stackByteCount) {
-            if isHeavy { lowerThreadPriority() }
+            lowerThreadPriority(to: isHeavy ? Self.heavyNiceness : Self.lightNiceness)
             var worker = Worker(bell, orders, budget, overflow: overflow)
             worker.run()
         }
