@@ -16,6 +16,12 @@ struct SessionState: Sendable {
     /// their windows, and others wait for it meanwhile.
     static let filteredListenLimit = 1000
 
+    mutating func forgetListens() {
+        defaultListens = [:]
+        filteredListens = MemberSet()
+        filteredCounts = [:]
+    }
+
     /// - Returns: false when it was there.
     @discardableResult
     mutating func insert(_ key: FilteredListenKey) -> Bool {

@@ -144,7 +144,7 @@ package final class Server: @unchecked Sendable {
             outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
             startPreparation: { [workers] job in workers.post(.prepare(job)) },
             abandonPreparation: { [workers] session in workers.abandonJobs(of: session) },
-            freeNodes: { [workers] nodes in workers.free(nodes) }, post: { [database] message in database.post(message) })
+            free: { [workers] garbage in workers.free(garbage) }, post: { [database] message in database.post(message) })
         database.open(host)
     }
 

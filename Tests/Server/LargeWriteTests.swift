@@ -122,6 +122,42 @@ import Testing
         }
     }
 
+    /// The listens of a session that has many end in parts, between which others go on; then what it queued runs.
+    @Test(arguments: [#""h":"""#, #""h":"","q":{"l":1,"vf":"r"},"t":"#])
+    func manyListensEndInParts(query: String) throws {
+        try Self.withBench { bench in
+            for number in 0..<2500 {
+                let tag = query.hasSuffix(":") ? "\(number + 1)" : ""
+                bench.tell([
+                    try Bench.request(
+                        1, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/l\#(number)",\#(query)\#(tag)}}}"#)
+                ])
+            }
+            bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)])
+            _ = Self.answers(2501, bench)
+            var messages = [DatabaseMessage.closed(Bench.session(1))]
+            var partCount = 0
+            while !messages.isEmpty {
+                partCount += 1
+                bench.tell(messages)
+                #expect(Self.child(bench, "gone") == (partCount > 3 ? .integer(1) : .empty))
+                messages = []
+                bench.mailbox.drain(into: &messages)
+                messages.removeAll { if case .closed = $0 { false } else { true } }
+            }
+            #expect(partCount == 4)
+            #expect(bench.host.endingListens.isEmpty)
+            // Nobody listens any more.
+            bench.tell([try Bench.put(2, 1, "/l7", "1")])
+            while true {
+                bench.waitForDisk()
+                let lines = bench.heard()
+                #expect(!lines.contains { $0.hasPrefix("1 ") })
+                if lines.contains(Self.ok(2, 1)) { break }
+            }
+        }
+    }
+
     @Test func drainWaitsForWhatIsPrinted() throws {
         try Self.withBench { bench in
             let isDrained = DrainFlag()

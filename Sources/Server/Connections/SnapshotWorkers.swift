@@ -134,8 +134,8 @@ final class SnapshotWorkers: Sendable {
         light.post(job)
     }
 
-    /// Any thread: frees nodes that nobody else holds.
-    func free(_ nodes: consuming [Node]) { heavy.free(consume nodes) }
+    /// Any thread: frees what nobody else holds.
+    func free(_ garbage: consuming any Sendable) { heavy.free(consume garbage) }
 
     /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is finished.
     func abandonJobs(of session: SessionID) {
@@ -154,7 +154,7 @@ private final class SnapshotLane: Sendable {
     private enum Order: Sendable {
         case job(SnapshotJob)
         case abandon(SessionID)
-        case free([Node])
+        case free(any Sendable)
         case stop
     }
 
@@ -190,7 +190,7 @@ private final class SnapshotLane: Sendable {
 
     func post(_ job: SnapshotJob) { orders.post(.job(job)) }
     func abandonJobs(of session: SessionID) { orders.post(.abandon(session)) }
-    func free(_ nodes: consuming [Node]) { orders.post(.free(consume nodes)) }
+    func free(_ garbage: consuming any Sendable) { orders.post(.free(consume garbage)) }
 
     func stop() {
         orders.post(.stop)

@@ -31,7 +31,7 @@ extension DatabaseHost {
         }
         // Whatever becomes of them, they are freed elsewhere.
         let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
-        defer { if !largeNodes.isEmpty { freeNodes(largeNodes) } }
+        defer { if !largeNodes.isEmpty { free(largeNodes) } }
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         if case .onDisconnect(let writes, _) = operation, !makeRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)

@@ -41,6 +41,10 @@ extension DatabaseHost {
     func end(_ session: SessionID) {
         guard let hosted = sessions.remove(session) else { return }
         if let publicID = hosted.publicID { publicSessions[publicID] = nil }
+        if var listens = endingListens.removeValue(forKey: session) {
+            hosted.database.engine.end(&listens, atMost: .max)
+            free(listens)
+        }
         encoder.streams[session] = nil
         _ = coalescer.end(session)
         endProfile(of: hosted.database, to: session)
@@ -48,6 +52,25 @@ extension DatabaseHost {
         endings.append((session, hosted.database, .endSession))
         finishEndings()
     }
+
+    /// Ends some of the listens of a session that has many, and leaves the others for later: what it queued runs when all
+    /// have ended.
+    /// - Returns: false when ``end(_:)`` has little left to do.
+    func endSomeListens(of session: SessionID) -> Bool {
+        guard let database = sessions[session]?.database else { return false }
+        guard var listens = endingListens.removeValue(forKey: session) else {
+            guard database.engine.listenCount(of: session) > Self.listensEndedAtOnce else { return false }
+            endingListens[session] = database.engine.takeListens(of: session)
+            return true
+        }
+        database.engine.end(&listens, atMost: Self.listensEndedAtOnce)
+        let isDone = listens.isEmpty
+        if isDone { free(listens) } else { endingListens[session] = listens }
+        return !isDone
+    }
+
+    /// Listens that are ended in one step: what takes a millisecond.
+    private static let listensEndedAtOnce = 1000
 
     /// Drops what sign-ins that count no more have queued for the session's end. Whatever the session does next comes
     /// after it.

@@ -99,8 +99,10 @@ final class DatabaseHost {
     let startPreparation: @Sendable (PreparationJob) -> Void
     /// Has that other thread leave what it was to do for a session, which has ended.
     let abandonPreparation: @Sendable (SessionID) -> Void
-    /// Has another thread free large nodes.
-    let freeNodes: @Sendable (consuming [Node]) -> Void
+    /// Has another thread free what takes long to free: large nodes, listens of a session that had many.
+    let free: @Sendable (consuming any Sendable) -> Void
+    /// Listens of sessions that have ended and had many.
+    var endingListens: [SessionID: EndingListens] = [:]
     /// Posts a message to this host, from any thread.
     let post: @Sendable (DatabaseMessage) -> Void
     /// Too much has been put out that the disk or the loops have not taken.
@@ -119,11 +121,11 @@ final class DatabaseHost {
         outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
         surroundings: Surroundings = .machine, logger: Logger, startPreparation: @escaping @Sendable (PreparationJob) -> Void,
         abandonPreparation: @escaping @Sendable (SessionID) -> Void = { _ in },
-        freeNodes: @escaping @Sendable (consuming [Node]) -> Void = { _ in },
+        free: @escaping @Sendable (consuming any Sendable) -> Void = { _ in },
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
         self.abandonPreparation = abandonPreparation
-        self.freeNodes = freeNodes
+        self.free = free
         self.startPreparation = startPreparation
         self.post = post
         self.surroundings = surroundings
@@ -303,7 +305,7 @@ final class DatabaseHost {
             }
             answeredByteCount += byteCount
             answer(call, byteCount: byteCount, to: session)
-            if byteCount > Self.smallByteCount, case .data(_, let body?, _) = call.action { freeNodes(body.largeNodes) }
+            if byteCount > Self.smallByteCount, case .data(_, let body?, _) = call.action { free(body.largeNodes) }
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)
@@ -314,8 +316,11 @@ final class DatabaseHost {
         case .identity(let session, let credential): change(session, to: credential)
         case .revoked(let session, let signIns): revoke(signIns, of: session)
         case .closed(let session):
-            if let database = suspendForPreparation(endOf: session) { return .suspended(session, database) }
-            end(session)
+            // Others have their turn between two parts of a long end.
+            if endSomeListens(of: session) { post(.closed(session)) } else {
+                if let database = suspendForPreparation(endOf: session) { return .suspended(session, database) }
+                end(session)
+            }
         case .rules(let rulesets): load(rulesets)
         case .prepared(let prepared):
             guard finish(prepared) else { return .done }
@@ -390,7 +395,7 @@ final class DatabaseHost {
         let mark = try write(&delta, in: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let mark { takeBack(mark) }
-        if let replaced = database.engine.takeReplaced() { freeNodes(replaced) }
+        if let replaced = database.engine.takeReplaced() { free(replaced) }
         guard !effects.pushes.isEmpty else { return effects.reply }
         if coalescer.isEmpty || isListen { encoder.encode(effects.pushes) } else {
             encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
