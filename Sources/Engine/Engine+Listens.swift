@@ -139,9 +139,9 @@ extension Engine {
             let (path, isCovered) = listens.defaults.removeLast()
             listeners.removeDefault(listens.session, at: path, isCovered: isCovered)
         }
-        for _ in 0..<min(limit, listens.filtered.count) {
-            listeners.removeFiltered(listens.filtered.removeLast(), listens.session)
-        }
+        let last = listens.firstFiltered + min(limit, listens.filtered.count - listens.firstFiltered)
+        for index in listens.firstFiltered..<last { listeners.removeFiltered(listens.filtered[index], listens.session) }
+        listens.firstFiltered = last
     }
 }
 
@@ -149,7 +149,10 @@ extension Engine {
 package struct EndingListens: Sendable {
     fileprivate let session: SessionID
     fileprivate var defaults: [(path: Path, isCovered: Bool)]
-    fileprivate var filtered: [FilteredListenKey]
+    /// Shared with the state, so not changed.
+    fileprivate let filtered: [FilteredListenKey]
+    /// The first that has not ended.
+    fileprivate var firstFiltered = 0
     /// Freed with the rest of it.
     private let state: SessionState
 
@@ -160,5 +163,5 @@ package struct EndingListens: Sendable {
         filtered = state.filteredListens.members
     }
 
-    package var isEmpty: Bool { defaults.isEmpty && filtered.isEmpty }
+    package var isEmpty: Bool { defaults.isEmpty && firstFiltered == filtered.count }
 }

@@ -45,6 +45,10 @@ extension DatabaseHost {
             hosted.database.engine.end(&listens, atMost: .max)
             free(listens)
         }
+        if hosted.queryTexts.count > Self.listensEndedAtOnce {
+            free(hosted.queryTexts)
+            hosted.queryTexts = [:]
+        }
         encoder.streams[session] = nil
         _ = coalescer.end(session)
         endProfile(of: hosted.database, to: session)
