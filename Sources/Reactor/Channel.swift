@@ -306,6 +306,28 @@ package final class Channel: Pollable {
         tellDrained()
     }
 
+    // MARK: Moving
+
+    /// Gives the connection up, so that another loop can adopt it. The delegate is told nothing any more, and what is
+    /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the caller takes along.
+    /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil where the
+    ///   connection is no longer open.
+    package func detach() -> (socket: ConnectedSocket, unsent: [UInt8])? {
+        assert(loop.isCurrent)
+        guard phase == .open, let peer = peerAddress else { return nil }
+        flush()
+        guard phase == .open else { return nil }
+        let unsent = loop.chunks.bytes(of: queue)
+        queue = loop.chunks.removeAll(of: queue)
+        unsentByteCount = 0
+        phase = .closed
+        listener = nil
+        let socket = ConnectedSocket(
+            movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved)
+        limiter = nil
+        return (socket, unsent)
+    }
+
     // MARK: Closing
 
     /// Closes now; unsent output is dropped. `channelDidClose` follows at the end of the tick.

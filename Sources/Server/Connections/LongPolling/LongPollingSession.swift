@@ -1,0 +1,481 @@
+import PandoBytes
+import PandoEngine
+import PandoIdentity
+import PandoReactor
+import PandoWire
+
+/// What carries a session by long polling (wire-protocol §1.5): segments in, messages out in the answers to polls. Confined to
+/// its loop, to which every connection that brings one of its requests is moved (``SessionDirectory``).
+///
+///     open ──────── end(.finished) ───────▶ finishing ──┐ all messages answered, or no poll in time
+///       │ `n` both ways, WebSocket joined               │
+///       ├──────────────────────────────▶ former ────────┤ (the session goes on, over the WebSocket)
+///       └── disconnect, failure, no poll in time ───────┴─▶ over
+final class LongPollingSession: ClientSession {
+    private enum Phase {
+        case open
+        /// The session is over; what it was still told goes out, and behind it the end.
+        case finishing
+        /// A WebSocket has the session; what went before it goes out, and behind it the end of polling.
+        case former
+        case over
+    }
+
+    /// A poll that waits to be answered.
+    private struct HeldPoll {
+        /// Nil for the request that started the session.
+        let serial: UInt64?
+        let connection: HTTPConnection
+        let came: MonotonicTime
+        var timer: TimerToken?
+    }
+
+    /// Polls that may wait. Clients have two under way.
+    private static let heldPollLimit = 4
+    /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client stops when
+    /// its polls are not answered, so only what it had sent by then waits.
+    private static let waitingMessageByteLimit = 1 << 20
+    /// Responses that a client may leave without a sign that it has received them.
+    private static let unconfirmedLimit = 256
+
+    let session: RealtimeSession
+    let publicID: PublicSessionID
+    /// As it was asked for when the session began.
+    let namespace: String?
+    private let password: [UInt8]
+    private let startAddress: SocketAddress?
+    private var phase = Phase.open
+    private var segments: SegmentReassembler
+    /// The client's messages that wait, from ``messageHead`` on.
+    private var messages: [[UInt8]] = []
+    private var messageHead = 0
+    private var messageByteCount = 0
+    private var isReading = false
+    private var frames = FrameUnwrapper()
+    private var answers = PollAnswers()
+    /// Oldest first.
+    private var polls: [HeldPoll] = []
+    /// Connections with responses of which it is not known whether they were received.
+    private var carriers: [HTTPConnection] = []
+    /// What the first response begins with.
+    private var startScript: [UInt8]
+    /// When the last poll was answered.
+    private var pollEnded: MonotonicTime
+    private var isAnswerDue = false
+    /// A timer looks at deliveries.
+    private var isLookingAgain = false
+    /// What the loop was told of ``PollAnswers/pendingByteCount``.
+    private var countedByteCount = 0
+    /// The WebSocket that the client tries.
+    private var candidate: WebSocketSession?
+    /// The client has said `n`.
+    private var hasUpstreamEnded = false
+
+    /// - Parameters:
+    ///   - start: The request that starts it.
+    ///   - connection: What brought the request, and gets the first response.
+    init(
+        _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPConnection, publicID: PublicSessionID,
+        namespace: String?, of owner: IOLoop
+    ) {
+        self.publicID = publicID
+        self.namespace = namespace
+        password = LongPollingPassword.make()
+        startAddress = connection.channel.peerAddress
+        segments = SegmentReassembler(messageByteLimit: owner.configuration.messageByteLimit)
+        pollEnded = owner.loop.now
+        var script: [UInt8] = []
+        script.append(startScript: start.callback, id: id.rawValue, password: password)
+        startScript = script
+        session = RealtimeSession(id, of: owner)
+        super.init(id, of: owner)
+        session.transport = self
+        hold(HeldPoll(serial: nil, connection: connection, came: owner.loop.now))
+    }
+
+    func isPassword(_ other: [UInt8]) -> Bool { LongPollingPassword.areEqual(password, other) }
+
+    override var isOpen: Bool { phase == .open }
+
+    override var peerAddress: SocketAddress? { startAddress }
+
+    /// No poll waits, so there is no connection by which the client would be known to be gone.
+    var isDisconnected: Bool { polls.isEmpty && phase != .over }
+
+    // MARK: From the client
+
+    /// A poll has come, perhaps with segments.
+    func receive(_ poll: LongPollingRequest.Poll, on connection: HTTPConnection) {
+        guard phase != .over else { return connection.answerClosed() }
+        lastHeard = owner.loop.now
+        if let index = polls.firstIndex(where: { $0.serial == poll.serial }) {
+            // Asked again: the connection that it came by is of no use any more.
+            let given = polls.remove(at: index)
+            release(given)
+            given.connection.dropPoll()
+        }
+        settleDeliveries()
+        if let repeated = answers.receivedPoll(poll.serial, at: owner.loop.now) {
+            send(repeated, on: connection)
+            noteDisconnected()
+        } else {
+            hold(HeldPoll(serial: poll.serial, connection: connection, came: owner.loop.now))
+        }
+        if answers.unconfirmedCount > Self.unconfirmedLimit { return cut() }
+        noteDrained()
+        if phase == .open { take(poll.segments) }
+        answerLater()
+    }
+
+    private func take(_ new: [LongPollingRequest.Segment]) {
+        do throws(SegmentReassembler.Violation) {
+            var complete: [[UInt8]] = []
+            for segment in new { try segments.accept(segment, into: &complete) }
+            for message in complete {
+                messageByteCount += message.count
+                messages.append(message)
+            }
+        } catch {
+            return fail(error == .messageTooBig ? .messageTooBig : .malformedMessage)
+        }
+        read()
+        if messageByteCount > Self.waitingMessageByteLimit, messages.count - messageHead > 1 { fail(.messageTooBig) }
+        countUnfinished()
+    }
+
+    /// Nothing more is looked at for now.
+    private var isHolding: Bool { isReadingPaused || session.isHolding }
+
+    private func read() {
+        guard !isReading else { return }
+        isReading = true
+        while phase == .open, !hasUpstreamEnded, !isHolding, messageHead < messages.count {
+            var message: [UInt8] = []
+            swap(&message, &messages[messageHead])
+            messageHead += 1
+            messageByteCount -= message.count
+            session.receive(message, over: self)
+        }
+        isReading = false
+        if messageHead == messages.count || hasUpstreamEnded {
+            messages = []
+            messageHead = 0
+            messageByteCount = 0
+        }
+    }
+
+    override func inputMayGoOn() {
+        read()
+        countUnfinished()
+        answerLater()
+    }
+
+    override func pauseReading() {}
+
+    override func resumeReading() { inputMayGoOn() }
+
+    override func outputDrained() {
+        session.outputDrained()
+        inputMayGoOn()
+    }
+
+    private func countUnfinished() {
+        owner.keepUnfinished(segments.byteCount + messageByteCount + session.parsingByteCount, for: self)
+    }
+
+    // MARK: Polls
+
+    private func hold(_ poll: HeldPoll) {
+        var poll = poll
+        let serial = poll.serial
+        poll.timer = owner.loop.schedule(after: owner.configuration.pollHoldTime) { [weak self] in
+            self?.answerHeld(for: serial)
+        }
+        polls.append(poll)
+        poll.connection.holdPoll(of: self)
+        owner.connectedPolling(self)
+    }
+
+    /// A poll has waited as long as one may: it is answered, with nothing.
+    private func answerHeld(for serial: UInt64?) {
+        guard let index = polls.firstIndex(where: { $0.serial == serial }) else { return }
+        answer(polls.remove(at: index))
+    }
+
+    private func release(_ poll: HeldPoll) {
+        if let timer = poll.timer { owner.loop.cancel(timer) }
+        poll.connection.releasePoll()
+    }
+
+    private func answerLater() {
+        guard !isAnswerDue, !polls.isEmpty else { return }
+        isAnswerDue = true
+        owner.answerPollsLater(self)
+    }
+
+    /// At the end of the tick, when all is there that it brings: answers what is to be answered.
+    func answerPolls() {
+        isAnswerDue = false
+        // An older poll is answered when another comes, so that the client can send; it is not to send while what it
+        // has sent waits.
+        while let first = polls.first,
+            answers.isUrgent || isFinished || polls.count > (isHolding ? Self.heldPollLimit : 1)
+        {
+            polls.removeFirst()
+            answer(first)
+        }
+    }
+
+    /// Nothing more will come, and the client is to be told so.
+    private var isFinished: Bool { phase == .finishing || phase == .former }
+
+    private func answer(_ poll: HeldPoll) {
+        release(poll)
+        var prefix: [UInt8] = []
+        if poll.serial == nil { swap(&prefix, &startScript) }
+        send(
+            answers.answer(serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished),
+            on: poll.connection)
+        countOutput()
+        noteDisconnected()
+    }
+
+    private func send(_ answer: PollAnswers.Answer, on connection: HTTPConnection) {
+        if !carriers.contains(where: { $0 === connection }) { carriers.append(connection) }
+        connection.answer(answer, of: self)
+    }
+
+    private func noteDisconnected() {
+        guard polls.isEmpty, phase != .over else { return }
+        pollEnded = owner.loop.now
+        owner.disconnectedPolling(self)
+    }
+
+    /// The connection of a poll broke before the answer.
+    func pollIsGone(from connection: HTTPConnection) {
+        guard let index = polls.firstIndex(where: { $0.connection === connection }) else { return }
+        release(polls.remove(at: index))
+        noteDisconnected()
+    }
+
+    // MARK: Deliveries
+
+    /// What has become of responses that a connection was given.
+    func note(_ numbers: [Int], on connection: HTTPConnection, areTaken: Bool) {
+        carriers.removeAll { $0 === connection }
+        if areTaken { answers.taken(numbers) } else { answers.lost(numbers) }
+        noteDrained()
+        answerLater()
+    }
+
+    /// Asks the connections what the client's machine has acknowledged. One system call each; there are two, as a rule.
+    private func settleDeliveries() {
+        for connection in carriers { connection.settleDeliveriesIfTaken() }
+    }
+
+    /// Whether the client has received nearly all that it was sent. Where it has not, its machine may only be late to say so,
+    /// and what the session says meanwhile is held back.
+    private func noteDrained() {
+        guard phase == .open else { return }
+        guard unsentByteCount > owner.loop.configuration.outboundLowWaterByteCount else {
+            catchUpIfDrained()
+            return session.outputDrained()
+        }
+        guard !isLookingAgain, !polls.isEmpty, !carriers.isEmpty else { return }
+        isLookingAgain = true
+        owner.loop.schedule(after: Self.acknowledgementDelay) { [weak self] in
+            guard let self else { return }
+            isLookingAgain = false
+            settleDeliveries()
+            noteDrained()
+        }
+    }
+
+    /// Linux, and others, may be that late to acknowledge what was received (TCP_DELACK_MIN).
+    private static let acknowledgementDelay: Duration = .milliseconds(50)
+
+    // MARK: Outputs
+
+    override func write(_ bytes: RawSpan) {
+        frames.unwrap(bytes, into: &answers)
+        outputChanged()
+    }
+
+    override func write(_ bytes: SharedBytes) {
+        write(bytes.rawSpan)
+    }
+
+    private func outputChanged() {
+        countOutput()
+        if unsentByteCount > owner.loop.configuration.outboundByteLimit { return cut() }
+        answerLater()
+    }
+
+    override var unsentByteCount: Int { answers.byteCount }
+
+    /// The rest is in ``SharedBytes``, which count themselves.
+    private func countOutput() {
+        owner.waitingByteCount += answers.pendingByteCount - countedByteCount
+        countedByteCount = answers.pendingByteCount
+    }
+
+    override var heldByteCount: Int { super.heldByteCount + answers.byteCount }
+
+    /// The next piece follows when others have had their turn.
+    override func pieceWasWritten() { owner.nextTick(for: id) }
+
+    override func nextTick() { sendPieces() }
+
+    /// A message goes out in one response, and is kept until that was received.
+    override func canTake(_ message: LargeMessage) -> Bool {
+        message.byteCount(from: 0) <= owner.loop.configuration.outboundByteLimit / 2
+    }
+
+    override func sendMessage(_ message: RawSpan) {
+        var frames: [UInt8] = []
+        guard frames.append(framesOf: message) else { return cut() }
+        send(frames.rawSpan)
+    }
+
+    override func refuse(_ message: LargeMessage) {
+        let text = RealtimeSession.refusal(of: message)
+        answers.append(text.rawSpan)
+        answers.endMessage()
+        outputChanged()
+        if message.requestNumber == nil { end(.finished) }
+    }
+
+    // MARK: For the session
+
+    override var holdsManyRequests: Bool { session.holdsManyRequests }
+
+    override func windowMarkReturned() { session.windowMarkReturned() }
+
+    override func finish(_ parsed: ParsedMessage) { session.finish(parsed) }
+
+    override func finish(_ verdict: Verdict) { session.finish(verdict) }
+
+    override func recheck(_ standing: Standing) { session.recheck(standing) }
+
+    // MARK: The end
+
+    /// The client's page was left.
+    func disconnect() {
+        // The page also says so when polling ends because a WebSocket has taken over.
+        if phase == .former { leaveFormer() } else { cut() }
+    }
+
+    /// What was said is answered first, and a client that is replaced or left alone is told at once.
+    override func end(_ reason: OutputBatch.CloseReason) {
+        guard reason == .finished, phase == .open else { return cut() }
+        phase = .finishing
+        endSession()
+        noteDisconnected()
+        answerLater()
+    }
+
+    override func fail(_ failure: SessionFailure) { cut() }
+
+    /// The process ends.
+    override func endIfIdle() {
+        if phase == .finishing { cut() }
+    }
+
+    /// Ends the session at once.
+    override func cut() {
+        guard phase != .over else { return }
+        guard phase != .former else { return leaveFormer() }
+        endSession()
+        becomeOver()
+        owner.removeLater(self)
+    }
+
+    private func endSession() {
+        owner.endSession(self)
+        session.close()
+        candidate?.refuseMove()
+        candidate = nil
+    }
+
+    private func becomeOver() {
+        phase = .over
+        for poll in polls {
+            release(poll)
+            poll.connection.answerClosed()
+        }
+        polls = []
+        carriers = []
+        answers = PollAnswers()
+        countOutput()
+        messages = []
+        messageByteCount = 0
+        owner.keepUnfinished(0, for: self)
+        owner.connectedPolling(self)
+        dropOutputs()
+    }
+
+    /// A client that has not polled for long is gone (§1.5.3).
+    override func checkIdle(at now: MonotonicTime) {
+        if polls.isEmpty, now - pollEnded > owner.configuration.pollGap { cut() }
+    }
+
+    // MARK: Moving to a WebSocket (§1.6)
+
+    /// The client tries a WebSocket: it is offered the move. An earlier one is given up.
+    func join(_ webSocket: WebSocketSession) {
+        candidate?.refuseMove()
+        candidate = webSocket
+        webSocket.offerMove()
+    }
+
+    /// Whether a WebSocket may still join.
+    var mayBeJoined: Bool { phase == .open && !hasUpstreamEnded }
+
+    override func receive(_ control: TransportControl) {
+        // `a` means nothing here.
+        guard case .endOfTransmission = control else { return }
+        hasUpstreamEnded = true
+        moveIfAgreed()
+    }
+
+    func webSocketWasAcknowledged(_ webSocket: WebSocketSession) { moveIfAgreed() }
+
+    override func outputsWereWritten() { moveIfAgreed() }
+
+    /// Without its WebSocket the client goes on by long polling; once it has said `n` it cannot send by that any more, and
+    /// must begin anew (what the SDK itself does not always notice: firebase-js-sdk issue 494).
+    func webSocketIsGone(_ webSocket: WebSocketSession) {
+        guard candidate === webSocket else { return }
+        candidate = nil
+        if hasUpstreamEnded { cut() }
+    }
+
+    /// Both sides have said all that they say by long polling: the last is our `n`.
+    private func moveIfAgreed() {
+        guard hasUpstreamEnded, phase == .open else { return }
+        guard let webSocket = candidate, webSocket.isOpen else { return cut() }
+        guard webSocket.isAcknowledged, areOutputsWritten else { return }
+        candidate = nil
+        var message: [UInt8] = []
+        message.appendEndOfTransmission()
+        answers.append(message.rawSpan)
+        answers.endMessage()
+        countOutput()
+        phase = .former
+        // What has been held back for a slow reader goes to the new connection.
+        if isLagging { catchUp() }
+        owner.keepUnfinished(0, for: self)
+        owner.connectedPolling(self)
+        owner.replace(self, by: webSocket)
+        owner.loop.schedule(after: owner.configuration.pollGap) { [weak self] in self?.leaveFormer() }
+        answerLater()
+        webSocket.takeOver()
+    }
+
+    /// The last answers have had their time, or nobody waits for them: nothing is left of it.
+    func leaveFormer() {
+        guard phase == .former else { return }
+        becomeOver()
+        owner.webSocket(id)?.forgetFormer()
+    }
+}
