@@ -151,6 +151,6 @@ let package = Package(
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests(
             "Server",
-            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "Bytes"]),
+            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Bytes"]),
     ]
 )

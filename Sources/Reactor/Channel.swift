@@ -91,9 +91,15 @@ package final class Channel: Pollable {
     /// Whether the descriptor is closed; `channelDidClose` follows, or was called.
     package var isClosed: Bool { phase == .closed }
 
-    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel. One system call.
+    /// ``takenByteCount`` is to tell the truth also when the connection is gone.
+    package var remembersTakenBytes = false
+    /// What the peer had acknowledged in the end, where that is remembered.
+    private var takenAtEnd: Int?
+
+    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel; once the connection is
+    /// gone, all, or what is remembered. One system call.
     package var takenByteCount: Int {
-        guard phase != .closed else { return writtenByteCount }
+        guard phase != .closed else { return takenAtEnd ?? writtenByteCount }
         return writtenByteCount - unsentByteCount - max(0, Int(pando_unacknowledged(descriptor)))
     }
 
@@ -394,6 +400,7 @@ package final class Channel: Pollable {
 
     private func finish(_ reason: CloseReason) {
         guard phase != .closed else { return }
+        if remembersTakenBytes { takenAtEnd = takenByteCount }
         phase = .closed
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0

@@ -67,7 +67,7 @@ class ClientSession {
     private var waiting: [(output: Waiting, byteCount: Int)] = []
     private var waitingHead = 0
     private var waitingByteCount = 0
-    private var pauseReasons: PauseReasons = []
+    final var pauseReasons: PauseReasons = []
     /// The database coalesces what it pushes to this client, until it has read what it was sent.
     private(set) final var isLagging = false
     /// Bytes of a message that is not complete, as the loop counts them (``IOLoop/keepUnfinished(_:for:)``).
@@ -385,27 +385,4 @@ class ClientSession {
         noteLag()
         if unsentByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
-
-    // MARK: Backpressure
-
-    func pause(_ reason: PauseReasons) {
-        if pauseReasons.isEmpty { pauseReading() }
-        pauseReasons.insert(reason)
-    }
-
-    func resume(_ reason: PauseReasons) {
-        guard pauseReasons.contains(reason) else { return }
-        pauseReasons.remove(reason)
-        if pauseReasons.isEmpty { resumeReading() }
-    }
-
-    func resumeAll() {
-        guard !pauseReasons.isEmpty else { return }
-        pauseReasons = []
-        resumeReading()
-    }
-
-    var isPausedForCongestion: Bool { pauseReasons.contains(.congestion) }
-
-    final var isReadingPaused: Bool { !pauseReasons.isEmpty }
 }

@@ -193,7 +193,7 @@ final class HTTPConnection: ChannelSession {
         headBegan = nil
         owner.requestBegan(on: self)
         // A client that asks again has received the answer before, unless it had sent this ahead.
-        if !isReadingAhead { settleDeliveries(areTaken: true) }
+        if !isReadingAhead { settleDeliveries(.received) }
         if owner.configuration.isDevelopment,
             let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
             refuse(head, foreign)
@@ -395,7 +395,6 @@ final class HTTPConnection: ChannelSession {
 
     /// Who has nothing more to ask may still wait for the last answer (RFC 9112 §9.6).
     override func channelDidEnd(_ channel: Channel) {
-        settleDeliveriesIfTaken()
         if let polling {
             // What a client has closed its side of it has given up.
             polling.pollIsGone(from: self)
@@ -423,7 +422,7 @@ final class HTTPConnection: ChannelSession {
         stream = nil
         dropAhead()
         polling?.pollIsGone(from: self)
-        settleDeliveries(areTaken: reason == .requested)
+        settleDeliveriesAtEnd(inOrder: reason == .requested)
         super.channelDidClose(channel, reason: reason)
     }
 }

@@ -51,7 +51,7 @@ extension IOLoop {
         return session
     }
 
-    /// Puts a session by long polling, which the database is told of next, into the table.
+    /// Puts a session by long polling into the table; ``open(_:_:)`` with its id is next.
     func makePollingSession(_ make: (SessionID) -> LongPollingSession) -> LongPollingSession {
         let session = make(makeID())
         sessions[Int(session.id.slot)] = session

@@ -48,7 +48,7 @@ final class RealtimeSession {
     /// What is being verified, and the number to answer with.
     private var verifying: Rare<(asked: PandoWire.Credential, number: Int64)>?
     private var refusalCount = 0
-    /// Whose ``credential`` is; nil for nobody's.
+    /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Rare<Identity>?
     private var expiry: WallTimer?
     /// The sign-ins that have queued something for the end of the connection, each once; a number is the place plus one.
@@ -179,7 +179,7 @@ final class RealtimeSession {
         owner.verify(credential.token, for: transport)
     }
 
-    /// - Parameter identity: Whose the credential is; nil for nobody's.
+    /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
     private func become(_ credential: PandoRules.Credential, _ identity: Identity?) {
         self.credential = credential
         self.identity = identity.map { Rare($0) }
@@ -190,8 +190,8 @@ final class RealtimeSession {
         owner.post(.identity(id, credential), byteCount: 0, for: transport)
     }
 
-    /// The credential is over: the client is told so, and is nobody until it has shown a fresh one (auth.md §4.2). Clients
-    /// fetch a fresh one at once, and back off when that one is refused too.
+    /// The credential is over: the client gets a message that says so, and is signed out until it sends a fresh one
+    /// (auth.md §4.2). Clients fetch a fresh one at once, and back off when that one is refused too.
     private func revoke(_ reason: Text) {
         guard let transport, transport.isOpen else { return }
         var message: [UInt8] = []

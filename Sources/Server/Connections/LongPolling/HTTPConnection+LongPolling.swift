@@ -92,6 +92,8 @@ extension HTTPConnection {
     func leaveForOtherLoop() {
         stage = .ended
         dropAhead()
+        // Of answers to what was sent ahead: they may be on their way still, and to send them twice does no harm.
+        settleDeliveries(.lost)
         leave()
     }
 
@@ -123,16 +125,13 @@ extension HTTPConnection {
         polling = nil
     }
 
-    /// The client asks elsewhere.
-    func dropPoll() {
-        channel.closeAfterFlush()
-    }
-
     /// Answers the request under way.
     func answer(_ answer: PollAnswers.Answer, of session: LongPollingSession) {
         sendScripts(answer.scripts)
+        channel.remembersTakenBytes = true
         deliveries.append(Delivery(session, answer.numbers, end: channel.writtenByteCount))
-        if !channel.isOpen { settleDeliveries(areTaken: false) }
+        // What is written to a connection that is going is not sent.
+        if !channel.isOpen { settleDeliveries(.lost) }
         endAnswer()
     }
 
@@ -173,6 +172,8 @@ extension HTTPConnection {
         let numbers: [Int]
         /// Of all that was written here, the byte behind them.
         let end: Int
+        /// The client's machine has them.
+        var isAcknowledged = false
 
         init(_ session: LongPollingSession, _ numbers: [Int], end: Int) {
             self.session = session
@@ -181,16 +182,30 @@ extension HTTPConnection {
         }
     }
 
-    func settleDeliveries(areTaken: Bool) {
+    /// The client has received what was written here, or has not and never will.
+    func settleDeliveries(_ outcome: PollAnswers.Delivery) {
         guard !deliveries.isEmpty else { return }
         var settled: [Delivery] = []
         swap(&settled, &deliveries)
-        for delivery in settled { delivery.session?.note(delivery.numbers, on: self, areTaken: areTaken) }
+        for delivery in settled { delivery.session?.note(delivery.numbers, on: self, outcome) }
     }
 
-    /// What the client's machine has acknowledged it has received. One system call.
-    func settleDeliveriesIfTaken() {
-        guard let last = deliveries.last, !channel.isClosed, channel.takenByteCount >= last.end else { return }
-        settleDeliveries(areTaken: true)
+    /// Looks what the client's machine has acknowledged. One system call, unless that is known.
+    func noteAcknowledged() {
+        guard let last = deliveries.last, !last.isAcknowledged, isAcknowledged(last) else { return }
+        for index in deliveries.indices where !deliveries[index].isAcknowledged {
+            deliveries[index].isAcknowledged = true
+            let delivery = deliveries[index]
+            delivery.session?.note(delivery.numbers, on: self, .acknowledged)
+        }
+    }
+
+    private func isAcknowledged(_ delivery: Delivery) -> Bool { channel.takenByteCount >= delivery.end }
+
+    /// The connection is gone. What the client's machine has acknowledged its program has read, if it was closed in order: to
+    /// close with something unread is a reset.
+    func settleDeliveriesAtEnd(inOrder: Bool) {
+        guard let last = deliveries.last else { return }
+        settleDeliveries(inOrder && isAcknowledged(last) ? .received : .lost)
     }
 }

@@ -17,7 +17,7 @@ enum LongPollingRequest: Equatable {
         var previousSession: String?
     }
 
-    /// What names a session, and proves that the client was told so.
+    /// What names a session, and the password that only its client has.
     struct Address: Equatable {
         var id: SessionID
         var password: [UInt8]

@@ -12,9 +12,9 @@ import PandoWire
 ///       ├──────────────────────────────▶ former ────────┤ (the session goes on, over the WebSocket)
 ///       └── disconnect, failure, no poll in time ───────┴─▶ over
 final class LongPollingSession: ClientSession {
-    private enum Phase {
+    enum Phase {
         case open
-        /// The session is over; what it was still told goes out, and behind it the end.
+        /// The session is over; its last messages go out, and behind them the end.
         case finishing
         /// A WebSocket has the session; what went before it goes out, and behind it the end of polling.
         case former
@@ -22,7 +22,7 @@ final class LongPollingSession: ClientSession {
     }
 
     /// A poll that waits to be answered.
-    private struct HeldPoll {
+    struct HeldPoll {
         /// Nil for the request that started the session.
         let serial: UInt64?
         let connection: HTTPConnection
@@ -44,7 +44,7 @@ final class LongPollingSession: ClientSession {
     let namespace: String?
     private let password: [UInt8]
     private let startAddress: SocketAddress?
-    private var phase = Phase.open
+    var phase = Phase.open
     private var segments: SegmentReassembler
     /// The client's messages that wait, from ``messageHead`` on.
     private var messages: [[UInt8]] = []
@@ -52,24 +52,24 @@ final class LongPollingSession: ClientSession {
     private var messageByteCount = 0
     private var isReading = false
     private var frames = FrameUnwrapper()
-    private var answers = PollAnswers()
+    var answers = PollAnswers()
     /// Oldest first.
-    private var polls: [HeldPoll] = []
+    var polls: [HeldPoll] = []
     /// Connections with responses of which it is not known whether they were received.
-    private var carriers: [HTTPConnection] = []
+    var carriers: [HTTPConnection] = []
     /// What the first response begins with.
     private var startScript: [UInt8]
     /// When the last poll was answered.
     private var pollEnded: MonotonicTime
     private var isAnswerDue = false
     /// A timer looks at deliveries.
-    private var isLookingAgain = false
-    /// What the loop was told of ``PollAnswers/pendingByteCount``.
+    var isLookingAgain = false
+    /// ``PollAnswers/pendingByteCount`` as the loop has counted it.
     private var countedByteCount = 0
     /// The WebSocket that the client tries.
-    private var candidate: WebSocketSession?
+    var candidate: WebSocketSession?
     /// The client has said `n`.
-    private var hasUpstreamEnded = false
+    var hasUpstreamEnded = false
 
     /// - Parameters:
     ///   - start: The request that starts it.
@@ -108,12 +108,6 @@ final class LongPollingSession: ClientSession {
     func receive(_ poll: LongPollingRequest.Poll, on connection: HTTPConnection) {
         guard phase != .over else { return connection.answerClosed() }
         lastHeard = owner.loop.now
-        if let index = polls.firstIndex(where: { $0.serial == poll.serial }) {
-            // Asked again: the connection that it came by is of no use any more.
-            let given = polls.remove(at: index)
-            release(given)
-            given.connection.dropPoll()
-        }
         settleDeliveries()
         if let repeated = answers.receivedPoll(poll.serial, at: owner.loop.now) {
             send(repeated, on: connection)
@@ -207,7 +201,7 @@ final class LongPollingSession: ClientSession {
         poll.connection.releasePoll()
     }
 
-    private func answerLater() {
+    func answerLater() {
         guard !isAnswerDue, !polls.isEmpty else { return }
         isAnswerDue = true
         owner.answerPollsLater(self)
@@ -226,16 +220,20 @@ final class LongPollingSession: ClientSession {
         }
     }
 
-    /// Nothing more will come, and the client is to be told so.
+    /// Nothing more will come, and the client must be given the end.
     private var isFinished: Bool { phase == .finishing || phase == .former }
 
+    /// Answers a poll, on each connection on which it was asked: which of them still lives is not known.
     private func answer(_ poll: HeldPoll) {
-        release(poll)
         var prefix: [UInt8] = []
         if poll.serial == nil { swap(&prefix, &startScript) }
-        send(
-            answers.answer(serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished),
-            on: poll.connection)
+        let answer = answers.answer(serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished)
+        let copies = polls.filter { $0.serial == poll.serial }
+        polls.removeAll { $0.serial == poll.serial }
+        for copy in [poll] + copies {
+            release(copy)
+            send(answer, on: copy.connection)
+        }
         countOutput()
         noteDisconnected()
     }
@@ -258,42 +256,6 @@ final class LongPollingSession: ClientSession {
         noteDisconnected()
     }
 
-    // MARK: Deliveries
-
-    /// What has become of responses that a connection was given.
-    func note(_ numbers: [Int], on connection: HTTPConnection, areTaken: Bool) {
-        carriers.removeAll { $0 === connection }
-        if areTaken { answers.taken(numbers) } else { answers.lost(numbers) }
-        noteDrained()
-        answerLater()
-    }
-
-    /// Asks the connections what the client's machine has acknowledged. One system call each; there are two, as a rule.
-    private func settleDeliveries() {
-        for connection in carriers { connection.settleDeliveriesIfTaken() }
-    }
-
-    /// Whether the client has received nearly all that it was sent. Where it has not, its machine may only be late to say so,
-    /// and what the session says meanwhile is held back.
-    private func noteDrained() {
-        guard phase == .open else { return }
-        guard unsentByteCount > owner.loop.configuration.outboundLowWaterByteCount else {
-            catchUpIfDrained()
-            return session.outputDrained()
-        }
-        guard !isLookingAgain, !polls.isEmpty, !carriers.isEmpty else { return }
-        isLookingAgain = true
-        owner.loop.schedule(after: Self.acknowledgementDelay) { [weak self] in
-            guard let self else { return }
-            isLookingAgain = false
-            settleDeliveries()
-            noteDrained()
-        }
-    }
-
-    /// Linux, and others, may be that late to acknowledge what was received (TCP_DELACK_MIN).
-    private static let acknowledgementDelay: Duration = .milliseconds(50)
-
     // MARK: Outputs
 
     override func write(_ bytes: RawSpan) {
@@ -314,12 +276,12 @@ final class LongPollingSession: ClientSession {
     override var unsentByteCount: Int { answers.byteCount }
 
     /// The rest is in ``SharedBytes``, which count themselves.
-    private func countOutput() {
+    func countOutput() {
         owner.waitingByteCount += answers.pendingByteCount - countedByteCount
         countedByteCount = answers.pendingByteCount
     }
 
-    override var heldByteCount: Int { super.heldByteCount + answers.byteCount }
+    override var heldByteCount: Int { super.heldByteCount + answers.heldByteCount }
 
     /// The next piece follows when others have had their turn.
     override func pieceWasWritten() { owner.nextTick(for: id) }
@@ -357,6 +319,15 @@ final class LongPollingSession: ClientSession {
 
     override func recheck(_ standing: Standing) { session.recheck(standing) }
 
+    override func outputsWereWritten() { moveIfAgreed() }
+
+    override func receive(_ control: TransportControl) {
+        // `a` means nothing here.
+        guard case .endOfTransmission = control else { return }
+        hasUpstreamEnded = true
+        moveIfAgreed()
+    }
+
     // MARK: The end
 
     /// The client's page was left.
@@ -365,7 +336,8 @@ final class LongPollingSession: ClientSession {
         if phase == .former { leaveFormer() } else { cut() }
     }
 
-    /// What was said is answered first, and a client that is replaced or left alone is told at once.
+    /// Where the server has said its last, that is delivered first; a client that is replaced, or whose server ends, gets the
+    /// end at once.
     override func end(_ reason: OutputBatch.CloseReason) {
         guard reason == .finished, phase == .open else { return cut() }
         phase = .finishing
@@ -397,7 +369,7 @@ final class LongPollingSession: ClientSession {
         candidate = nil
     }
 
-    private func becomeOver() {
+    func becomeOver() {
         phase = .over
         for poll in polls {
             release(poll)
@@ -417,65 +389,5 @@ final class LongPollingSession: ClientSession {
     /// A client that has not polled for long is gone (§1.5.3).
     override func checkIdle(at now: MonotonicTime) {
         if polls.isEmpty, now - pollEnded > owner.configuration.pollGap { cut() }
-    }
-
-    // MARK: Moving to a WebSocket (§1.6)
-
-    /// The client tries a WebSocket: it is offered the move. An earlier one is given up.
-    func join(_ webSocket: WebSocketSession) {
-        candidate?.refuseMove()
-        candidate = webSocket
-        webSocket.offerMove()
-    }
-
-    /// Whether a WebSocket may still join.
-    var mayBeJoined: Bool { phase == .open && !hasUpstreamEnded }
-
-    override func receive(_ control: TransportControl) {
-        // `a` means nothing here.
-        guard case .endOfTransmission = control else { return }
-        hasUpstreamEnded = true
-        moveIfAgreed()
-    }
-
-    func webSocketWasAcknowledged(_ webSocket: WebSocketSession) { moveIfAgreed() }
-
-    override func outputsWereWritten() { moveIfAgreed() }
-
-    /// Without its WebSocket the client goes on by long polling; once it has said `n` it cannot send by that any more, and
-    /// must begin anew (what the SDK itself does not always notice: firebase-js-sdk issue 494).
-    func webSocketIsGone(_ webSocket: WebSocketSession) {
-        guard candidate === webSocket else { return }
-        candidate = nil
-        if hasUpstreamEnded { cut() }
-    }
-
-    /// Both sides have said all that they say by long polling: the last is our `n`.
-    private func moveIfAgreed() {
-        guard hasUpstreamEnded, phase == .open else { return }
-        guard let webSocket = candidate, webSocket.isOpen else { return cut() }
-        guard webSocket.isAcknowledged, areOutputsWritten else { return }
-        candidate = nil
-        var message: [UInt8] = []
-        message.appendEndOfTransmission()
-        answers.append(message.rawSpan)
-        answers.endMessage()
-        countOutput()
-        phase = .former
-        // What has been held back for a slow reader goes to the new connection.
-        if isLagging { catchUp() }
-        owner.keepUnfinished(0, for: self)
-        owner.connectedPolling(self)
-        owner.replace(self, by: webSocket)
-        owner.loop.schedule(after: owner.configuration.pollGap) { [weak self] in self?.leaveFormer() }
-        answerLater()
-        webSocket.takeOver()
-    }
-
-    /// The last answers have had their time, or nobody waits for them: nothing is left of it.
-    func leaveFormer() {
-        guard phase == .former else { return }
-        becomeOver()
-        owner.webSocket(id)?.forgetFormer()
     }
 }

@@ -5,19 +5,24 @@ import PandoReactor
 // in order, waits at a gap, and ignores a number that it has had. So a response may always be sent again, and must be when
 // its connection broke:
 //
-//     messages ─▶ pending ──answer──▶ under way ──its connection shows that it was received──▶ taken, and another poll came:
-//                                        │  ▲                                                  forgotten
-//                      connection broke  ▼  │ with the next answer, or at once where a poll waits
-//                                        lost
+//     messages ─▶ pending ──answer──▶ under way ──▶ acknowledged ──▶ received ──another poll came in time──▶ forgotten
+//                                        │  ▲            │
+//                                        ▼  │            │ the connection broke
+//                                        lost ◀──────────┘
+//                                           with the next answer; at once where a poll waits
+//
+// Acknowledged: by the client's machine (TCP), whose program may still not have read it. Received: the client asked for something
+// else on that connection, or closed it in order. What is acknowledged counts no more when another poll has come, and is kept
+// for a while.
 //
 // A proxy may have received what the client never got. The client asks anew when it has waited for 25 s (§1.5.2): so where the
 // next poll comes 24 s after the one that was answered, or later, the response is sent once more, with the next answer.
 
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session acts.
 struct PollAnswers {
-    /// Where a response is.
-    private enum Delivery {
-        case underWay, taken, lost
+    /// What is known of a response.
+    enum Delivery {
+        case underWay, acknowledged, received, lost
     }
 
     private struct Response {
@@ -32,6 +37,9 @@ struct PollAnswers {
         var isFollowed = false
         /// It is sent again with the next answer.
         var isRepeated = false
+
+        /// The client has very likely received it.
+        var isKept: Bool { delivery == .acknowledged && isFollowed }
     }
 
     /// What a poll is sent.
@@ -46,6 +54,9 @@ struct PollAnswers {
     static let clientPatience: Duration = .seconds(24)
     /// Messages of one response: at least one, and no further one from here on.
     static let responseByteLimit = 256 << 10
+    /// Responses that are kept though the client has very likely received them.
+    static let keptLimit = 16
+    private static let keptByteLimit = 1 << 20
     /// Messages are joined up to here.
     private static let joinedByteLimit = 16 << 10
 
@@ -53,6 +64,7 @@ struct PollAnswers {
     /// In the order of their numbers.
     private var unconfirmed: [Response] = []
     private var unconfirmedByteCount = 0
+    private var keptByteCount = 0
     /// Whole messages that no response has, several to an element, from ``pendingHead`` on.
     private var pending: [[UInt8]] = []
     private var pendingHead = 0
@@ -63,6 +75,9 @@ struct PollAnswers {
 
     /// Bytes that the client has not taken, as far as is known.
     var byteCount: Int { pendingByteCount + unconfirmedByteCount }
+
+    /// All that is held.
+    var heldByteCount: Int { byteCount + keptByteCount }
 
     /// Responses that may have to be sent again.
     var unconfirmedCount: Int { unconfirmed.count }
@@ -103,23 +118,38 @@ struct PollAnswers {
             unconfirmed[index].delivery = .lost
             return takeRepeated()
         }
+        unconfirmed.removeAll { response in
+            now - response.asked >= Self.clientPatience && response.isKept
+        }
         for index in unconfirmed.indices {
             if now - unconfirmed[index].asked < Self.clientPatience {
                 unconfirmed[index].isFollowed = true
             } else if unconfirmed[index].delivery != .lost {
                 unconfirmed[index].isRepeated = true
+                unconfirmed[index].isFollowed = false
                 unconfirmed[index].asked = now
             }
         }
-        forgetReceived()
+        settle()
         return nil
     }
 
-    private mutating func forgetReceived() {
-        unconfirmed.removeAll { response in
-            guard response.isFollowed, response.delivery == .taken else { return false }
-            unconfirmedByteCount -= response.script.count
-            return true
+    /// Forgets what was received, and the oldest of what is kept over the limits.
+    private mutating func settle() {
+        unconfirmed.removeAll { $0.isFollowed && $0.delivery == .received }
+        (unconfirmedByteCount, keptByteCount) = (0, 0)
+        var keptCount = 0
+        for index in unconfirmed.indices.reversed() {
+            guard unconfirmed[index].isKept else {
+                unconfirmedByteCount += unconfirmed[index].script.count
+                continue
+            }
+            keptCount += 1
+            keptByteCount += unconfirmed[index].script.count
+            if keptCount > Self.keptLimit || keptByteCount > Self.keptByteLimit {
+                keptByteCount -= unconfirmed[index].script.count
+                unconfirmed.remove(at: index)
+            }
         }
     }
 
@@ -153,7 +183,7 @@ struct PollAnswers {
         if closes, !hasMessages { script.append(closeCommand: number) }
         let bytes = SharedBytes(script)
         unconfirmed.append(Response(number: number, serial: serial, script: bytes, asked: asked))
-        unconfirmedByteCount += bytes.count
+        settle()
         answer.scripts.append(bytes)
         answer.numbers.append(number)
         return answer
@@ -169,23 +199,18 @@ struct PollAnswers {
             answer.scripts.append(unconfirmed[index].script)
             answer.numbers.append(unconfirmed[index].number)
         }
+        settle()
         return answer
     }
 
     // MARK: Deliveries
 
-    /// The other end of its connection has received these responses.
-    mutating func taken(_ numbers: [Int]) {
+    /// What is known now of responses that one connection was given.
+    mutating func note(_ numbers: [Int], _ delivery: Delivery) {
         for index in unconfirmed.indices where numbers.contains(unconfirmed[index].number) {
-            unconfirmed[index].delivery = .taken
+            // On another connection it may have arrived already.
+            if unconfirmed[index].delivery != .received { unconfirmed[index].delivery = delivery }
         }
-        forgetReceived()
-    }
-
-    /// A connection broke that was to carry these responses.
-    mutating func lost(_ numbers: [Int]) {
-        for index in unconfirmed.indices where numbers.contains(unconfirmed[index].number) {
-            if unconfirmed[index].delivery == .underWay { unconfirmed[index].delivery = .lost }
-        }
+        settle()
     }
 }
