@@ -382,7 +382,10 @@ class ClientSession {
     }
 
     private func pauseIfUnread() {
+        let byteCount = unsentByteCount
+        // Nearly always; a client is behind before it is not read.
+        guard byteCount + waitingByteCount > Self.laggingByteLimit else { return }
         noteLag()
-        if unsentByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+        if byteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
 }

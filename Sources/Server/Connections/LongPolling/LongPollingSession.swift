@@ -227,9 +227,11 @@ final class LongPollingSession: ClientSession {
     private func answer(_ poll: HeldPoll) {
         var prefix: [UInt8] = []
         if poll.serial == nil { swap(&prefix, &startScript) }
-        let answer = answers.answer(serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished)
         let copies = polls.filter { $0.serial == poll.serial }
         polls.removeAll { $0.serial == poll.serial }
+        // The end names the last response that there is.
+        let answer = answers.answer(
+            serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished && polls.isEmpty)
         for copy in [poll] + copies {
             release(copy)
             send(answer, on: copy.connection)
