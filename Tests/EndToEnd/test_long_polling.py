@@ -457,6 +457,36 @@ def test_large_values_in_both_directions(page, world):
     assert one.must("p", {"p": "/after", "d": 1}) == ""
 
 
+def test_a_burst_waits_for_its_own_answers(page):
+    """More than a session may have under way, some of it large: all is done, and answered in order."""
+    one = page()
+    sizes = [100_000 if r % 400 == 7 else 3 for r in range(1500)]
+    one.send(*[{"t": "d", "d": {"r": r, "a": "p", "b": {"p": f"/b/k{r}", "d": "x" * size}}} for r, size in enumerate(sizes)])
+    one.wait(lambda: len(one.messages) >= len(sizes), timeout=30)
+    assert [(m["d"]["r"], m["d"]["b"]["s"]) for m in one.messages] == [(r, "ok") for r in range(len(sizes))]
+
+
+def test_a_client_that_polls_seldom_gets_the_newest(page, world):
+    """What is pushed to it while it does not poll is bounded: it gets the values of now."""
+    one, other = page(), world.connect()
+    one.must("q", {"p": "/x", "h": ""})
+    while one.polls:
+        one.polls.popitem()[1].close()
+    for value in range(400):
+        other.request("p", {"p": "/x", "d": {"value": value, "text": "t" * 10_000}})
+    for r in [r for r, _, _ in list(other.waiting)]:
+        assert other.response(r)["s"] == "ok"
+    pushes = []
+
+    def is_current():
+        pushes.extend(one.pushes())
+        return pushes and (pushes[-1] == ("x", {"value": 399, "text": "t" * 10_000}) or pushes[-1] == ("x/value", 399))
+
+    one.wait(is_current)
+    assert len(compact(pushes)) < 3_000_000, "not all of the 4 MB"
+    assert one.must("p", {"p": "/y", "d": 1}) == ""
+
+
 def test_a_poll_is_answered_before_the_client_gives_up(short):
     one = Page(short.port)
     began = time.monotonic()
