@@ -30,8 +30,6 @@ final class LongPollingSession: ClientSession {
         var timer: TimerToken?
     }
 
-    /// Polls that may wait. Clients have two under way.
-    private static let heldPollLimit = 4
     /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client stops when
     /// its polls are not answered, so only what it had sent by then waits.
     private static let waitingMessageByteLimit = 1 << 20
@@ -58,10 +56,10 @@ final class LongPollingSession: ClientSession {
     /// Connections with responses of which it is not known whether they were received.
     var carriers: [HTTPConnection] = []
     /// What the first response begins with.
-    private var startScript: [UInt8]
+    var startScript: [UInt8]
     /// When the last poll was answered.
-    private var pollEnded: MonotonicTime
-    private var isAnswerDue = false
+    var pollEnded: MonotonicTime
+    var isAnswerDue = false
     /// A timer looks at deliveries.
     var isLookingAgain = false
     /// ``PollAnswers/pendingByteCount`` as the loop has counted it.
@@ -99,9 +97,6 @@ final class LongPollingSession: ClientSession {
 
     override var peerAddress: SocketAddress? { startAddress }
 
-    /// No poll waits, so there is no connection by which the client would be known to be gone.
-    var isDisconnected: Bool { polls.isEmpty && phase != .over }
-
     // MARK: From the client
 
     /// A poll has come, perhaps with segments.
@@ -138,7 +133,7 @@ final class LongPollingSession: ClientSession {
     }
 
     /// Nothing more is looked at for now.
-    private var isHolding: Bool { isReadingPaused || session.isHolding }
+    var isHolding: Bool { isReadingPaused || session.isHolding }
 
     private func read() {
         guard !isReading else { return }
@@ -152,10 +147,20 @@ final class LongPollingSession: ClientSession {
         }
         isReading = false
         if messageHead == messages.count || hasUpstreamEnded {
-            messages = []
+            dropMessages()
+        } else if messageHead > Self.keptMessageCount, messageHead * 2 > messages.count {
+            messages.removeFirst(messageHead)
             messageHead = 0
-            messageByteCount = 0
         }
+    }
+
+    /// Messages at the front that were handed on: those behind them do not move for each.
+    private static let keptMessageCount = 64
+
+    private func dropMessages() {
+        messages = []
+        messageHead = 0
+        messageByteCount = 0
     }
 
     override func inputMayGoOn() {
@@ -174,88 +179,9 @@ final class LongPollingSession: ClientSession {
     }
 
     private func countUnfinished() {
+        // What is over, or has moved, holds nothing any more.
+        guard phase == .open else { return }
         owner.keepUnfinished(segments.byteCount + messageByteCount + session.parsingByteCount, for: self)
-    }
-
-    // MARK: Polls
-
-    private func hold(_ poll: HeldPoll) {
-        var poll = poll
-        let serial = poll.serial
-        poll.timer = owner.loop.schedule(after: owner.configuration.pollHoldTime) { [weak self] in
-            self?.answerHeld(for: serial)
-        }
-        polls.append(poll)
-        poll.connection.holdPoll(of: self)
-        owner.connectedPolling(self)
-    }
-
-    /// A poll has waited as long as one may: it is answered, with nothing.
-    private func answerHeld(for serial: UInt64?) {
-        guard let index = polls.firstIndex(where: { $0.serial == serial }) else { return }
-        answer(polls.remove(at: index))
-    }
-
-    private func release(_ poll: HeldPoll) {
-        if let timer = poll.timer { owner.loop.cancel(timer) }
-        poll.connection.releasePoll()
-    }
-
-    func answerLater() {
-        guard !isAnswerDue, !polls.isEmpty else { return }
-        isAnswerDue = true
-        owner.answerPollsLater(self)
-    }
-
-    /// At the end of the tick, when all is there that it brings: answers what is to be answered.
-    func answerPolls() {
-        isAnswerDue = false
-        // An older poll is answered when another comes, so that the client can send; it is not to send while what it
-        // has sent waits.
-        while let first = polls.first,
-            answers.isUrgent || isFinished || polls.count > (isHolding ? Self.heldPollLimit : 1)
-        {
-            polls.removeFirst()
-            answer(first)
-        }
-    }
-
-    /// Nothing more will come, and the client must be given the end.
-    private var isFinished: Bool { phase == .finishing || phase == .former }
-
-    /// Answers a poll, on each connection on which it was asked: which of them still lives is not known.
-    private func answer(_ poll: HeldPoll) {
-        var prefix: [UInt8] = []
-        if poll.serial == nil { swap(&prefix, &startScript) }
-        let copies = polls.filter { $0.serial == poll.serial }
-        polls.removeAll { $0.serial == poll.serial }
-        // The end names the last response that there is.
-        let answer = answers.answer(
-            serial: poll.serial, asked: poll.came, prefix: prefix, closes: isFinished && polls.isEmpty)
-        for copy in [poll] + copies {
-            release(copy)
-            send(answer, on: copy.connection)
-        }
-        countOutput()
-        noteDisconnected()
-    }
-
-    private func send(_ answer: PollAnswers.Answer, on connection: HTTPConnection) {
-        if !carriers.contains(where: { $0 === connection }) { carriers.append(connection) }
-        connection.answer(answer, of: self)
-    }
-
-    private func noteDisconnected() {
-        guard polls.isEmpty, phase != .over else { return }
-        pollEnded = owner.loop.now
-        owner.disconnectedPolling(self)
-    }
-
-    /// The connection of a poll broke before the answer.
-    func pollIsGone(from connection: HTTPConnection) {
-        guard let index = polls.firstIndex(where: { $0.connection === connection }) else { return }
-        release(polls.remove(at: index))
-        noteDisconnected()
     }
 
     // MARK: Outputs
@@ -344,6 +270,8 @@ final class LongPollingSession: ClientSession {
         guard reason == .finished, phase == .open else { return cut() }
         phase = .finishing
         endSession()
+        dropMessages()
+        owner.keepUnfinished(0, for: self)
         noteDisconnected()
         answerLater()
     }
@@ -381,8 +309,7 @@ final class LongPollingSession: ClientSession {
         carriers = []
         answers = PollAnswers()
         countOutput()
-        messages = []
-        messageByteCount = 0
+        dropMessages()
         owner.keepUnfinished(0, for: self)
         owner.connectedPolling(self)
         dropOutputs()

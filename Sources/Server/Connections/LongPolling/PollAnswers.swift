@@ -97,7 +97,7 @@ struct PollAnswers {
     }
 
     mutating func endMessage() {
-        if hasMessages, let last = pending.last, last.count + unfinished.count < Self.joinedByteLimit {
+        if hasMessages, pending[pending.count - 1].count + unfinished.count < Self.joinedByteLimit {
             pending[pending.count - 1].append(UInt8(ascii: ","))
             pending[pending.count - 1] += unfinished
             pendingByteCount += 1
