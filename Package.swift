@@ -149,6 +149,7 @@ let package = Package(
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
+        tests("Simulate", on: ["Simulate"]),
         tests(
             "Server",
             on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Bytes"]),

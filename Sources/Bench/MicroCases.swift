@@ -109,7 +109,10 @@ private func put(
         let write = Write(Target(paths[turn]), Draft(value(number)))
         var delta = engine.decide(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
         payloads.removeAll(keepingCapacity: true)
-        for record in 0..<delta.recordCount(hadQueue: false) { _ = delta.append(record: record, to: &payloads) }
+        var printed: PrintedNodes?
+        for record in 0..<delta.recordCount(hadQueue: false) {
+            _ = delta.append(record: record, to: &payloads, using: &printed)
+        }
         let effects = engine.commit(delta)
         guard case .ok? = effects.reply else { return false }
         return effects.pushes.count == listening.count && !payloads.isEmpty

@@ -10,7 +10,9 @@ enum ServerProcess {
     /// - Precondition: ``Signals/block()`` was called before any thread began.
     static func serve(_ configuration: Configuration) throws {
         raiseDescriptorLimit()
+        reserveDescriptorTable()
         letThreadsShareHeaps()
+        keepLargeMemoryOutOfHeaps()
         var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
         let authenticator: Authenticator

@@ -62,6 +62,9 @@ package struct DisconnectQueue: Sendable {
 
     var isEmpty: Bool { count == 0 }
 
+    /// The data of everything queued, in the order of ``pending``.
+    var nodes: [Node] { pending.map(\.write.draft.node) }
+
     /// Everything queued, by path in ascending order.
     var pending: [Entry] {
         var all: [Entry] = []

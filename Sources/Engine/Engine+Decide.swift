@@ -160,7 +160,7 @@ extension Engine {
             let change = resolve(write, at: time)
             if write.target.isPriority {
                 priorities.append(change)
-            } else if change.node != root[change.path] {
+            } else if !root.holds(change.node, at: change.path) {
                 if change.node.isEmpty { removals.append(change) } else { changes.append(change) }
             }
         }

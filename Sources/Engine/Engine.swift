@@ -42,6 +42,9 @@ package struct Engine: ~Copyable, Sendable {
         sessions[session]?.queue.isEmpty == false
     }
 
+    /// The data of what the session has queued, in the order in which its end writes it. O(queue).
+    package func queuedNodes(of session: SessionID) -> [Node] { sessions[session]?.queue.nodes ?? [] }
+
     /// Sessions with queued onDisconnect writes, in ascending order: after a crash, all of them have ended.
     package var sessionsWithQueue: [SessionID] {
         sessions.filter { !$0.value.queue.isEmpty }.map(\.key).sorted { $0.rawValue < $1.rawValue }

@@ -53,25 +53,30 @@ extension Delta {
 
     /// Appends the payload of one of the records. Changes nothing in the end: a change is taken out while it is printed, since
     /// to look at it where it is would count its parts anew.
-    /// - Parameter index: Below ``recordCount(hadQueue:)``.
-    package mutating func append(record index: Int, to payload: inout [UInt8]) -> LogRecord.Kind {
-        if let kind = appendPut(to: &payload) { return kind }
+    /// - Parameters:
+    ///   - index: Below ``recordCount(hadQueue:)``.
+    ///   - printed: Nodes that need not be printed any more.
+    package mutating func append(
+        record index: Int, to payload: inout [UInt8], using printed: inout PrintedNodes?
+    ) -> LogRecord.Kind {
+        if let kind = appendPut(to: &payload, using: &printed) { return kind }
         switch kind {
-        case .write(_, let changes): return payload.append(delta: changes)
-        case .queue(let writes, let author): return payload.append(registered: writes, [author.credential], for: session)
+        case .write(_, let changes): return payload.append(delta: changes, using: &printed)
+        case .queue(let writes, let author):
+            return payload.append(registered: writes, [author.credential], for: session, using: &printed)
         case .unqueue(let paths): return payload.append(cancelled: paths[index], for: session)
         case .endSession(let changes):
             // What it wrote comes first, if there is any.
             return changes.isEmpty || index == 1
-                ? payload.append(cancelled: nil, for: session) : payload.append(delta: changes)
+                ? payload.append(cancelled: nil, for: session) : payload.append(delta: changes, using: &printed)
         case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")
         }
     }
 
     /// Appends the record of a put; nil for anything else.
-    private mutating func appendPut(to payload: inout [UInt8]) -> LogRecord.Kind? {
+    private mutating func appendPut(to payload: inout [UInt8], using printed: inout PrintedNodes?) -> LogRecord.Kind? {
         guard let change = kind.takePut() else { return nil }
-        payload.append(delta: change)
+        payload.append(delta: change, using: &printed)
         kind = .put(consume change)
         return .delta
     }
@@ -79,26 +84,31 @@ extension Delta {
     /// The same as an array, where speed does not matter.
     package func records(hadQueue: Bool) -> [LogRecord] {
         var delta = self
-        return (0..<recordCount(hadQueue: hadQueue)).map { index in LogRecord { delta.append(record: index, to: &$0) } }
+        return (0..<recordCount(hadQueue: hadQueue)).map { index in
+            LogRecord { payload, printed in delta.append(record: index, to: &payload, using: &printed) }
+        }
     }
 }
 
 extension LogRecord {
-    fileprivate init(_ print: (inout [UInt8]) -> Kind) {
+    fileprivate init(using printed: PrintedNodes? = nil, _ print: (inout [UInt8], inout PrintedNodes?) -> Kind) {
         payload = []
-        kind = print(&payload)
+        var printed = printed
+        kind = print(&payload, &printed)
     }
 
-    package static func delta(_ changes: [Change]) -> LogRecord { LogRecord { $0.append(delta: changes) } }
+    package static func delta(_ changes: [Change]) -> LogRecord { LogRecord { $0.append(delta: changes, using: &$1) } }
 
     /// Bytes that queueing the writes takes in the log; running them takes about as many again.
-    package static func byteCount(ofQueueing writes: [Write]) -> Int {
-        registered(SessionID(0), writes, [.anonymous]).payload.count
+    package static func byteCount(ofQueueing writes: [Write], using printed: PrintedNodes? = nil) -> Int {
+        registered(SessionID(0), writes, [.anonymous], using: printed).payload.count
     }
 
     /// - Parameter credentials: At least one.
-    static func registered(_ session: SessionID, _ writes: [Write], _ credentials: [Credential]) -> LogRecord {
-        LogRecord { $0.append(registered: writes, credentials, for: session) }
+    static func registered(
+        _ session: SessionID, _ writes: [Write], _ credentials: [Credential], using printed: PrintedNodes? = nil
+    ) -> LogRecord {
+        LogRecord(using: printed) { $0.append(registered: writes, credentials, for: session, using: &$1) }
     }
 }
 
@@ -106,15 +116,15 @@ extension LogRecord {
 
 extension [UInt8] {
     /// One change is below its own path, whole.
-    fileprivate mutating func append(delta change: Change) {
+    fileprivate mutating func append(delta change: Change, using printed: inout PrintedNodes?) {
         append(counted: change.path)
-        append(counted: change.node) { writer in
+        append(counted: change.node, using: &printed) { writer in
             writer.append(varint: 1)
             writer.append(0)
         }
     }
 
-    fileprivate mutating func append(delta changes: [Change]) -> LogRecord.Kind {
+    fileprivate mutating func append(delta changes: [Change], using printed: inout PrintedNodes?) -> LogRecord.Kind {
         // Paths below the base only: many changes far down would otherwise repeat all that is above them.
         let baseCount = Self.commonBaseCount(of: changes)
         let keys = changes.first?.path.keys ?? []
@@ -123,7 +133,7 @@ extension [UInt8] {
         for change in changes {
             let keys = change.path.keys
             append(counted: keys.span.extracting(baseCount...))
-            append(countedJSON: change.node)
+            append(countedJSON: change.node, using: &printed)
         }
         return .delta
     }
@@ -139,14 +149,15 @@ extension [UInt8] {
     }
 
     fileprivate mutating func append(
-        registered writes: [Write], _ credentials: [Credential], for session: SessionID
+        registered writes: [Write], _ credentials: [Credential], for session: SessionID,
+        using printed: inout PrintedNodes?
     ) -> LogRecord.Kind {
         append(littleEndian: session.rawValue)
         append(credential: credentials[0])
         append(varint: UInt64(writes.count))
         for write in writes {
             append(counted: write.target.fullPath)
-            append(countedJSON: write.draft.node)
+            append(countedJSON: write.draft.node, using: &printed)
             append(varint: UInt64(write.draft.depth))
             append(varint: UInt64(write.draft.placeholders.count))
             for placeholder in write.draft.placeholders {
@@ -177,22 +188,29 @@ extension [UInt8] {
     }
 
     fileprivate mutating func append(countedJSON node: Node) {
-        append(counted: node) { _ in }
+        var printed: PrintedNodes?
+        append(counted: node, using: &printed) { _ in }
+    }
+
+    fileprivate mutating func append(countedJSON node: Node, using printed: inout PrintedNodes?) {
+        append(counted: node, using: &printed) { _ in }
     }
 
     /// - Parameter head: Writes a few bytes that come before it.
     @inline(__always)
-    private mutating func append(counted node: Node, behind head: (inout ByteWriter) -> Void) {
+    private mutating func append(
+        counted node: Node, using printed: inout PrintedNodes?, behind head: (inout ByteWriter) -> Void
+    ) {
         append(room: Self.headByteLimit + 4) { writer in
             head(&writer)
             writer.append(littleEndian: UInt32(0))
         }
         let start = count
-        append(json: node)
+        if let json = printed?.json(of: node) { append(contentsOf: json) } else { append(json: node) }
         replace(littleEndian: UInt32(count - start), at: start - 4)
     }
 
-    /// Room for what ``append(counted:behind:)`` lets be written.
+    /// Room for what ``append(counted:using:behind:)`` lets be written.
     private static var headByteLimit: Int { 2 }
 }
 

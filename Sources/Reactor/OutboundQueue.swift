@@ -33,8 +33,12 @@ final class CopiedBytes {
         unsafe baseAddress.deallocate()
     }
 
-    /// True when it may be filled anew: it is no larger than the smallest.
-    var isReusable: Bool { capacity == Self.leastCapacity }
+    /// Room up to which it may be filled anew: some tens of answers to one connection. Allocations of 1 KiB and more are what
+    /// makes malloc gather its small free chunks (`malloc_consolidate`), so those are avoided most of all.
+    private static let reusableCapacity = 4 << 10
+
+    /// True when it may be filled anew.
+    var isReusable: Bool { capacity <= Self.reusableCapacity }
 
     /// Forgets what it holds.
     func removeAll() {
@@ -87,13 +91,14 @@ struct ChunkArena {
     /// An array that grew beyond this is given back once it is unused.
     private static var keptNodeCount: Int { 16 << 10 }
 
-    /// Unused copies that are kept to be filled anew: of as many channels in one tick, 128 KiB in all.
-    private static var spareLimit: Int { 256 }
+    /// Bytes of unused copies that are kept to be filled anew.
+    private static var spareByteLimit: Int { 128 << 10 }
 
     /// Room of all copies that are queued, and of what says who is owed them, in bytes.
     private(set) var copiedByteCount = 0
     private var nodes: [Node] = []
     private var spares: [CopiedBytes] = []
+    private var spareByteCount = 0
     private var firstFree = nobody
     private var usedCount = 0
 
@@ -185,7 +190,8 @@ struct ChunkArena {
         copiedByteCount -= MemoryLayout<Node>.stride
         if case .copied(let chunk) = nodes[Int(index)].content {
             copiedByteCount -= chunk.capacity
-            if chunk.isReusable, spares.count < Self.spareLimit {
+            if chunk.isReusable, spareByteCount + chunk.capacity <= Self.spareByteLimit {
+                spareByteCount += chunk.capacity
                 chunk.removeAll()
                 spares.append(chunk)
             }
@@ -202,10 +208,12 @@ struct ChunkArena {
     }
 
     private mutating func copy(_ bytes: UnsafeRawBufferPointer) -> CopiedBytes {
-        // A spare has a chunk's least room, and grows as every chunk does.
-        guard bytes.count <= CopiedBytes.growthLimit, let spare = spares.popLast(), unsafe spare.append(bytes) else {
+        guard bytes.count <= CopiedBytes.growthLimit, let spare = spares.popLast() else {
             return unsafe CopiedBytes(bytes)
         }
+        spareByteCount -= spare.capacity
+        // It grows as every chunk does, and is empty: it takes them.
+        _ = unsafe spare.append(bytes)
         return spare
     }
 

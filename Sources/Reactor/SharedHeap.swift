@@ -9,3 +9,16 @@ import CSystem
 package func letThreadsShareHeaps() {
     pando_heap_free_across_threads()
 }
+
+/// Has large memory come from the system and go back to it, past the heaps: buffers of large messages, which are kept for
+/// a moment. Otherwise glibc takes the size of whatever was freed last as the one from which it does so, up to 32 MiB, and what
+/// such buffers leave in the heaps must be looked for later, under their locks (``FreedMemory/release()``). Once, before threads are
+/// there.
+package func keepLargeMemoryOutOfHeaps() {
+    pando_heap_map_from(mappedByteCount, trimmedByteCount)
+}
+
+/// glibc's own value before it has seen anything freed.
+private let mappedByteCount: Int32 = 128 << 10
+/// Far more than a burst of small memory: the end of the heap does not move with each.
+private let trimmedByteCount: Int32 = 64 << 20

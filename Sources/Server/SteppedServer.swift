@@ -210,6 +210,12 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         turn.isHostBusy = false
     }
 
+    /// Nanoseconds of work for which requests that came together are done in the order of arrival; what takes longer is
+    /// done in turn.
+    package static var burstWork: UInt64 { DatabaseHost.burstTurn }
+    /// Nanoseconds of work of one session, and of one database, before the next one's turn.
+    package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
+
     /// Whether the database thread has more to do without anything new.
     package var hasBacklog: Bool { host.leavesSomething }
 
@@ -288,6 +294,19 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             for item in batch.items { add(item, batch.arena, to: &all) }
             if outputCongestion.remove(batch.byteCount) { mailbox.post(.proceed) }
             OutputBatch.give(consume batch, to: spareOutputs)
+        }
+        return all
+    }
+
+    /// What was decided and not taken by ``takeOutputs()``, in the order of its decision, whether it was let out or not: a
+    /// client would never hear it. For a checker that has to know in which order requests were done when the process died;
+    /// the server is good for nothing else afterwards.
+    package func takeUndelivered() -> [Output] {
+        var batches: [OutputBatch] = []
+        outputs.drain(into: &batches)
+        var all: [Output] = []
+        for batch in batches + host.takeHeld() {
+            for item in batch.items { add(item, batch.arena, to: &all) }
         }
         return all
     }

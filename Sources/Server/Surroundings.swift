@@ -69,14 +69,18 @@ package final class ScriptedSurroundings: Sendable {
     private let monotonic = Atomic<Int64>(0)
     private let state: Atomic<UInt64>
     private let work = Atomic<UInt64>(0)
-    /// Nanoseconds that the work between two looks takes.
+    private let looks = Atomic<UInt64>(0)
+    /// Nanoseconds that the work between two looks takes, and that of every 16th pair of looks or so.
     private let workStep: UInt64
+    private let heavyWorkStep: UInt64
 
     /// - Parameters:
     ///   - milliseconds: Since 1970.
     ///   - workStep: Nanoseconds that each piece of work is said to take.
-    package init(startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0) {
+    ///   - heavyWorkStep: The same for one piece in 16; nil for ``workStep``.
+    package init(startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil) {
         self.workStep = workStep
+        self.heavyWorkStep = heavyWorkStep ?? workStep
         wall = Atomic(milliseconds)
         state = Atomic(seed)
     }
@@ -98,8 +102,20 @@ package final class ScriptedSurroundings: Sendable {
         wall.store(milliseconds, ordering: .relaxed)
     }
 
+    /// Nanoseconds of work up to the last look.
+    package var workNanoseconds: UInt64 { work.load(ordering: .relaxed) }
+    /// How often the clock of work was looked at.
+    package var lookCount: UInt64 { looks.load(ordering: .relaxed) }
+
+    /// Nanoseconds of the work before one look; looks are counted from 0.
+    package func workNanoseconds(before look: UInt64) -> UInt64 {
+        // The upper bits of a product with an odd number are well mixed.
+        (look &* 0x9E37_79B9_7F4A_7C15) >> 60 == 0 ? heavyWorkStep : workStep
+    }
+
     func nextWorkTime() -> MonotonicTime {
-        MonotonicTime(nanoseconds: work.add(workStep, ordering: .relaxed).newValue)
+        let look = looks.add(1, ordering: .relaxed).oldValue
+        return MonotonicTime(nanoseconds: work.add(workNanoseconds(before: look), ordering: .relaxed).newValue)
     }
 
     /// SplitMix64.

@@ -17,7 +17,7 @@ extension Checker {
 
     private func floor(_ loss: Loss) -> Int {
         switch loss {
-        case .nothing: lastIndex
+        case .nothing: heardIndex
         case .lastMoment: max(syncedIndex, startIndex)
         case .sinceStart: startIndex
         case .unmarked: min(markedIndex, lastIndex)
@@ -36,6 +36,7 @@ extension Checker {
         guard time >= wall, time <= max(wall, clock) else {
             throw BrokenPromise(description: "the clock says \(time); the machine's is \(wall), the last was \(clock)")
         }
+        let seen = bound == nil ? seen : seen.sharing(state)
         var candidates = Array(history[floor(loss)...])
         var fronts = [state]
         var unseen: [ReferenceState] = []
@@ -106,7 +107,9 @@ extension Checker {
         history.append(new)
         startIndex = lastIndex
         syncedIndex = lastIndex
+        heardIndex = lastIndex
         (posted, endings, clients, acknowledgements) = ([], [], [:], [])
+        (waiting, turns) = (waiting.emptied, turns.emptied)
         clock = time
         handshakeTime = nil
     }

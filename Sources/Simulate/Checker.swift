@@ -5,9 +5,10 @@ struct BrokenPromise: Error, CustomStringConvertible {
 
 /// Holds what clients are let see against the reference.
 ///
-/// The server decides commands in the order in which they came, and lets their outputs out in the order of its
-/// decisions. So the stream of outputs alone tells how far it has got, and at each answer every listener must hold
-/// exactly what the reference then does: one order for all, all or nothing, nothing twice.
+/// The server lets outputs out in the order of its decisions. So the stream of outputs alone tells how far it has got, and
+/// at each answer every listener must hold exactly what the reference then does: one order for all, all or nothing,
+/// nothing twice. As long as bursts are small it decides commands in the order in which they came, of all sessions; where
+/// they are not (``bound``), in the order of each session.
 struct Checker {
     struct Posted {
         var session: UInt64
@@ -20,6 +21,9 @@ struct Checker {
         var time: Int64?
         /// What was acknowledged then.
         var acknowledgedIndex = 0
+        /// Where sessions take turns: its place among all, and when it was taken.
+        var arrival = 0
+        var taken: Taken?
 
         var isClose: Bool { if case .close = action { true } else { false } }
     }
@@ -28,12 +32,21 @@ struct Checker {
     let mayBeFull: Bool
     /// Turns may end with messages not taken: then nobody knows the time of a command.
     let isTimeKnown: Bool
+    /// Sessions take turns, and wait no longer than this; nil where commands are decided in the order of arrival.
+    let bound: FairnessBound?
 
     var state = ReferenceState()
     /// Every state there was, up to ``state``.
     var history = [ReferenceState()]
     /// Commands whose answers are not there yet, in the order in which they were given.
     var posted: [Posted] = []
+    /// The same, where sessions take turns.
+    var waiting = Waiting()
+    var turns: Turns
+    /// Outputs are heard by clients, and not only found in a server that has died.
+    var isDelivered = true
+    /// The last state of which anybody knows.
+    var heardIndex = 0
     /// Sessions that are gone and whose ends have not been seen.
     var endings: [Posted] = []
     var clients: [UInt64: Client] = [:]
@@ -54,7 +67,10 @@ struct Checker {
     /// Where this life of the server began.
     var startIndex = 0
 
-    init(mayBeFull: Bool, isTimeKnown: Bool) {
+    /// - Parameter workOfPiece: Nanoseconds of the piece of work that a look at its clock ends.
+    init(mayBeFull: Bool, isTimeKnown: Bool, bound: FairnessBound?, workOfPiece: @escaping (UInt64) -> UInt64) {
+        self.bound = bound
+        turns = Turns(workOfPiece: workOfPiece)
         self.mayBeFull = mayBeFull
         self.isTimeKnown = isTimeKnown
     }
@@ -62,8 +78,8 @@ struct Checker {
     var lastIndex: Int { history.count - 1 }
     /// Everything up to here survives one flipped bit.
     var markedIndex: Int { vouchers.last?.for ?? 0 }
-    var unansweredCount: Int { posted.count { !$0.isClose } }
-    var hasOpenEnds: Bool { !posted.isEmpty || !endings.isEmpty }
+    var unansweredCount: Int { bound == nil ? posted.count { !$0.isClose } : waiting.owedCount }
+    var hasOpenEnds: Bool { !posted.isEmpty || !endings.isEmpty || waiting.count > 0 }
 
     // MARK: What clients do
 
@@ -96,20 +112,49 @@ struct Checker {
 
     /// The server ends all sessions.
     mutating func closeAll() {
-        for session in clients.keys.sorted() { close(session) }
+        guard bound != nil else {
+            for session in clients.keys.sorted() { close(session) }
+            return
+        }
+        // What waits is done first, and they hear of it.
+        for (session, client) in clients.sorted(by: { $0.key < $1.key }) {
+            waiting.append(
+                Posted(session: session, number: nil, person: client.person, namespace: client.namespace, action: .close),
+                endsWithServer: true)
+        }
+        waiting.endReads()
+    }
+
+    /// The server has ended a session.
+    mutating func closed(_ session: UInt64) {
+        if bound != nil { clients[session] = nil }
     }
 
     private mutating func post(
         _ session: UInt64, _ number: Int?, _ person: Person, _ namespace: String, _ action: Action
     ) {
-        posted.append(
-            Posted(session: session, number: number, person: person, namespace: namespace, action: action))
+        let entry = Posted(session: session, number: number, person: person, namespace: namespace, action: action)
+        if bound == nil { posted.append(entry) } else { waiting.append(entry) }
     }
 
     // MARK: What the server does
 
     /// The database thread takes all there is.
-    mutating func databaseTurn(wall: Int64) {
+    /// - Parameters:
+    ///   - pieceCount: Pieces of work that it has done, commands and others.
+    ///   - work: Nanoseconds that they took.
+    ///   - firstLook: The look at the clock of work that ends the turn's first piece.
+    mutating func databaseTurn(wall: Int64, pieceCount: Int, work: UInt64, firstLook: UInt64) {
+        if bound != nil {
+            clock = max(clock, wall)
+            let state = state
+            waiting.forgetEnds { !state.hasQueue($0) }
+            turns.begin(
+                pieceCount: pieceCount, work: work, firstLook: firstLook, isNothingWaiting: waiting.hasOnlyArrivals)
+            return waiting.take(
+                inTurn: turns.count, at: work, time: clock, acknowledgedIndex: heardIndex,
+                openSessions: clients.mapValues(\.namespace))
+        }
         guard posted.contains(where: { $0.time == nil }) else { return }
         clock = max(clock, wall)
         for index in posted.indices where posted[index].time == nil {
@@ -165,8 +210,9 @@ struct Checker {
     private mutating func answer(_ session: UInt64, _ number: Int, _ body: Value, at milliseconds: Int64) throws {
         let status = body["s"].text ?? "?"
         let isFull = status == "unavailable"
-        if let index = posted.firstIndex(where: { !$0.isClose }), posted[index].session == session {
-            switch posted[index].action {
+        let next = bound == nil ? posted.first { !$0.isClose } : waiting.next(of: session, number: number)
+        if let next, next.session == session {
+            switch next.action {
             case .listen(let path, _, let tag): clients[session]?.answered(number, path, tag, isOn: status == "ok")
             case .unlisten: clients[session]?.forgetWhatIsAsked()
             default: break
@@ -211,6 +257,10 @@ struct Checker {
         _ contradiction: (Posted, Outcome) -> String?
     ) throws {
         answerCount += 1
+        if bound != nil {
+            return try settleInTurn(
+                session, number, isRefusedForRoom: isRefusedForRoom, at: milliseconds, contradiction)
+        }
         while let first = posted.first, first.isClose { endings.append(posted.removeFirst()) }
         guard let entry = posted.first, entry.session == session, entry.number == number else {
             throw BrokenPromise(
@@ -235,7 +285,8 @@ struct Checker {
             }
             // Ends of sessions may have been written long before this answer, and then vouch for less.
             let hasRecord = next != ended
-            accept(next, changed, endingCount: count, at: milliseconds)
+            endings.removeFirst(count)
+            accept(next, changed, at: milliseconds)
             if hasRecord, entry.acknowledgedIndex > markedIndex { vouchers.append((lastIndex, entry.acknowledgedIndex)) }
             return
         }
@@ -244,6 +295,7 @@ struct Checker {
 
     /// All that was let out has been heard: what has no answer may have been seen.
     mutating func settleRest(at milliseconds: Int64) throws {
+        if bound != nil { return try settleRestInTurn(at: milliseconds) }
         guard let problem = contradiction(of: state) else { return }
         var (next, changed) = (state, [ReferenceState]())
         // Of those behind the next answer nothing can be known.
@@ -254,7 +306,8 @@ struct Checker {
             let newCount = max(0, index + 1 - endings.count)
             endings += posted.prefix(newCount)
             posted.removeFirst(newCount)
-            return accept(next, changed, endingCount: index + 1, at: milliseconds)
+            endings.removeFirst(index + 1)
+            return accept(next, changed, at: milliseconds)
         }
         throw BrokenPromise(description: "nobody asked for this: \(problem)")
     }
@@ -264,23 +317,22 @@ struct Checker {
         mayBeFull ? Array((0...endings.count).reversed()) : [endings.count]
     }
 
-    private func run(_ ends: some Collection<Posted>, on state: inout ReferenceState, _ changed: inout [ReferenceState]) {
+    func run(_ ends: some Collection<Posted>, on state: inout ReferenceState, _ changed: inout [ReferenceState]) {
         for end in ends {
             _ = state.apply(.close, end.session, end.person, in: end.namespace, time: end.time ?? clock)
             changed.append(state)
         }
     }
 
-    private mutating func accept(
-        _ next: ReferenceState, _ changed: [ReferenceState], endingCount: Int, at milliseconds: Int64
-    ) {
-        endings.removeFirst(endingCount)
+    mutating func accept(_ next: ReferenceState, _ changed: [ReferenceState], at milliseconds: Int64) {
         for new in changed where new != history[lastIndex] { history.append(new) }
         state = next
+        guard isDelivered else { return }
+        heardIndex = lastIndex
         if acknowledgements.last?.index != lastIndex { acknowledgements.append((lastIndex, milliseconds)) }
     }
 
-    private mutating func contradiction(of state: ReferenceState) -> String? {
+    mutating func contradiction(of state: ReferenceState) -> String? {
         for session in clients.keys.sorted() {
             guard let client = clients[session] else { continue }
             let space = state.namespaces[client.namespace] ?? .init()
@@ -290,6 +342,11 @@ struct Checker {
             if let problem = client.contradiction(of: space) { return "\(session) in \(client.namespace) \(problem)" }
         }
         for session in clients.keys where clients[session]?.revoked.isEmpty == false { clients[session]?.revoked = [] }
+        guard bound != nil else { return nil }
+        for session in clients.keys {
+            guard let namespace = clients[session]?.namespace, let space = state.namespaces[namespace] else { continue }
+            clients[session]?.share(space)
+        }
         return nil
     }
 }

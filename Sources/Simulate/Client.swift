@@ -115,6 +115,12 @@ struct Client {
         windows[tag]?.held.cache = cache
     }
 
+    /// Holds what is equal to the tree's as the same object, so that comparing it again takes no time.
+    /// - Precondition: ``contradiction(of:)`` has found nothing.
+    mutating func share(_ space: ReferenceState.Namespace) {
+        for path in whole.keys where whole[path]?.state == .active { whole[path]?.cache = space.root[path] }
+    }
+
     // MARK: What must be true
 
     /// What of its listens is not as the tree says; nil when all is well.

@@ -20,8 +20,9 @@ extension Simulation {
             open(random.pick([.nobody, .user, .user]), in: random.pick(Self.namespaces))
             return
         }
+        if plan.hasFloods, random.chance(8) { return try flood(others) }
         let session = random.pick(others)
-        if random.chance(4) { return close(session) }
+        if random.chance(4), mayHangUp { return close(session) }
         if random.chance(12) { return actOverREST() }
         for _ in 0..<random.pick([1, 1, 2, mayBeFull ? 1 : 5]) { try ask(nextAction(session), of: session) }
     }
@@ -39,7 +40,8 @@ extension Simulation {
         case 62..<70: return .get(random.chance(10) ? [] : place())
         case 70..<84: return listenOrNot(session)
         case 84..<95:
-            return .onDisconnect(["p", random.pick(Self.presence)], presenceDraft())
+            guard let draft = presenceDraft(session) else { return .get(["p"]) }
+            return .onDisconnect(["p", random.pick(Self.presence)], draft)
         default: return .cancelOnDisconnect(random.chance(50) ? ["p"] : ["p", random.pick(Self.presence)])
         }
     }
@@ -77,7 +79,7 @@ extension Simulation {
         return .listen(path, query, tag: client.nextRequest)
     }
 
-    private func place() -> [String] {
+    func place() -> [String] {
         let path = [random.pick(Self.tops), random.pick(Self.middles), random.pick(Self.bottoms)]
         return Array(path.prefix(random.pick([1, 2, 2, 2, 3])))
     }
@@ -91,7 +93,7 @@ extension Simulation {
             base: base, keys.prefix(count).map { ($0.split(separator: "/").map(String.init), draft()) })
     }
 
-    private func draft() -> Draft {
+    func draft() -> Draft {
         switch Int.random(in: 0..<20, using: &random) {
         case 0: .increment(Int.random(in: -3...3, using: &random))
         case 1 where usesTime: .timestamp
@@ -101,12 +103,13 @@ extension Simulation {
     }
 
     /// Where ends of sessions may wait, each must show.
-    private func presenceDraft() -> Draft {
+    private func presenceDraft(_ session: UInt64) -> Draft? {
+        if plan.hasFloods { return presenceAmount(of: session).map { .increment($0) } }
         if mayBeFull || random.chance(50) { return .increment(Int.random(in: 1...5, using: &random)) }
         return usesTime && random.chance(40) ? .timestamp : .plain(value())
     }
 
-    private func value() -> Value {
+    func value() -> Value {
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<25: .nothing
         case 25..<50: .number(Double(Int.random(in: -99...999, using: &random)))

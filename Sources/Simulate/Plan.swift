@@ -21,11 +21,21 @@ struct Plan: CustomStringConvertible {
     var failuresInTenThousand: Int
     /// Bits change between two lives.
     var hasRot: Bool
+    /// Nanoseconds that most requests are said to take; 0 where they take no time, and all that has come is done in the
+    /// order of arrival. Else sessions ask for hundreds of things at once, and take turns.
+    var workStep: UInt64
 
     /// Nobody ever waits for room.
     var hasAmpleRoom: Bool { lowRoomByteCount > 2 * spareRoomByteCount }
 
-    init(_ random: inout SeededGenerator) {
+    var hasFloods: Bool { workStep > 0 }
+    /// What few requests are said to take.
+    var heavyWorkStep: UInt64 { 4 * workStep }
+
+    /// Of a hundred seeds, those in which sessions flood: each takes as long as fifteen of the others.
+    private static let floodPercent = 4
+
+    init(_ random: inout SeededGenerator, floods: Bool? = nil) {
         durability = random.chance(60) ? .always : random.chance(50) ? .interval : .none
         lifeCount = .random(in: 2...6, using: &random)
         stepLimit = random.pick([40, 120, 300])
@@ -38,12 +48,21 @@ struct Plan: CustomStringConvertible {
         hasSlowLoops = random.chance(15)
         failuresInTenThousand = random.chance(30) ? random.pick([20, 100, 500]) : 0
         hasRot = random.chance(25)
+        let step = random.pick([50_000, 100_000, 300_000]) as UInt64
+        let isChosen = random.chance(Self.floodPercent)
+        workStep = floods ?? isChosen ? step : 0
+        guard hasFloods else { return }
+        // Which of many requests was refused would have to be found out.
+        (hasFullDisks, failuresInTenThousand) = (false, 0)
+        hasSlowLoops = false
+        lifeCount = min(lifeCount, 3)
     }
 
     var description: String {
         "\(durability), segments of \(segmentByteLimit), checkpoints after \(checkpointByteLimit)"
             + (hasFullDisks ? ", full disks" : "") + (hasSlowLoops ? ", slow loops" : "")
             + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "") + (hasRot ? ", rot" : "")
+            + (hasFloods ? ", floods of requests of \(workStep / 1000) µs" : "")
     }
 }
 

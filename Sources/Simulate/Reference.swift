@@ -44,7 +44,7 @@ enum Action {
     /// A transaction: only if the data is still `expected`. The hash may be one that nothing has.
     case compareAndSet([String], expected: Value, isHashWrong: Bool, Draft)
     case merge(base: [String], [(path: [String], draft: Draft)])
-    case get([String])
+    case get([String], ReferenceQuery? = nil)
     case listen([String], ReferenceQuery?, tag: Int?)
     case unlisten([String], ReferenceQuery?, tag: Int?)
     case onDisconnect([String], Draft)
@@ -136,7 +136,9 @@ struct ReferenceState: Equatable {
             let values = entries.map { ($0.path, $0.draft.resolved(root[base + $0.path], time: time)) }
             for (path, value) in values { space.root = space.root.putting(value, at: (base + path)[...]) }
             return .ok
-        case .get(let path), .restGet(let path):
+        case .get(let path, let query?):
+            return rules.allowsRead(path, person) ? .data(query.filter(root[path])) : .denied
+        case .get(let path, nil), .restGet(let path):
             return rules.allowsRead(path, person) ? .data(root[path]) : .denied
         case .listen(let path, _, _): return rules.allowsRead(path, person) ? .ok : .denied
         case .unlisten: return .ok
@@ -179,6 +181,16 @@ struct ReferenceState: Equatable {
     }
 
     var queueCount: Int { namespaces.values.reduce(0) { $0 + $1.queues.count } }
+
+    /// The same, in the objects of another where they are equal.
+    func sharing(_ other: ReferenceState) -> ReferenceState {
+        var shared = self
+        for name in namespaces.keys {
+            guard let own = namespaces[name]?.root, let others = other.namespaces[name]?.root else { continue }
+            shared.namespaces[name]?.root = own.sharing(others)
+        }
+        return shared
+    }
 
     /// What can be seen from outside.
     func isSeenAs(_ other: ReferenceState) -> Bool {

@@ -22,6 +22,9 @@ struct Simulate: ParsableCommand {
     @Option(help: "Begin no new seed after so many seconds.")
     var seconds: Double?
 
+    @Flag(help: "Let sessions flood in every seed, not only in some.")
+    var floods = false
+
     @Flag(help: "Print every event as it happens.")
     var trace = false
 
@@ -40,10 +43,13 @@ struct Simulate: ParsableCommand {
         let limit = count ?? (seconds == nil ? 1 : UInt64.max)
         while ran < limit, seconds.map({ ContinuousClock.now - began < .seconds($0) }) ?? true {
             let seed = seed &+ ran
-            sayIfTrapped(seed)
-            let simulation = Simulation(seed: seed, log: trace ? .print : .forget)
+            sayIfTrapped(seed, replay)
+            let isRepeated = ran % Self.repeatedEvery == 0 && !trace
+            let simulation = Simulation(
+                seed: seed, log: trace ? .print : isRepeated ? .digest : .forget, floods: floods ? true : nil)
             do {
                 try simulation.run()
+                if isRepeated { try expect(simulation.digest, of: seed) }
             } catch {
                 try explain(seed, error)
             }
@@ -52,7 +58,7 @@ struct Simulate: ParsableCommand {
         }
         let elapsed = (ContinuousClock.now - began) / .seconds(1)
         print("\(totals)")
-        if ran >= Self.seedCountThatMeetsAll, let untried = totals.untried {
+        if !floods, ran >= Self.seedCountThatMeetsAll, let untried = totals.untried {
             print("\(ran) seeds have met no \(untried): the simulation is not what it should be")
             throw ExitCode(1)
         }
@@ -62,9 +68,18 @@ struct Simulate: ParsableCommand {
     /// So many seeds meet everything, tens of times at least.
     private static let seedCountThatMeetsAll: UInt64 = 1000
 
+    /// Of so many seeds one is run twice: the same seed must be the same story.
+    private static let repeatedEvery: UInt64 = 50
+
+    private func expect(_ digest: UInt64, of seed: UInt64) throws {
+        let again = Simulation(seed: seed, log: .digest, floods: floods ? true : nil)
+        try again.run()
+        guard again.digest == digest else { throw BrokenPromise(description: "run again, it is another story") }
+    }
+
     /// Runs the seed again, to tell what led to the failure.
     private func explain(_ seed: UInt64, _ error: any Error) throws -> Never {
-        let again = Simulation(seed: seed, log: .keep(Self.shownEventCount))
+        let again = Simulation(seed: seed, log: .keep(Self.shownEventCount), floods: floods ? true : nil)
         var failure = error
         do {
             try again.run()
@@ -72,9 +87,11 @@ struct Simulate: ParsableCommand {
         } catch { failure = error }
         if !trace { for event in again.events { print(event) } }
         print("seed \(seed) failed at step \(again.step): \(failure)")
-        print("replay: simulate --seed \(seed) --trace")
+        print("replay: \(replay(seed))")
         throw ExitCode(1)
     }
+
+    private func replay(_ seed: UInt64) -> String { "simulate --seed \(seed) --trace" + (floods ? " --floods" : "") }
 }
 
 extension Simulate {
@@ -101,8 +118,8 @@ private func tenths(_ number: Double) -> String {
 nonisolated(unsafe) private var lastWords: [UInt8] = []
 
 /// A trap of the code under test ends the process: it shall say which seed it was.
-private func sayIfTrapped(_ seed: UInt64) {
-    unsafe lastWords = Array("seed \(seed) trapped; replay: simulate --seed \(seed) --trace\n".utf8)
+private func sayIfTrapped(_ seed: UInt64, _ replay: (UInt64) -> String) {
+    unsafe lastWords = Array("seed \(seed) trapped; replay: \(replay(seed))\n".utf8)
     for number in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT] {
         signal(number) { _ in
             unsafe lastWords.withUnsafeBytes { _ = unsafe write(2, $0.baseAddress, $0.count) }

@@ -41,13 +41,14 @@ extension Simulation {
         let number = checker.ask(action, of: session)
         let message = "{\"t\":\"d\",\"d\":{\"r\":\(number),\(Self.body(action))}}"
         note("\(session & 0xFFFF) asks \(message.prefix(300))")
-        try server?.say(Array(message.utf8), in: SessionID(session), as: Self.credential(client.person))
+        try handOn(Array(message.utf8), action, in: session, as: Self.credential(client.person))
     }
 
     func close(_ session: UInt64) {
         note("\(session & 0xFFFF) goes")
         checker.close(session)
-        server?.close(SessionID(session))
+        if flooders.remove(session) != nil { totals.hangUps += 1 }
+        handOnEnd(of: session)
     }
 
     func askOverREST(_ action: Action, _ person: Person, _ namespace: String) {
@@ -92,7 +93,7 @@ extension Simulation {
         case .merge(let base, let entries):
             let members = entries.map { "\"\($0.path.joined(separator: "/"))\":\($0.draft.json)" }
             return "\"a\":\"m\",\"b\":{\(path(base)),\"d\":{\(members.joined(separator: ","))}}"
-        case .get(let keys): return "\"a\":\"g\",\"b\":{\(path(keys)),\"q\":{}}"
+        case .get(let keys, let query): return "\"a\":\"g\",\"b\":{\(path(keys)),\"q\":\(query?.json ?? "{}")}"
         case .listen(let keys, let query, let tag): return "\"a\":\"q\",\"b\":{\(path(keys))\(filter(query, tag)),\"h\":\"\"}"
         case .unlisten(let keys, let query, let tag): return "\"a\":\"n\",\"b\":{\(path(keys))\(filter(query, tag))}"
         case .onDisconnect(let keys, let draft): return "\"a\":\"o\",\"b\":{\(path(keys)),\"d\":\(draft.json)}"

@@ -38,7 +38,7 @@ extension Simulation {
                 note("no start: \(error)")
                 totals.refusedStarts += 1
                 if disk.hasCrashed || hasFailedOperation {
-                    let new = end(isPowerCut: random.chance(50))
+                    let new = try end(isPowerCut: random.chance(50))
                     // What was stopped in order is on the disk, all of it.
                     if !wasStopped { loss = max(loss, new) }
                 } else if case .badData? = error as? StartError, !flipped.isEmpty {
@@ -79,6 +79,7 @@ extension Simulation {
     private func lookAround(after loss: Checker.Loss, wasStopped: Bool, attempts: [Int64]) throws {
         guard let server else { return }
         sessionCount = 0
+        (flooders, presenceNumbers, namespacesWithLargeNode, delayed) = ([], [:], [], Delayed())
         let wall = surroundings.wallMilliseconds
         var seen = ReferenceState()
         let probe = nextSession()

@@ -8,17 +8,22 @@ import PandoSimulatedDisk
 final class Simulation {
     enum Log {
         case print, forget
+        /// Only ``Simulation/digest``.
+        case digest
         /// The last so many events.
         case keep(Int)
     }
 
     private let log: Log
     private(set) var events: [String] = []
+    /// Of all events, in their order (FNV-1a).
+    private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var step = 0
     var totals = Totals()
 
     var random: SeededGenerator
     let plan: Plan
+    let fault: Fault?
     let disk = SimulatedDisk()
     let surroundings: ScriptedSurroundings
     var server: SteppedServer<SimulatedDisk>?
@@ -37,20 +42,42 @@ final class Simulation {
     private var isNested = false
     /// What was found while the disk was at work.
     private var foundMeanwhile: (any Error)?
+    /// Sessions that have flooded, while they are open.
+    var flooders: Set<UInt64> = []
+    /// By session: which of the amounts in ``presenceAmount(of:)`` is its own.
+    var presenceNumbers: [UInt64: Int] = [:]
+    /// Namespaces in which the large node was written.
+    var namespacesWithLargeNode: Set<String> = []
+    var delayed = Delayed()
+    /// Looks at the clock of work that begin a turn, and the work before them: no request's.
+    private var silentLooks = 0
+    private var silentWork: UInt64 = 0
 
     static let namespaces = ["default", "demo"]
     private static let beginning: Int64 = 1_700_000_000_000
 
-    init(seed: UInt64, log: Log) {
+    /// - Parameters:
+    ///   - floods: Whether sessions flood; nil to leave it to the seed.
+    ///   - fault: What the server is made to do wrong.
+    init(seed: UInt64, log: Log, floods: Bool? = nil, fault: Fault? = nil) {
         self.log = log
+        self.fault = fault
         random = SeededGenerator(seed: seed)
-        plan = Plan(&random)
-        surroundings = ScriptedSurroundings(startingAt: Self.beginning, seed: random.next())
+        plan = Plan(&random, floods: floods)
+        surroundings = ScriptedSurroundings(
+            startingAt: Self.beginning, seed: random.next(), workStep: plan.workStep, heavyWorkStep: plan.heavyWorkStep)
         checker = Checker(
-            mayBeFull: plan.hasFullDisks || plan.failuresInTenThousand > 0, isTimeKnown: !plan.hasSlowLoops)
+            mayBeFull: plan.hasFullDisks || plan.failuresInTenThousand > 0,
+            isTimeKnown: !plan.hasSlowLoops && !plan.hasFloods,
+            bound: !plan.hasFloods
+                ? nil
+                : FairnessBound(
+                    quantum: SteppedServer<SimulatedDisk>.quantum, burst: SteppedServer<SimulatedDisk>.burstWork,
+                    heaviest: plan.heavyWorkStep, databaseCount: UInt64(Self.namespaces.count)),
+            workOfPiece: surroundings.workNanoseconds(before:))
     }
 
-    var usesTime: Bool { !plan.hasSlowLoops && !checker.mayBeFull }
+    var usesTime: Bool { !plan.hasSlowLoops && !plan.hasFloods && !checker.mayBeFull }
     /// The disk may refuse the end of a session: only what shows must be queued for it.
     var mayBeFull: Bool { checker.mayBeFull }
 
@@ -58,6 +85,8 @@ final class Simulation {
         switch log {
         case .forget: return
         case .print: print("\(step): \(event())")
+        case .digest:
+            for byte in "\(step): \(event())\n".utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3 }
         case .keep(let count):
             if events.count == 2 * count { events.removeFirst(count) }
             events.append("\(step): \(event())")
@@ -78,6 +107,9 @@ final class Simulation {
         try comeToRest()
         totals.answers = checker.answerCount
         totals.refusalsForRoom = checker.roomRefusalCount
+        totals.droppedReads = checker.waiting.droppedReadCount
+        totals.overtakings = checker.waiting.overtakenCount
+        totals.longestWaitPercent = checker.turns.longestWaitPercent
         server = nil
     }
 
@@ -90,10 +122,10 @@ final class Simulation {
             step += 1
             try takeStep()
             if let foundMeanwhile { throw foundMeanwhile }
-            if hasDied { return (end(isPowerCut: random.chance(50)), false) }
+            if hasDied { return (try end(isPowerCut: random.chance(50)), false) }
         }
         if random.chance(40) { try comeToRest() }
-        if hasDied || random.chance(60) { return (end(isPowerCut: random.chance(60)), false) }
+        if hasDied || random.chance(60) { return (try end(isPowerCut: random.chance(60)), false) }
         return try stop()
     }
 
@@ -119,9 +151,16 @@ final class Simulation {
 
     private func databaseTurn() {
         guard let server, !hasDied else { return }
-        checker.databaseTurn(wall: surroundings.wallMilliseconds)
+        playOut()
+        let look = surroundings.lookCount
+        checker.databaseTurn(
+            wall: surroundings.wallMilliseconds, pieceCount: Int(look) - silentLooks,
+            work: surroundings.workNanoseconds - silentWork, firstLook: look + 1)
         note("database thread")
         server.stepDatabase()
+        guard surroundings.lookCount > look else { return }
+        silentLooks += 1
+        silentWork += surroundings.workNanoseconds(before: look)
     }
 
     private func journalTurn() {
@@ -155,7 +194,14 @@ final class Simulation {
     func hear() throws {
         guard let server, !hasDied else { return }
         let now = surroundings.monotonicMilliseconds
-        for output in server.takeOutputs() {
+        try hear(server.takeOutputs(), &checker, at: now)
+        try checker.settleRest(at: now)
+    }
+
+    private func hear(
+        _ outputs: [SteppedServer<SimulatedDisk>.Output], _ checker: inout Checker, at now: Int64
+    ) throws {
+        for output in outputs {
             switch output {
             case .message(let session, let bytes):
                 note("  \(session.rawValue & 0xFFFF) hears \(String(decoding: bytes.prefix(300), as: UTF8.self))")
@@ -163,10 +209,11 @@ final class Simulation {
             case .rest(let session, let result):
                 note("  \(session.rawValue & 0xFFFF) gets \(result)")
                 try checker.hearREST(try Self.answer(result), in: session.rawValue, at: now)
-            case .closed(let session): note("  \(session.rawValue & 0xFFFF) is closed")
+            case .closed(let session):
+                note("  \(session.rawValue & 0xFFFF) is closed")
+                checker.closed(session.rawValue)
             }
         }
-        try checker.settleRest(at: now)
     }
 
     private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws -> Checker.RESTAnswer {
@@ -211,24 +258,38 @@ final class Simulation {
         note("coming to rest")
         (isQuiet, operationsLeft) = (true, nil)
         disk.capacity = .max
-        for _ in 0..<200 where !hasDied && checker.hasOpenEnds || server?.hasCheckpointJob == true {
+        var idleRounds = 0
+        // Each turn does one request at least.
+        for _ in 0..<Self.restRounds + checker.unansweredCount
+        where !hasDied && checker.hasOpenEnds || server?.hasCheckpointJob == true {
             surroundings.advance(by: 300)
             databaseTurn()
             journalTurn()
             checkpointTurn()
             segmentTurn()
             try hear()
+            guard plan.hasFloods, !hasDied else { continue }
+            idleRounds = server?.hasBacklog == false && checker.unansweredCount == 0 ? idleRounds + 1 : 0
+            if idleRounds > 2 { try checker.comeToRest(at: surroundings.monotonicMilliseconds) }
         }
         isQuiet = false
         guard !hasDied else { return }
         if checker.unansweredCount > 0 { throw BrokenPromise(description: "\(checker.unansweredCount) requests are never answered") }
     }
 
+    /// Rounds in which everything but requests must come to rest.
+    private static let restRounds = 200
+
     // MARK: Ending
 
-    func end(isPowerCut: Bool) -> Checker.Loss {
+    func end(isPowerCut: Bool) throws -> Checker.Loss {
         (isQuiet, operationsLeft) = (true, nil)
         defer { isQuiet = false }
+        if plan.hasFloods, let server {
+            note("nobody hears any more:")
+            let outputs = server.takeUndelivered()
+            try checker.hearUndelivered { try hear(outputs, &$0, at: surroundings.monotonicMilliseconds) }
+        }
         server = nil
         guard isPowerCut else {
             note("killed")
@@ -250,20 +311,24 @@ final class Simulation {
     private func stop() throws -> (Checker.Loss, wasStopped: Bool) {
         guard let server else { return (.nothing, false) }
         note("stopping")
-        try comeToRest()
+        if !plan.hasFloods || random.chance(50) { try comeToRest() }
         checker.closeAll()
         server.drain()
-        for _ in 0..<100 where !server.isDrained && !hasDied {
+        for _ in 0..<Self.restRounds + checker.waiting.count where !server.isDrained && !hasDied {
             databaseTurn()
             journalTurn()
             try hear()
         }
         if !hasDied, !server.isDrained { throw BrokenPromise(description: "the server does not stop") }
+        if !hasDied, plan.hasFloods {
+            try checker.comeToRest(at: surroundings.monotonicMilliseconds)
+            checker.endWithServer()
+        }
         if !hasDied { server.stop() }
-        guard !hasDied else { return (end(isPowerCut: random.chance(50)), false) }
+        guard !hasDied else { return (try end(isPowerCut: random.chance(50)), false) }
         totals.stops += 1
         self.server = nil
-        if random.chance(50) { _ = end(isPowerCut: true) } else { disk.killProcess() }
+        if random.chance(50) { _ = try end(isPowerCut: true) } else { disk.killProcess() }
         return (.nothing, true)
     }
 

@@ -12,6 +12,12 @@ struct Totals: CustomStringConvertible {
     var checkpoints = 0
     var takenSegments = 0
     var clockJumps = 0
+    var floodedRequests = 0
+    var hangUps = 0
+    var droppedReads = 0
+    var overtakings = 0
+    /// Of what the scheduler allows, the largest share that a request had to wait.
+    var longestWaitPercent = 0
 
     static func += (sum: inout Totals, one: Totals) {
         sum.lives += one.lives
@@ -26,6 +32,11 @@ struct Totals: CustomStringConvertible {
         sum.checkpoints += one.checkpoints
         sum.takenSegments += one.takenSegments
         sum.clockJumps += one.clockJumps
+        sum.floodedRequests += one.floodedRequests
+        sum.hangUps += one.hangUps
+        sum.droppedReads += one.droppedReads
+        sum.overtakings += one.overtakings
+        sum.longestWaitPercent = max(sum.longestWaitPercent, one.longestWaitPercent)
     }
 
     private var parts: [(Int, String)] {
@@ -34,7 +45,9 @@ struct Totals: CustomStringConvertible {
             (failedOperations, "failed disk operations"), (flippedBits, "flipped bits"),
             (refusedStarts, "starts refused"), (refusalsForRoom, "writes refused for room"),
             (checkpoints, "checkpoints"), (takenSegments, "prepared segments taken"),
-            (clockJumps, "clocks set back"),
+            (clockJumps, "clocks set back"), (floodedRequests, "requests in floods"),
+            (hangUps, "floods that hung up"), (droppedReads, "reads dropped"),
+            (overtakings, "answers overtaken"), (longestWaitPercent, "% of the longest wait allowed"),
         ]
     }
 

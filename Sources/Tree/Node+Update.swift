@@ -13,7 +13,7 @@ extension Node {
     }
 
     /// As ``set(_:at:)``, for who asks whether anything changes.
-    /// - Returns: false when the node at `path` is this one already.
+    /// - Returns: false when the node at `path` is found equal (``Node/isFoundEqual(to:)``).
     /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way to see it), and
     ///   the comparison.
     package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
@@ -78,7 +78,7 @@ extension Node {
     private mutating func replace(_ replacement: inout Replacement) {
         if replacement.isThere {
             replacement.hasArrived = true
-            if replacement.isCompared, replacement.node == self { return replacement.isThereAlready = true }
+            if replacement.isCompared, replacement.node.isFoundEqual(to: self) { return replacement.isThereAlready = true }
             return swap(&replacement.node, &self)
         }
         // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.

@@ -94,9 +94,10 @@ extension Node {
     /// The node at a path below this one, or `.empty`. O(depth × log n).
     package subscript(path: Path) -> Node { withNode(at: path.keys.span, from: 0, ()) { node, _ in node } }
 
-    /// Whether the node at a path is this one, without a copy of it. O(depth × log n), and the comparison.
+    /// Whether the node at a path is found equal (``isFoundEqual(to:)``), without a copy of it. O(depth × log n), and the
+    /// comparison.
     package func holds(_ node: Node, at path: Path) -> Bool {
-        withNode(at: path.keys.span, from: 0, node) { $0 == $1 }
+        withNode(at: path.keys.span, from: 0, node) { $0.isFoundEqual(to: $1) }
     }
 
     /// Lends what `keys` name below this node from one of them on, or `.empty`. Nothing on the way is counted.
@@ -110,6 +111,30 @@ extension Node {
         case .prioritized(let box): return box.node.withNode(at: keys, from: depth, context, body)
         default: return body(.empty, context)
         }
+    }
+
+    /// Equality that costs a bounded time: objects of more than ``comparedNodeLimit`` nodes are not compared, and count as
+    /// different unless they are the same snapshot. For who must not wait, and loses little by doing twice what is done.
+    package func isFoundEqual(to other: Node) -> Bool {
+        switch (self, other) {
+        case (.object(let a), .object(let b)) where a.count == b.count: break
+        case (.prioritized, .prioritized): break
+        default: return self == other
+        }
+        if isSameSnapshot(as: other) { return true }
+        var left = Self.comparedNodeLimit
+        return countNodes(&left) && self == other
+    }
+
+    /// Nodes of an object that ``isFoundEqual(to:)`` compares: what takes a millisecond.
+    package static let comparedNodeLimit = 1 << 14
+
+    /// Takes from `left` the nodes below this one.
+    /// - Returns: false when there are more: the rest is not counted.
+    private func countNodes(_ left: inout Int) -> Bool {
+        guard case .object(let children) = withoutPriority else { return true }
+        left -= children.count
+        return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
     }
 
     /// True when both are one and the same snapshot: nothing has changed in between, nor been changed back. Leaves are not

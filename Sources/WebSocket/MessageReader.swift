@@ -103,8 +103,8 @@ package struct MessageReader {
         phase != .payload && headerCount == 0 && openMessage == .continuation
     }
 
-    /// Bytes this reader keeps for messages that are not complete.
-    package var ownedByteCount: Int { owned.capacity }
+    /// Bytes this reader keeps for messages that are not complete, about.
+    package var ownedByteCount: Int { min(owned.capacity, 2 * owned.count) }
 
     /// Reads `window` from `offset` on and moves `offset` behind what it took. The window's bytes are
     /// unmasked in place.
@@ -146,6 +146,17 @@ package struct MessageReader {
     ) throws(Failure) -> Result {
         if payload.isInWindow { return try body(window.bytes.extracting(payload.range)) }
         return try body(owned.rawSpan.extracting(payload.range))
+    }
+
+    /// Hands over the bytes of a message that the last call of ``next(_:from:)`` gave, where the reader owns them: they are
+    /// not copied.
+    /// - Returns: Nil where they lie in the window.
+    package mutating func takeBytes(of payload: Payload) -> [UInt8]? {
+        guard !payload.isInWindow, lent == .message, payload.range == 0..<owned.count else { return nil }
+        var taken: [UInt8] = []
+        swap(&taken, &owned)
+        lent = .nothing
+        return taken
     }
 
     private mutating func next(_ window: inout Window) throws(ProtocolViolation) -> Event? {
@@ -321,7 +332,7 @@ extension MessageReader {
         }
 
         maskingKey = rotated(maskingKey, by: taken)
-        window.withBytes(taken) { owned.append($0) }
+        window.withBytes(taken) { owned.appendGrowing($0) }
         window.advance(taken)
         // At most 125, by the check on the header.
         if isControl { controlCount &+= UInt8(truncatingIfNeeded: taken) }

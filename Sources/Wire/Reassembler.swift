@@ -71,7 +71,7 @@ package struct Reassembler: Sendable {
         guard payload.byteCount <= messageByteLimit - gathered.count else {
             throw .messageTooBig(byteLimit: messageByteLimit)
         }
-        gathered.append(payload)
+        gathered.appendGrowing(payload)
         missing -= 1
         received += 1
         guard missing == 0 || (missing == 1 && isCompleteWithoutLastChunk) else { return .nothing }

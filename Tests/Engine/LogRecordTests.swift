@@ -47,6 +47,51 @@ import Testing
         #expect(other.sessionsWithQueue.isEmpty)
     }
 
+    // MARK: Printed ahead
+
+    private static func large(_ seed: Int) -> String {
+        "{" + (0..<4000).map { #""k\#($0)":\#($0 + seed)"# }.joined(separator: ",") + "}"
+    }
+
+    /// What is printed ahead makes the same records, whatever is written, and is used.
+    @Test(arguments: [
+        (.put(Write("a", large(0)), expectedHash: nil, wantsCurrentValue: false), 0),
+        (.put(Write("a/b", #"{".priority":1,"x":\#(large(0))}"#), expectedHash: nil, wantsCurrentValue: false), 0),
+        // A server value makes another node of it.
+        (.put(Write("a", #"{"t":{".sv":"timestamp"},"x":\#(large(0))}"#), expectedHash: nil, wantsCurrentValue: false), 1),
+        (.merge(base: "m", [Write("m/a", large(0)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
+        // What is there already is left out of a merge.
+        (.merge(base: "m", [Write("m/there", large(7)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
+        (.onDisconnect([Write("q/a", large(0)), Write("q/b", "2")]), 0),
+        (.endSession, 0),
+    ] as [(PandoEngine.Operation, Int)])
+    func printedAheadIsTheSame(operation: PandoEngine.Operation, unusedCount: Int) {
+        var scene = Scene(#"{"m":{"there":\#(Self.large(7))}}"#)
+        scene.run(1, .onDisconnect([Write("z/b", Self.large(3)), Write("z/a", Self.large(2)), Write("z/c", "1")]))
+        let nodes: [Node]
+        switch operation {
+        case .put(let write, _, _): nodes = [write.draft.node]
+        case .merge(_, let writes), .onDisconnect(let writes, _): nodes = writes.map(\.draft.node)
+        default: nodes = scene.engine.queuedNodes(of: SessionID(1))
+        }
+        var printed: PrintedNodes? = PrintedNodes(nodes)
+        var delta = scene.engine.decide(
+            Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation))
+        let expected = delta.records(hadQueue: true).map(\.payload)
+        let records = (0..<delta.recordCount(hadQueue: true)).map { index in
+            var payload: [UInt8] = []
+            _ = delta.append(record: index, to: &payload, using: &printed)
+            return payload
+        }
+        #expect(records == expected)
+        #expect(printed?.unusedCount == unusedCount)
+    }
+
+    @Test func smallNodesAndLeavesAreNotPrintedAhead() {
+        let nodes = [Node("1"), Node(#"{"a":1}"#), Node("\"" + String(repeating: "x", count: 1 << 20) + "\"")]
+        #expect(PrintedNodes(nodes).unusedCount == 0)
+    }
+
     /// A put is written down as the one change of several is.
     @Test(arguments: ["", "a", "a/.priority", "a/007/-Nabcdefghijklmnopqr/a long key that is on the heap"])
     func putsAreWrites(path: String) {

@@ -71,6 +71,62 @@ import Testing
         #expect(abs(work.many - work.one) <= 20, "\(work)")
     }
 
+    /// However many flows pile up work, one that asks for little waits for one turn of another, not for a round of all.
+    @Test func flowThatJustCameWaitsForOneTurn() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<500 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
+        // Each of them has had its first turn.
+        for _ in 0..<2 * 500 * 4 {
+            _ = scheduler.next()
+            scheduler.finish(work: 3)
+        }
+        for _ in 0..<50 {
+            scheduler.append(0, to: "light", of: 1)
+            var others = 0
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                scheduler.finish(work: 3)
+                others += 3
+            }
+            scheduler.finish(work: 3)
+            scheduler.checkInvariants()
+            #expect(others <= 2 * 12)
+        }
+    }
+
+    /// Flows that come, ask for one thing and go, one behind the other, take half of the work at most.
+    @Test func flowsThatComeAllTheTimeLeaveHalf() {
+        var scheduler = Self.scheduler()
+        for item in 0..<10_000 { scheduler.append(item, to: "heavy", of: 1) }
+        var work = (heavy: 0, light: 0)
+        for number in 0..<2000 {
+            // As many as there is time for: one always waits.
+            while scheduler.waitingFlows.count < 2 { scheduler.append(0, to: "light \(number)", of: 1) }
+            guard let (flow, _) = scheduler.next() else { break }
+            scheduler.finish(work: 10)
+            if flow == "heavy" { work.heavy += 10 } else { work.light += 10 }
+        }
+        #expect(abs(work.heavy - work.light) <= 20, "\(work)")
+        scheduler.checkInvariants()
+    }
+
+    /// A flow that owes the others something is not new because it was away.
+    @Test func flowInDebtIsNotNew() {
+        var scheduler = Self.scheduler()
+        scheduler.append(0, to: "debtor", of: 1)
+        for item in 0..<1000 { scheduler.append(item, to: "other", of: 1) }
+        while let (flow, _) = scheduler.next() {
+            scheduler.finish(work: flow == "debtor" ? 1000 : 10)
+            if flow == "debtor" { break }
+        }
+        scheduler.append(0, to: "debtor", of: 1)
+        var others = 0
+        while let (flow, _) = scheduler.next(), flow != "debtor" {
+            scheduler.finish(work: 10)
+            others += 10
+        }
+        #expect(others >= 980)
+    }
+
     @Test func suspendedFlowWaitsAndOthersGoOn() {
         var scheduler = Self.scheduler()
         for item in 0..<3 {

@@ -253,7 +253,10 @@ private final class HostBench {
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
             outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger,
-            startPreparation: { $0.finish(.hash($0.node.hash)) }, post: { _ in })
+            startPreparation: { job in
+                var hashes = HashMemo()
+                job.run(&hashes)
+            }, post: { [mailbox] in mailbox.post($0) })
     }
 
     func tell(_ messages: [DatabaseMessage]) {

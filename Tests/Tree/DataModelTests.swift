@@ -223,6 +223,30 @@ import Testing
         return children.entries.flatMap { leaves(of: $0.node, at: path.appending($0.key)) }
     }
 
+    /// Large objects that are equal are not found to be, unless they are one and the same.
+    @Test func boundedEquality() throws {
+        func object(_ count: Int, _ last: String = "1") throws -> Node {
+            try node("{" + (1..<count).map { "\"\($0)\":0," }.joined() + #""last":\#(last)}"#)
+        }
+        for (count, isFound) in [(1, true), (Node.comparedNodeLimit, true), (Node.comparedNodeLimit + 1, false)] {
+            let one = try object(count)
+            #expect(one.isFoundEqual(to: try object(count)) == isFound, "\(count)")
+            #expect(one.isFoundEqual(to: one))
+            #expect(!one.isFoundEqual(to: try object(count, "2")))
+        }
+        // All levels count together.
+        let half = Node.comparedNodeLimit / 2
+        let nested = try node(#"{"a":0,"b":0}"#)
+        var (left, right) = (nested, nested)
+        for key in ["a", "b"] as [Path] {
+            left.set(try object(half), at: key)
+            right.set(try object(half), at: key)
+        }
+        #expect(left == right && !left.isFoundEqual(to: right))
+        #expect(try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isFoundEqual(
+            to: node(#""\#(String(repeating: "x", count: 1 << 20))""#)))
+    }
+
     @Test func equality() throws {
         #expect(Node.integer(1) != .boolean(true))
         #expect(try node("1") == (try node("1.0")))

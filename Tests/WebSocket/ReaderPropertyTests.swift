@@ -183,6 +183,28 @@ import Testing
         #expect(reader.isIdle)
     }
 
+    /// A message that was cut can be taken over; the reader goes on without it.
+    @Test func ownedMessageIsHandedOver() throws {
+        let stream = [
+            TestFrame(opcode: 1, payload: .init(repeating: 0x61, count: 5000)), TestFrame(opcode: 1, payload: [0x62]),
+        ].flatMap(\.bytes)
+        var reader = MessageReader(role: .server, messageByteLimit: 1 << 20, checksText: true)
+        var taken: [[UInt8]?] = []
+        for piece in [stream[..<4000], stream[4000...]] {
+            var window = Array(piece)
+            var mutable = window.mutableSpan
+            var bytes = unsafe mutable.mutableBytes
+            var offset = 0
+            while let event = try reader.next(&bytes, from: &offset) {
+                guard case .text(let payload) = event else { continue }
+                taken.append(reader.takeBytes(of: payload))
+                #expect(reader.takeBytes(of: payload) == nil)
+            }
+        }
+        #expect(taken == [.init(repeating: 0x61, count: 5000), nil])
+        #expect(reader.isIdle && reader.ownedByteCount == 0)
+    }
+
     @Test func memoryGrowsWithWhatHasComeAndIsGivenBack() {
         var reader = MessageReader(role: .server, messageByteLimit: 1 << 40, checksText: true)
         var seen: [Seen] = []

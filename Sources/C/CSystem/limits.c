@@ -3,12 +3,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 int pando_raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -errno;
     limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : -errno;
+}
+
+int pando_reserve_descriptor_table(int count) {
+    int any = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (any < 0) return -errno;
+    int last = fcntl(any, F_DUPFD_CLOEXEC, count - 1);
+    int error = last < 0 ? -errno : 0;
+    if (last >= 0) close(last);
+    close(any);
+    return error;
 }
 
 int64_t pando_descriptor_limit(void) {

@@ -17,6 +17,11 @@ void pando_heap_free_across_threads(void) {
     mallopt(M_MXFAST, 80 * sizeof(size_t) / 4);
 }
 
+void pando_heap_map_from(int map_byte_count, int trim_byte_count) {
+    mallopt(M_MMAP_THRESHOLD, map_byte_count);
+    mallopt(M_TRIM_THRESHOLD, trim_byte_count);
+}
+
 void pando_heap_only_grow(int step_byte_count, int map_byte_count) {
     mallopt(M_TOP_PAD, step_byte_count);
     mallopt(M_MMAP_THRESHOLD, map_byte_count);

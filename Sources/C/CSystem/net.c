@@ -361,10 +361,10 @@ uint64_t pando_monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void pando_lower_thread_priority(void) {
+void pando_lower_thread_priority(int niceness) {
 #ifdef __linux__
     // A thread has a nice value of its own here, whatever POSIX says. Not allowed is no harm: then all are alike.
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), niceness);
 #endif
 }
 

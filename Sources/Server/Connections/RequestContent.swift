@@ -48,7 +48,7 @@ struct RequestContent: ~Copyable {
     mutating func take(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> Bool {
         while let event = try next(piece, from: &offset) {
             switch event {
-            case .data(let range): bytes.append(piece.extracting(range))
+            case .data(let range): bytes.appendGrowing(piece.extracting(range))
             case .end: return true
             }
         }

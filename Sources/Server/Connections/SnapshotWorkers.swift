@@ -38,19 +38,32 @@ struct Survey: Sendable {
     var etag: String?
 }
 
-/// Looks at a large node for a database, which decides a request with what is found.
+/// Looks at large nodes for a database, which decides a request with what is found.
 struct PreparationJob: Sendable {
+    enum Work: Sendable {
+        /// A compare-and-set needs the hash of the node.
+        case hash(Node)
+        /// A listen needs the window of the query.
+        case window(Query, Node)
+        /// The log needs them as text.
+        case print([Node])
+    }
+
     var session: SessionID
-    var node: Node
-    /// Nil for the hash of the node, which a compare-and-set needs; else a listen needs the window of this query.
-    var query: Query?
+    var work: Work
     /// Called on the worker thread.
     var finish: @Sendable (Preparation) -> Void
 
+    /// Whether it is for a write that is done also when its session has ended.
+    var outlivesSession: Bool { if case .print = work { true } else { false } }
+
     /// Does the work. O(size).
     func run(_ hashes: inout HashMemo) {
-        guard let query else { return finish(.hash(hashes.hash(of: node))) }
-        finish(.window(Window(query, over: node)))
+        switch work {
+        case .hash(let node): finish(.hash(hashes.hash(of: node)))
+        case .window(let query, let node): finish(.window(Window(query, over: node)))
+        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
+        }
     }
 }
 
@@ -58,6 +71,7 @@ struct PreparationJob: Sendable {
 enum Preparation: Sendable {
     case hash(String)
     case window(Window)
+    case printed(PrintedNodes)
     /// Its session has ended: nothing was made.
     case abandoned
 }
@@ -96,8 +110,8 @@ enum SnapshotJob: Sendable {
 
 /// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and loops go on (design: threads and ownership).
 ///
-///     loops, databases ──▶ light lane ──────────────▶ done       jobs of milliseconds
-///                               └─ heavy ones ──▶ heavy lane ──▶ done       at a lower priority of the scheduler of the system
+///     loops, databases ──▶ light lane ──────────────▶ done                     jobs of milliseconds
+///                               └─ heavy ones ──▶ heavy lane ──▶ done          others
 ///
 /// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what one client asks
 /// for delays itself. What waits for a session that has closed is dropped. Heavy jobs that print
@@ -152,6 +166,10 @@ private final class SnapshotLane: Sendable {
     /// A session whose job took longer owes the others no more than this.
     private static let debtLimit = 2_000_000_000
     private static let stackByteCount = 8 << 20
+    /// Where there are more threads that want to run than processors, loops and databases come first, and light jobs before
+    /// heavy ones.
+    private static let lightNiceness = 5
+    private static let heavyNiceness = 10
 
     private let orders: Mailbox<Order>
     private let thread: NamedThread
@@ -164,7 +182,7 @@ private final class SnapshotLane: Sendable {
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
         thread = try NamedThread.start(name, stackByteCount: Self.stackByteCount) {
-            if isHeavy { lowerThreadPriority() }
+            lowerThreadPriority(to: isHeavy ? Self.heavyNiceness : Self.lightNiceness)
             var worker = Worker(bell, orders, budget, overflow: overflow)
             worker.run()
         }
@@ -236,8 +254,9 @@ private final class SnapshotLane: Sendable {
         /// Drops what waits for a session. Who waits for a preparation is told that there will be none.
         private mutating func abandon(_ session: SessionID) {
             waiting.drop(session) { job in
-                if case .prepare(let job)? = job { job.finish(.abandoned) }
-                return true
+                guard case .prepare(let job)? = job else { return true }
+                if !job.outlivesSession { job.finish(.abandoned) }
+                return !job.outlivesSession
             }
             printing.drop(session) { _ in true }
         }
@@ -316,8 +335,10 @@ extension SnapshotJob {
                 job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
             }
         case .prepare(let job):
-            if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
-                job.node.isHeavier(than: byteLimit)
+            switch job.work {
+            case .hash(let node): node.isHeavier(than: byteLimit)
+            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
+            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             }
         }
     }

@@ -29,6 +29,9 @@ extension DatabaseHost {
         case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
         default: break
         }
+        // Whatever becomes of them, they are freed elsewhere.
+        let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
+        defer { if !largeNodes.isEmpty { freeNodes(largeNodes) } }
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         if case .onDisconnect(let writes, _) = operation, !makeRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)
@@ -42,7 +45,7 @@ extension DatabaseHost {
     /// - Returns: false when the session has too much pending already.
     private func makeRoom(for writes: [Write], of session: SessionID) -> Bool {
         guard let hosted = sessions[session] else { return false }
-        let byteCount = LogRecord.byteCount(ofQueueing: writes)
+        let byteCount = LogRecord.byteCount(ofQueueing: writes, using: printed)
         if hosted.queuedByteCount + byteCount > Self.queuedByteLimit {
             // Replaced and cancelled writes have been counted too: now it is worth looking what is left.
             sessions[session]?.queuedByteCount = hosted.database.engine.queuedByteCount(of: session)

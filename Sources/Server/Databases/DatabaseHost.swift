@@ -91,6 +91,8 @@ final class DatabaseHost {
     private var answeredByteCount = 0
     /// Oldest first; tickets ascend.
     private var held: [Held] = []
+    /// Data of the request under way that need not be printed for the log any more.
+    var printed: PrintedNodes?
     /// Messages not yet taken.
     let backlog = RequestBacklog()
     /// Has another thread look at all of a large node.
@@ -273,7 +275,7 @@ final class DatabaseHost {
 
     /// Nanoseconds after which a burst is not taken in the order of arrival any more: a thousand small writes in one burst
     /// take three milliseconds, and are answered together.
-    private static let burstTurn: UInt64 = 4_000_000
+    static let burstTurn: UInt64 = 4_000_000
     /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
     private static let fairTurn: UInt64 = 1_000_000
 
@@ -301,6 +303,7 @@ final class DatabaseHost {
             }
             answeredByteCount += byteCount
             answer(call, byteCount: byteCount, to: session)
+            if byteCount > Self.smallByteCount, case .data(_, let body?, _) = call.action { freeNodes(body.largeNodes) }
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)
@@ -310,7 +313,9 @@ final class DatabaseHost {
         case .open(let session, let request): open(session, request)
         case .identity(let session, let credential): change(session, to: credential)
         case .revoked(let session, let signIns): revoke(signIns, of: session)
-        case .closed(let session): end(session)
+        case .closed(let session):
+            if let database = suspendForPreparation(endOf: session) { return .suspended(session, database) }
+            end(session)
         case .rules(let rulesets): load(rulesets)
         case .prepared(let prepared):
             guard finish(prepared) else { return .done }
@@ -414,7 +419,8 @@ final class DatabaseHost {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }
-        let mark = entries.append(&delta, recordCount: recordCount, namespace: database.id, timestamp: time)
+        let mark = entries.append(
+            &delta, recordCount: recordCount, namespace: database.id, timestamp: time, using: &printed)
         // The end of a session cannot be refused for its size, nor for the room that is kept for it.
         let mayBeRefused = delta.reply != nil
         let byteCount = entries.byteCount - mark.byteCount
@@ -524,6 +530,13 @@ final class DatabaseHost {
         if resumes {
             for loop in loops.indices { post(OutputBatch(items: [.resumeReading]), to: loop) }
         }
+    }
+
+    /// Takes out what waits to become durable, in the order of its decision: for a checker that has to know what a server
+    /// had decided when it died.
+    func takeHeld() -> [OutputBatch] {
+        defer { held = [] }
+        return held.flatMap(\.batches)
     }
 
     private func post(_ batch: consuming OutputBatch, to loop: Int) {

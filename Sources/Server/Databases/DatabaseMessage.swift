@@ -65,19 +65,23 @@ final class PreparedRequest: Sendable {
     /// The request, which was not taken yet.
     let message: DatabaseMessage
     let target: Target
-    /// What its location held when it was suspended.
-    let node: Node
+    /// What was to be looked at: what its location held when it was suspended, or its own data.
+    let work: PreparationJob.Work
     /// What was found in that.
     let preparation: Preparation
+    /// Its data, if that was printed before.
+    let printed: PrintedNodes?
 
     init(
-        _ session: SessionID, _ message: DatabaseMessage, _ target: Target, node: Node, _ preparation: Preparation
+        _ session: SessionID, _ message: DatabaseMessage, _ target: Target, _ work: PreparationJob.Work,
+        _ preparation: Preparation, printed: PrintedNodes?
     ) {
         self.session = session
         self.message = message
         self.target = target
-        self.node = node
+        self.work = work
         self.preparation = preparation
+        self.printed = printed
     }
 }
 

@@ -30,7 +30,7 @@ final class RequestBacklog {
     private(set) var isFair = false
 
     /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred small writes.
-    private static let quantum = 200_000
+    static let quantum = 200_000
     /// A session whose request took longer owes the others no more than this.
     private static let debtLimit = 1_000_000_000
     /// A burst leaves behind no more spare room than this.

@@ -4,6 +4,11 @@
 ///
 ///     ring   ─▶ a (credit 3) ─▶ b (credit −40) ─▶ c (credit 0) ─┐      next: a, until its credit is used up; then c gets a
 ///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
+///     fresh  ─▶ c                                                      who has just come, and owes nothing
+///
+/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, one that has just come
+/// has a turn first (as the new flows of FQ-CoDel, RFC 8290 §4.2), and then is one of the ring. So the others keep at least
+/// half of the worker, and a key that is in debt is not new when it comes again.
 ///
 /// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit, so nobody
 /// saves up turns; a debt is at most ``debtLimit``.
@@ -13,6 +18,8 @@ struct DeficitRing<Key: Hashable> {
         /// Work that the key may still cause in this round; below zero, what it owes to the others.
         var credit: Int
         var isActive: Bool
+        /// It has had no turn since it came.
+        var isFresh = true
         var previous: Int32
         var next: Int32
     }
@@ -25,8 +32,15 @@ struct DeficitRing<Key: Hashable> {
     private var places: [Place] = []
     private var freePlaces: [Int32] = []
     private var placeOfKey: [Key: Int32] = [:]
-    /// The place whose turn it is; meaningless while the ring is empty.
+    /// The place that the round comes to next, or whose turn in it is under way; meaningless while the ring is empty.
     private var current: Int32 = 0
+    /// The place whose turn is under way: ``current``, or that of a key that has just come.
+    private var turn: Int32?
+    /// The last turn was that of a key that had just come.
+    private var wasFresh = false
+    /// Places of keys that have just come, from ``firstFresh`` on, and of some that have had a turn since or are gone.
+    private var fresh: [Int32] = []
+    private var firstFresh = 0
     /// Keys that have something to do.
     private(set) var activeCount = 0
 
@@ -59,7 +73,9 @@ struct DeficitRing<Key: Hashable> {
     mutating func deactivate(_ key: Key) {
         guard let place = placeOfKey[key], places[Int(place)].isActive else { return }
         activeCount -= 1
-        if places[Int(place)].credit >= 0 { remove(place) } else { places[Int(place)].isActive = false }
+        if places[Int(place)].credit >= 0 { return remove(place) }
+        places[Int(place)].isActive = false
+        places[Int(place)].isFresh = false
     }
 
     /// The key whose turn it is; nil when none is active.
@@ -67,9 +83,13 @@ struct DeficitRing<Key: Hashable> {
     mutating func next() -> Key? {
         guard activeCount > 0 else { return nil }
         if let key = keyInCredit { return key }
+        // Now, so that what comes from here on is behind it.
+        if turn == current { current = places[Int(current)].next }
+        turn = nil
+        if !wasFresh, let key = beginFreshTurn() { return key }
+        wasFresh = false
         // One round with a quantum for each. If all of them are in debt still, as many rounds at once as it takes.
-        if let key = goRound(rounds: 1) { return key }
-        return goRound(rounds: roundsUntilCredit)
+        return goRound(rounds: 1) ?? beginFreshTurn() ?? goRound(rounds: roundsUntilCredit)
     }
 
     /// The key has caused so much work. O(1).
@@ -83,26 +103,59 @@ struct DeficitRing<Key: Hashable> {
 
     /// The key at hand, if it may go on.
     private var keyInCredit: Key? {
-        let place = places[Int(current)]
+        guard let turn else { return nil }
+        let place = places[Int(turn)]
         return place.isActive && place.credit > 0 ? place.key : nil
     }
 
-    /// Goes on from the key behind the one at hand, adding to each key's credit, until one may be served or all were seen.
+    /// Gives a turn to the first key of those that have just come; nil when there is none.
+    private mutating func beginFreshTurn() -> Key? {
+        while firstFresh < fresh.count {
+            let index = fresh[firstFresh]
+            firstFresh += 1
+            // A place that was given up may have been taken again: then that key has just come, too.
+            guard places[Int(index)].isActive, places[Int(index)].isFresh else { continue }
+            places[Int(index)].isFresh = false
+            places[Int(index)].credit = min(quantum, places[Int(index)].credit + quantum)
+            guard places[Int(index)].credit > 0 else { continue }
+            wasFresh = true
+            turn = index
+            return places[Int(index)].key
+        }
+        fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
+        firstFresh = 0
+        return nil
+    }
+
+    /// Notes that a key has just come.
+    private mutating func appendFresh(_ index: Int32) {
+        // What is gone makes room before the array grows.
+        if fresh.count == fresh.capacity, firstFresh * 2 >= fresh.count {
+            fresh.removeFirst(firstFresh)
+            firstFresh = 0
+        }
+        fresh.append(index)
+    }
+
+    /// Goes on with the round, adding to each key's credit, until one may be served or all were seen.
     private mutating func goRound(rounds: Int) -> Key? {
         for _ in 0..<placeOfKey.count {
-            current = places[Int(current)].next
             let index = Int(current)
             let credit = places[index].credit
             if places[index].isActive {
                 // What it did not use does not add up.
                 places[index].credit = min(quantum, credit + rounds * quantum)
-                if places[index].credit > 0 { return places[index].key }
+                places[index].isFresh = false
+                if places[index].credit > 0 {
+                    turn = current
+                    return places[index].key
+                }
+                current = places[index].next
             } else if credit + rounds * quantum >= 0 {
-                let gone = current
-                current = places[index].previous
-                remove(gone)
+                remove(current)
             } else {
                 places[index].credit = credit + rounds * quantum
+                current = places[index].next
             }
         }
         return nil
@@ -123,7 +176,7 @@ struct DeficitRing<Key: Hashable> {
         if placeOfKey.isEmpty {
             current = index
         } else {
-            // Behind all others: just before the one whose turn it is.
+            // Behind all others.
             place.next = current
             place.previous = places[Int(current)].previous
         }
@@ -131,13 +184,15 @@ struct DeficitRing<Key: Hashable> {
         places[Int(place.previous)].next = index
         places[Int(place.next)].previous = index
         placeOfKey[key] = index
+        appendFresh(index)
     }
 
     private mutating func remove(_ index: Int32) {
         let place = places[Int(index)]
         places[Int(place.previous)].next = place.next
         places[Int(place.next)].previous = place.previous
-        if current == index { current = place.previous }
+        if current == index { current = place.next }
+        if turn == index { turn = nil }
         placeOfKey[place.key] = nil
         // A free place names no other.
         places[Int(index)].next = -1
@@ -146,6 +201,9 @@ struct DeficitRing<Key: Hashable> {
         if placeOfKey.isEmpty {
             places.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             freePlaces.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
+            fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
+            firstFresh = 0
+            wasFresh = false
         }
     }
 
@@ -170,5 +228,7 @@ struct DeficitRing<Key: Hashable> {
             } while index != current && seen <= placeOfKey.count
         }
         precondition(seen == placeOfKey.count && active == activeCount, "keys are miscounted")
+        let waiting = Set(fresh[firstFresh...])
+        precondition(placeOfKey.values.allSatisfy { !places[Int($0)].isFresh || waiting.contains($0) })
     }
 }

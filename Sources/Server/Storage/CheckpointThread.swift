@@ -27,9 +27,6 @@ final class CheckpointThread: Sendable {
     /// Nobody else wants the disk any more.
     private let hurries = AbandonFlag()
 
-    /// How nice the thread is to the others (setpriority(2)).
-    private static let niceness: Int32 = 10
-
     /// - Parameters:
     ///   - disk: Used by this thread alone.
     ///   - finished: Is called on the thread after each job; false when nothing came of it.
@@ -44,7 +41,7 @@ final class CheckpointThread: Sendable {
             disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned,
             rest: { [hurries] time in if !hurries.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) } })
         thread = try NamedThread.start("pando-checkpt", stackByteCount: 8 << 20) {
-            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.niceness)
+            lowerThreadPriority()
             var batch: [Order] = []
             while true {
                 bell.wait()

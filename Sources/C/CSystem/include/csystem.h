@@ -13,6 +13,8 @@ uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count);
 
 /// Raises the soft limit of descriptors to the hard one. 0 or -errno.
 int pando_raise_descriptor_limit(void);
+/// Has the kernel make room for so many descriptors at once. 0 or -errno.
+int pando_reserve_descriptor_table(int count);
 /// The soft limit of descriptors, INT32_MAX for none; or -errno.
 int64_t pando_descriptor_limit(void);
 /// Descriptors that are open.

@@ -9,6 +9,9 @@
 /// chunks of up to 128 bytes, and can for up to 160, which are requests of 152 (mallopt(3), M_MXFAST: at most
 /// 80 * sizeof(size_t) / 4).
 void pando_heap_free_across_threads(void);
+/// From now on memory of `map_byte_count` and more is a mapping of its own, which is gone when it is freed, and the end of
+/// the heap is given back when more than `trim_byte_count` of it is free (mallopt(3)).
+void pando_heap_map_from(int map_byte_count, int trim_byte_count);
 /// From now on the heap grows by so many bytes at once, has all that is smaller than `map_byte_count` in it, and gives
 /// nothing back (mallopt(3)).
 void pando_heap_only_grow(int step_byte_count, int map_byte_count);

@@ -134,8 +134,8 @@ int32_t pando_address_resolve(const char *host, uint16_t port, pando_address *ad
 uint64_t pando_monotonic_ns(void);
 /// A number for the calling thread that no other living thread has; never 0.
 uint64_t pando_thread_id(void);
-/// Lets the calling thread have less of the processors than others that want them (nice(2), of one thread on Linux).
-void pando_lower_thread_priority(void);
+/// Lets the calling thread have less of the processors than others that want them (nice(2), of one thread on Linux): 1 to 19.
+void pando_lower_thread_priority(int niceness);
 /// Starts a joinable thread; `name` is cut to 15 bytes. `handle` is for `pando_thread_join`.
 int32_t pando_thread_start(
     const char *name, size_t stack_bytes, void (*body)(void *), void *context, uint64_t *handle);
