@@ -128,6 +128,11 @@ final class WebSocketSession: ChannelSession {
         do {
             while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
+                case .text(let payload) where payload.count > IOLoop.smallByteCount && !reassembler.isCollecting:
+                    // A large message in one frame: not copied where it was put together here.
+                    if let message = reader.takeBytes(of: payload) { receive(message) } else {
+                        reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
+                    }
                 case .text(let payload):
                     reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
                 case .binary: close(with: .unsupportedData)
@@ -151,12 +156,16 @@ final class WebSocketSession: ChannelSession {
             case .nothing: break
             case .payload where isJoining: receiveJoining(frame)
             case .payload: session.receive(frame, over: self)
-            case .assembled(let message) where isJoining: receiveJoining(message.rawSpan)
-            case .assembled(let message): session.receive(message, over: self)
+            case .assembled(let message): receive(message)
             }
         } catch {
             close(with: .messageTooBig)
         }
+    }
+
+    private func receive(_ message: [UInt8]) {
+        guard closing.isOpen else { return }
+        if isJoining { receiveJoining(message.rawSpan) } else { session.receive(message, over: self) }
     }
 
     private func countUnfinished() {
