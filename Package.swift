@@ -152,6 +152,6 @@ let package = Package(
         tests("Simulate", on: ["Simulate"]),
         tests(
             "Server",
-            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "Bytes"]),
+            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Bytes"]),
     ]
 )

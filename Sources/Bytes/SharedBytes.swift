@@ -41,6 +41,16 @@ package final class SharedBytes: @unchecked Sendable {
         unsafe baseAddress.deallocate()
     }
 
+    /// The bytes, borrowed.
+    package var rawSpan: RawSpan {
+        @_lifetime(borrow self)
+        get {
+            // As long as the object is borrowed it is there, and the bytes with it.
+            let span = unsafe RawSpan(_unsafeStart: baseAddress, byteCount: count)
+            return unsafe _overrideLifetime(span, borrowing: self)
+        }
+    }
+
     /// A copy, for tests and slow paths.
     package var array: [UInt8] {
         unsafe Array(UnsafeRawBufferPointer(start: baseAddress, count: count))

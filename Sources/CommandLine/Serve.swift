@@ -108,6 +108,15 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            """
+            Time after which a client that vanished without closing its connection counts as gone, and its onDisconnect writes \
+            are done, 10 to 3600. (default: about two minutes, from --idle-timeout)
+            """,
+            valueName: "seconds"))
+    var presenceTimeout: Int?
+
+    @Option(
+        help: ArgumentHelp(
             "Time for an HTTP request to come in; a body may take longer while it comes. (default: 30)",
             valueName: "seconds"))
     var requestTimeout: Int?
@@ -187,7 +196,7 @@ struct Serve: ParsableCommand {
             "checkpoint-interval": checkpointInterval?.description,
             "keep-checkpoints": keepCheckpoints?.description,
             "idle-timeout": idleTimeout?.description, "chunk-limit": chunkLimit?.description,
-            "request-timeout": requestTimeout?.description,
+            "request-timeout": requestTimeout?.description, "presence-timeout": presenceTimeout?.description,
             "auth-secret-file": authSecretFile.isEmpty ? nil : authSecretFile.joined(separator: "\n"),
             "allow-secret-as-admin": allowSecretAsAdmin ? "true" : nil, "jwks-file": jwksFile,
             "jwks-issuer": jwksIssuer, "jwks-audience": jwksAudience, "oidc-issuer": oidcIssuer,

@@ -87,6 +87,7 @@ struct Setting: Sendable {
         Setting("max-read-bytes", number: { $0.readByteLimit = $1 }),
         Setting("max-write-bytes", number: { $0.writeByteLimit = $1 }),
         Setting("idle-timeout", number: { $0.idleTimeout = .seconds($1) }),
+        Setting("presence-timeout", number: { $0.presenceTimeout = .seconds($1) }),
         Setting("request-timeout", number: { $0.requestTimeout = .seconds($1) }),
         Setting("chunk-limit", number: { $0.chunkCountLimit = $1 }),
         // Several files are several lines.

@@ -247,9 +247,13 @@ extension RESTAnswer {
     private static let retrySeconds: UInt64 = 30
 
     /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.
-    package static func error(_ status: HTTPStatus, text: String, _ context: AnswerContext) -> RESTAnswer {
-        let body = errorBody(text)
-        return RESTAnswer(status, startOfHead(status, jsonType), whole: body, context)
+    /// - Parameter methods: What the place allows, where the status says that the request's method is not.
+    package static func error(
+        _ status: HTTPStatus, text: String, allowing methods: StaticString? = nil, _ context: AnswerContext
+    ) -> RESTAnswer {
+        var head = startOfHead(status, jsonType)
+        if let methods { head.append(field: "Allow", methods) }
+        return RESTAnswer(status, head, whole: errorBody(text), context)
     }
 
     /// Bytes as they are: the rules' own text, a page.

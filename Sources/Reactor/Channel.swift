@@ -91,9 +91,15 @@ package final class Channel: Pollable {
     /// Whether the descriptor is closed; `channelDidClose` follows, or was called.
     package var isClosed: Bool { phase == .closed }
 
-    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel. One system call.
+    /// ``takenByteCount`` is to tell the truth also when the connection is gone.
+    package var remembersTakenBytes = false
+    /// What the peer had acknowledged in the end, where that is remembered.
+    private var takenAtEnd: Int?
+
+    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel; once the connection is
+    /// gone, all, or what is remembered. One system call.
     package var takenByteCount: Int {
-        guard phase != .closed else { return writtenByteCount }
+        guard phase != .closed else { return takenAtEnd ?? writtenByteCount }
         return writtenByteCount - unsentByteCount - max(0, Int(pando_unacknowledged(descriptor)))
     }
 
@@ -306,6 +312,28 @@ package final class Channel: Pollable {
         tellDrained()
     }
 
+    // MARK: Moving
+
+    /// Gives the connection up, so that another loop can adopt it. The delegate is told nothing any more, and what is
+    /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the caller takes along.
+    /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil where the
+    ///   connection is no longer open.
+    package func detach() -> (socket: ConnectedSocket, unsent: [UInt8])? {
+        assert(loop.isCurrent)
+        guard phase == .open, let peer = peerAddress else { return nil }
+        flush()
+        guard phase == .open else { return nil }
+        let unsent = loop.chunks.bytes(of: queue)
+        queue = loop.chunks.removeAll(of: queue)
+        unsentByteCount = 0
+        phase = .closed
+        listener = nil
+        let socket = ConnectedSocket(
+            movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved)
+        limiter = nil
+        return (socket, unsent)
+    }
+
     // MARK: Closing
 
     /// Closes now; unsent output is dropped. `channelDidClose` follows at the end of the tick.
@@ -372,6 +400,7 @@ package final class Channel: Pollable {
 
     private func finish(_ reason: CloseReason) {
         guard phase != .closed else { return }
+        if remembersTakenBytes { takenAtEnd = takenByteCount }
         phase = .closed
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0

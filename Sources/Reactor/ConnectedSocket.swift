@@ -20,6 +20,14 @@ package final class ConnectedSocket: Sendable {
         limiter?.didAccept(isReserved: isReserved)
     }
 
+    /// One that goes from one loop to another, and is counted already.
+    init(movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?, isReserved: Bool) {
+        self.descriptor = Atomic(descriptor)
+        self.peer = peer
+        self.limiter = limiter
+        self.isReserved = isReserved
+    }
+
     deinit {
         let left = descriptor.load(ordering: .relaxed)
         guard left >= 0 else { return }

@@ -223,6 +223,29 @@ struct ChunkArena {
         return OutboundQueue(first: queue.isEmpty ? index : queue.first, last: index)
     }
 
+    /// A copy of the queue's bytes. O(bytes).
+    func bytes(of queue: OutboundQueue) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var index = queue.first
+        while index != Self.nobody {
+            let node = nodes[Int(index)]
+            // In bounds: the offset is less than the content's count. Alive: the node holds the content.
+            switch node.content {
+            case .shared(let shared):
+                unsafe bytes.append(
+                    contentsOf: UnsafeRawBufferPointer(
+                        start: shared.baseAddress + node.offset, count: shared.count - node.offset))
+            case .copied(let copied):
+                unsafe bytes.append(
+                    contentsOf: UnsafeRawBufferPointer(
+                        start: copied.baseAddress + node.offset, count: copied.count - node.offset))
+            case .free: preconditionFailure("a queue holds a free node")
+            }
+            index = node.next
+        }
+        return bytes
+    }
+
     /// Bytes that are kept for this queue alone. O(chunks).
     func copiedByteCount(of queue: OutboundQueue) -> Int {
         var (total, index) = (0, queue.first)

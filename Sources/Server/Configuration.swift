@@ -5,6 +5,7 @@ import PandoJournal
 import PandoREST
 import PandoReactor
 import PandoTree
+import PandoWire
 
 /// When an acknowledged write is on disk (design: the life of a write, step 5).
 package enum Durability: String, Sendable, CaseIterable {
@@ -56,6 +57,9 @@ package struct Configuration: Sendable {
     package var memoryByteLimit = 0
     /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45 s).
     package var idleTimeout: Duration = .seconds(75)
+    /// After how long, at most, a client that vanished without closing its connection is known to be gone; nil for what
+    /// follows from ``idleTimeout``.
+    package var presenceTimeout: Duration?
     /// A request's head must be there by then (slow-loris), and its body too, or be coming fast enough.
     package var requestTimeout: Duration = .seconds(30)
     /// Chunks a client may announce for one message: 16 MiB and slack (wire-protocol §14).
@@ -72,6 +76,9 @@ package struct Configuration: Sendable {
 
     /// Smaller files would be mostly work of making them.
     private static let fileByteMinimum = 64 << 10
+    /// Seconds: a phone that changes from one network to another is silent for a few.
+    private static let presenceMinimum = 10
+    private static let presenceLimit = 3600
     /// A year.
     private static let checkpointIntervalLimit = 365 * 86_400
 
@@ -90,6 +97,9 @@ package struct Configuration: Sendable {
         if memoryByteLimit > 0 { return memoryByteLimit }
         return max(MemoryBudget.leastByteLimit, usableMemoryByteCount() / MemoryBudget.standardShare)
     }
+
+    /// Bytes of one message of a client.
+    var messageByteLimit: Int { chunkCountLimit * Segmenter.chunkUnitLimit }
 
     /// How many loops to run: one processor is left to the database thread.
     var effectiveLoopCount: Int {
@@ -139,6 +149,10 @@ package struct Configuration: Sendable {
         if idleTimeout < .seconds(60) {
             found.append("--idle-timeout: Firebase clients speak every 45 s; leave them at least 60")
         }
+        if let presenceTimeout, !(.seconds(Self.presenceMinimum) ... .seconds(Self.presenceLimit)).contains(presenceTimeout) {
+            found.append(
+                "--presence-timeout: must be \(Self.presenceMinimum) to \(Self.presenceLimit) seconds: below, clients on slow links would be taken for gone")
+        }
         if requestTimeout < .seconds(1) { found.append("--request-timeout: must be at least a second") }
         if !(1...RESTLimits.writeByteCount).contains(writeByteLimit) {
             found.append("--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds")
@@ -148,4 +162,30 @@ package struct Configuration: Sendable {
         if !(1...9999).contains(chunkCountLimit) { found.append("--chunk-limit: must be 1 to 9999") }
         return found
     }
+}
+
+// How long a client that vanished counts as present:
+//
+//     WebSocket      last word ──pingSilence──▶ ping ──half of that──▶ closed
+//     long polling   poll ──pollHoldTime──▶ answer, which does not arrive ──pollGap──▶ over
+//
+// Each step is noticed at the next look of the loop, at most two ``presenceStep`` later: with a presence timeout T, T/2 and T/4
+// and two looks of T/8 each are T.
+
+extension Configuration {
+    /// Silence on a WebSocket after which the client is asked whether it lives; after half of that without an answer it is gone.
+    var pingSilence: Duration { presenceTimeout.map { $0 / 2 } ?? idleTimeout }
+
+    /// How long a poll waits for something to say: less than the 25 s after which clients give one up (wire-protocol §1.5.2).
+    var pollHoldTime: Duration { min(.seconds(20), presenceTimeout.map { $0 / 4 } ?? .seconds(20)) }
+
+    /// Time without a poll after which a client of long polling is gone (§1.5.3).
+    var pollGap: Duration { min(.seconds(60), presenceTimeout.map { $0 / 2 } ?? .seconds(60)) }
+
+    /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that takes less than
+    /// ``ClientSession/slowestBytesPerSecond`` over any such time.
+    var stallTimeout: Duration { min(.seconds(30), presenceTimeout.map { $0 / 2 } ?? .seconds(30)) }
+
+    /// A sweep over all sessions takes at most so long, and the next begins as much later.
+    var presenceStep: Duration { (presenceTimeout ?? .seconds(Self.presenceLimit)) / 16 }
 }

@@ -90,6 +90,7 @@ package final class Server: @unchecked Sendable {
         }
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
+        let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(ringing: $0.bell) })
         let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = Congestion(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
@@ -104,7 +105,7 @@ package final class Server: @unchecked Sendable {
                     loop, index: UInt8(index), configuration: configuration, database: database,
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion, limiter: limiter,
-                    authenticator: authenticator, logger: logger))
+                    directory: directory, authenticator: authenticator, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })

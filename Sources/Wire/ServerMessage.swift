@@ -68,6 +68,16 @@ extension [UInt8] {
         append("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":null}}")
     }
 
+    /// Appends the offer to move from long polling to the WebSocket on which it is sent (§1.6).
+    package mutating func appendUpgrade() {
+        append("{\"t\":\"c\",\"d\":{\"t\":\"a\",\"d\":{}}}")
+    }
+
+    /// Appends the last message by long polling of a session that goes on over a WebSocket (§1.6).
+    package mutating func appendEndOfTransmission() {
+        append("{\"t\":\"c\",\"d\":{\"t\":\"n\",\"d\":{}}}")
+    }
+
     /// Appends a shutdown: the client closes and does not come back by itself.
     package mutating func append(shutdown reason: Text) {
         append("{\"t\":\"c\",\"d\":{\"t\":\"s\",\"d\":")

@@ -4,13 +4,16 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 
-/// One connection as the database thread knows it: what it is sent, in order. Confined to its loop.
+/// One client as the database thread knows it: what it is sent, in order. Confined to its loop.
 ///
 ///     ready ──large message──▶ encoding ──pieces──▶ sending ──last piece──▶ ready
 ///
 /// While a large message is on its way, later outputs wait behind it. What waits, and what a client leaves unread, is
-/// bounded: a client with much to take is not read from, and one that takes nothing is cut off.
-class ClientSession: ChannelDelegate {
+/// bounded: a client with much to take is not read from, and one that takes nothing is disconnected.
+///
+/// Subclasses carry the outputs to the client: over one connection (``ChannelSession``), or in the answers to its polls
+/// (``LongPollingSession``).
+class ClientSession {
     /// Why a socket is not read for a while. It is read again when no reason is left.
     struct PauseReasons: OptionSet {
         let rawValue: UInt8
@@ -45,84 +48,105 @@ class ClientSession: ChannelDelegate {
     }
 
     /// Bytes a client may have to take before its socket is not read any more.
-    private static let unreadByteLimit = 1 << 20
+    static let unreadByteLimit = 1 << 20
     /// Bytes a client may have to take before what is pushed to it is coalesced (``PushCoalescer``).
     private static let laggingByteLimit = 256 << 10
     /// Outputs that may wait behind a large one before the socket is not read any more; small answers that came together
     /// are one.
     private static let waitingCountLimit = 1000
-    /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that takes less than
-    /// ``slowestBytesPerSecond`` over any such time.
-    static let stallTimeout: Duration = .seconds(30)
     /// As slow as a client may send a body (the `MinRate` of Apache httpd's mod_reqtimeout), on every surface.
     static let slowestBytesPerSecond = 500
 
-    let id: SessionID
-    let channel: Channel
-    let owner: IOLoop
+    /// Changes once in the life of a WebSocket that takes over a long-polling session: to the id of that.
+    final var id: SessionID
+    final let owner: IOLoop
     /// When the client last sent anything.
-    var lastHeard: MonotonicTime
+    final var lastHeard: MonotonicTime
     private var outlet = Outlet.ready
     /// Outputs behind a large message, from ``waitingHead`` on, and the memory that each keeps.
     private var waiting: [(output: Waiting, byteCount: Int)] = []
     private var waitingHead = 0
     private var waitingByteCount = 0
-    /// How fast the client takes what it is sent; nil while nothing waits for it, and before it is first looked at: to ask
-    /// how much a client has taken is a system call.
-    private var outputPace: Pace?
-    private var pauseReasons: PauseReasons = []
+    final var pauseReasons: PauseReasons = []
     /// The database coalesces what it pushes to this client, until it has read what it was sent.
     private(set) final var isLagging = false
     /// Bytes of a message that is not complete, as the loop counts them (``IOLoop/keepUnfinished(_:for:)``).
     final var unfinishedByteCount = 0
+    /// The database was told that the session is over (``IOLoop/endSession(_:)``).
+    final var hasEnded = false
 
-    init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
+    init(_ id: SessionID, of owner: IOLoop) {
         self.id = id
-        self.channel = channel
         self.owner = owner
         lastHeard = owner.loop.now
     }
+
+    // MARK: What carries the outputs
+
+    /// Whether outputs still reach the client.
+    var isOpen: Bool { preconditionFailure("a subclass says") }
+
+    /// Hands whole frames on; copied.
+    func write(_ frames: RawSpan) { preconditionFailure("a subclass does") }
+
+    func write(_ frames: SharedBytes) { preconditionFailure("a subclass does") }
+
+    /// Bytes handed on that the client has not taken, as far as this process knows.
+    var unsentByteCount: Int { preconditionFailure("a subclass says") }
+
+    /// Nothing more is taken from the client until ``resumeReading()``.
+    func pauseReading() { preconditionFailure("a subclass does") }
+
+    func resumeReading() { preconditionFailure("a subclass does") }
+
+    /// Ends the connection at once; what waits for the client is dropped.
+    func cut() { preconditionFailure("a subclass does") }
+
+    /// Where the client is; nil once it is gone.
+    var peerAddress: SocketAddress? { nil }
+
+    /// Its connection was accepted in the administrators' reserve.
+    var isReserved: Bool { false }
+
+    /// A piece of a large message was handed on, and more follow: ``sendPieces()`` is to be called when the client can take
+    /// the next.
+    func pieceWasWritten() {}
+
+    /// Whether a message that is encoded can be sent at all.
+    func canTake(_ message: LargeMessage) -> Bool { true }
+
+    /// No output waits for another any more.
+    func outputsWereWritten() {}
 
     // MARK: For subclasses
 
     /// Whether the database was sent anything of the session, and so must know of its end.
     var isKnownToDatabase: Bool { true }
 
-    /// Whether outputs still reach the client.
-    var isOpen: Bool { channel.isOpen }
-
-    /// Ends the connection, with the goodbye that its protocol has.
-    func end(_ reason: OutputBatch.CloseReason) {
-        channel.closeAfterFlush()
-    }
+    /// Ends the connection, with the closing words that its protocol has.
+    func end(_ reason: OutputBatch.CloseReason) { cut() }
 
     /// Tells that a message is larger than can be sent; a request that asked for it gets its answer.
-    func refuse(_ message: LargeMessage) {
-        channel.reset()
-    }
+    func refuse(_ message: LargeMessage) { cut() }
 
     /// Looks after a client that may have gone silent.
-    func checkIdle(at now: MonotonicTime) {
-        guard channel.outboundByteCount > 0 else { return outputPace = nil }
-        if isTakingTooSlowly(at: now) { channel.reset() }
-    }
+    func checkIdle(at now: MonotonicTime) {}
 
-    /// Looks how much the client has taken of what it was sent. What the kernel holds is not taken yet. One system call.
-    final func isTakingTooSlowly(at now: MonotonicTime) -> Bool {
-        let count = channel.takenByteCount
-        var pace = outputPace ?? Pace(count, at: now)
-        let isTooSlow = pace.isTooSlow(
-            count, at: now, window: Self.stallTimeout, bytesPerSecond: Self.slowestBytesPerSecond)
-        outputPace = pace
-        return isTooSlow
-    }
+    // MARK: Of the realtime protocol
 
-    /// An output begins: its client has had nothing to take before.
-    final func beginOutputPace() {
-        if channel.outboundByteCount == 0 { outputPace = nil }
-    }
+    /// Sends one message, in its place among the outputs.
+    func sendMessage(_ message: RawSpan) {}
 
-    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
+    /// The client broke the protocol: ends the connection.
+    func fail(_ failure: SessionFailure) { cut() }
+
+    /// Whether ``RealtimeSession`` takes more has changed.
+    func inputMayGoOn() {}
+
+    /// A control message that is about what carries the session (wire-protocol §1.6).
+    func receive(_ control: TransportControl) {}
+
+    // MARK: Outcomes
 
     /// Whose the token is that ``IOLoop/verify(_:for:)`` was asked about.
     func finish(_ verdict: Verdict) {}
@@ -143,11 +167,8 @@ class ClientSession: ChannelDelegate {
     func finish(_ body: BodyOutcome) {}
 
     /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
-    /// - Complexity: O(chunks of its output).
     var heldByteCount: Int {
-        let output = channel.outboundByteCount
-        let owned = output > 0 ? channel.ownedOutputByteCount : 0
-        var total = unfinishedByteCount + waitingByteCount + owned + max(0, output - owned) / Self.sharedWeight
+        var total = unfinishedByteCount + waitingByteCount
         if case .sending(let message, let next) = outlet {
             // From the piece that the channel has.
             let pieces = message.byteCount(from: max(0, next - 1))
@@ -157,13 +178,11 @@ class ClientSession: ChannelDelegate {
     }
 
     /// What one client leaves unread of what many get is there for the others too.
-    private static let sharedWeight = 16
+    static let sharedWeight = 16
 
     /// Memory is short, and this session holds most: it gives that up, and with it the connection unless its protocol has a
     /// better answer.
-    func giveUpHeldBytes() {
-        channel.reset()
-    }
+    func giveUpHeldBytes() { cut() }
 
     /// Everything before a mark of the session's ``RequestWindow`` has been sent.
     func windowMarkReturned() {}
@@ -180,15 +199,17 @@ class ClientSession: ChannelDelegate {
     /// Nothing more will be answered: ends the connection if nothing is under way.
     func endIfIdle() {}
 
-    func channelDidEnd(_ channel: Channel) {
-        channel.closeAfterFlush()
+    /// What carries the session is gone.
+    final func leave() {
+        dropOutputs()
+        owner.remove(self)
     }
 
-    func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
+    /// Drops what waits to be sent.
+    final func dropOutputs() {
         if case .encoding = outlet { owner.abandonJobs(of: id) }
         outlet = .ready
         dropWaiting()
-        owner.remove(self)
     }
 
     // MARK: Outputs
@@ -197,7 +218,7 @@ class ClientSession: ChannelDelegate {
     func send(_ bytes: RawSpan) {
         guard isOpen else { return }
         if case .ready = outlet {
-            channel.write(bytes)
+            write(bytes)
             pauseIfUnread()
         } else {
             var copy: [UInt8] = []
@@ -209,7 +230,7 @@ class ClientSession: ChannelDelegate {
     func send(_ bytes: SharedBytes) {
         guard isOpen else { return }
         if case .ready = outlet {
-            channel.write(bytes)
+            write(bytes)
             pauseIfUnread()
         } else {
             wait(.shared(bytes), byteCount: bytes.count)
@@ -238,7 +259,7 @@ class ClientSession: ChannelDelegate {
     /// The message of ``Outlet/encoding(_:)`` is encoded.
     func finishEncoding(_ message: LargeMessage) {
         guard case .encoding(let expected) = outlet, expected === message else { return }
-        if message.pieces == nil {
+        if message.pieces == nil || !canTake(message) {
             outlet = .ready
             refuse(message)
             sendWaiting()
@@ -251,22 +272,29 @@ class ClientSession: ChannelDelegate {
         }
     }
 
-    func channelDidDrain(_ channel: Channel) {
+    /// The client has taken nearly all that was handed on.
+    final func didDrain() {
         sendPieces()
         catchUpIfDrained()
         resume(.unreadOutput)
         outputDrained()
     }
 
+    /// Whether nothing waits for another output.
+    final var areOutputsWritten: Bool {
+        if case .ready = outlet { waitingHead == waiting.count } else { false }
+    }
+
     /// The client has much to take before it may ask for more.
     final var isUnread: Bool { pauseReasons.contains(.unreadOutput) }
 
     /// Hands over the next piece when the client has taken the last.
-    private func sendPieces() {
+    final func sendPieces() {
         guard case .sending(let message, let next) = outlet, isOpen, let pieces = message.pieces else { return }
-        channel.write(pieces[next])
+        write(pieces[next])
         if next + 1 < pieces.count {
             outlet = .sending(message, next: next + 1)
+            pieceWasWritten()
         } else {
             outlet = .ready
             sendWaiting()
@@ -291,13 +319,14 @@ class ClientSession: ChannelDelegate {
             case .gone: break
             }
         }
+        if areOutputsWritten { outputsWereWritten() }
         catchUpIfDrained()
     }
 
     /// Where nothing waits and the socket takes what it is given, no drain is reported.
     final func catchUpIfDrained() {
-        guard isLagging || isUnread, case .ready = outlet, waitingHead == waiting.count,
-            channel.outboundByteCount <= owner.loop.configuration.outboundLowWaterByteCount
+        guard isLagging || isUnread, areOutputsWritten,
+            unsentByteCount <= owner.loop.configuration.outboundLowWaterByteCount
         else { return }
         if isLagging { catchUp() }
         guard isUnread else { return }
@@ -319,7 +348,7 @@ class ClientSession: ChannelDelegate {
     private func wait(_ output: Waiting, byteCount: Int) {
         waitingByteCount += byteCount
         owner.waitingByteCount += byteCount
-        if waitingByteCount > channel.outboundByteLimit { return channel.reset() }
+        if waitingByteCount > owner.loop.configuration.outboundByteLimit { return cut() }
         if waitingHead > Self.keptWaitingCount, waitingHead * 2 > waiting.count {
             waiting.removeFirst(waitingHead)
             waitingHead = 0
@@ -339,7 +368,7 @@ class ClientSession: ChannelDelegate {
     ///   - byteCount: What they hold, beside those of this class.
     final func noteLag(waitingCount: Int = 0, byteCount: Int = 0) {
         guard !isLagging,
-            channel.outboundByteCount + waitingByteCount + byteCount > Self.laggingByteLimit
+            unsentByteCount + waitingByteCount + byteCount > Self.laggingByteLimit
                 || waitingCount > Self.waitingCountLimit / 2
         else { return }
         isLagging = true
@@ -347,36 +376,16 @@ class ClientSession: ChannelDelegate {
     }
 
     /// The client has read nearly all that it was sent.
-    private func catchUp() {
+    final func catchUp() {
         isLagging = false
         owner.post(.caughtUp(id), byteCount: 0, for: nil)
     }
 
     private func pauseIfUnread() {
+        let byteCount = unsentByteCount
+        // Nearly always; a client is behind before it is not read.
+        guard byteCount + waitingByteCount > Self.laggingByteLimit else { return }
         noteLag()
-        if channel.outboundByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+        if byteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
-
-    // MARK: Backpressure
-
-    func pause(_ reason: PauseReasons) {
-        if pauseReasons.isEmpty { channel.pauseReading() }
-        pauseReasons.insert(reason)
-    }
-
-    func resume(_ reason: PauseReasons) {
-        guard pauseReasons.contains(reason) else { return }
-        pauseReasons.remove(reason)
-        if pauseReasons.isEmpty { channel.resumeReading() }
-    }
-
-    func resumeAll() {
-        guard !pauseReasons.isEmpty else { return }
-        pauseReasons = []
-        channel.resumeReading()
-    }
-
-    var isPausedForCongestion: Bool { pauseReasons.contains(.congestion) }
-
-    final var isReadingPaused: Bool { !pauseReasons.isEmpty }
 }

@@ -76,7 +76,7 @@ extension HTTPConnection {
     }
 
     /// All of the answer is with the channel.
-    private func endAnswer(closes: Bool) {
+    func endAnswer(closes: Bool) {
         guard !closes, !endsAfterAnswer else {
             stage = .ended
             owner.becameIdle(self)

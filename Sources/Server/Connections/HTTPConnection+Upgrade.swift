@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoHTTP
 import PandoREST
+import PandoReactor
 import PandoWebSocket
 
 // From HTTP to a WebSocket (wire-protocol §1).
@@ -21,6 +22,13 @@ extension HTTPConnection {
             let context = AnswerContext(head, dateLine: owner.dateLine)
             return refuseForWantOfConnections(PendingRequest(context, began: owner.loop.now))
         }
+        let query = head.query(plusIsSpace: false)
+        // A session by long polling that is to move here; nil where there is none of that id (any more).
+        let joins = query["s"] != nil
+        let polling = query["s"].flatMap { PublicSessionID(Text($0)) }.flatMap { owner.directory[$0] }
+        if let polling, let loop = otherLoop(of: polling) {
+            return owner.move(self, head, rest: bytes.bytes.extracting(offset..<bytes.byteCount), to: loop)
+        }
         stage = .ended
         var response: [UInt8] = []
         do throws(UpgradeRefusal) {
@@ -31,16 +39,31 @@ extension HTTPConnection {
             owner.becameIdle(self)
             return channel.closeAfterFlush()
         }
-        channel.write(response.rawSpan)
-        let query = head.query(plusIsSpace: false)
         let host = head.authority
-        let named = query["ns"].flatMap { $0.isEmpty ? nil : $0 }
-        let session = owner.open(
-            channel,
-            OpenRequest(
-                namespace: named ?? NamespaceName.fromHost(host),
-                host: Text(host),
-                previousSession: query["ls"].map { Text($0) }))
+        let named = query["ns"].flatMap { $0.isEmpty ? nil : $0 } ?? NamespaceName.fromHost(host)
+        channel.write(response.rawSpan)
+        guard joins else {
+            let session = owner.open(
+                channel,
+                OpenRequest(namespace: named, host: Text(host), previousSession: query["ls"].map { Text($0) }))
+            return become(session, &bytes, offset)
+        }
+        guard let polling = polling.flatMap({ owner.polling($0) }), polling.mayBeJoined,
+            NamespaceName.areSame(named, polling.namespace)
+        else {
+            // The client goes on by long polling (wire-protocol §1.6).
+            response = []
+            response.append(closeFrame: .normal)
+            channel.write(response.rawSpan)
+            owner.becameIdle(self)
+            return channel.closeAfterFlush()
+        }
+        let session = owner.join(channel, to: polling)
+        polling.join(session)
+        become(session, &bytes, offset)
+    }
+
+    private func become(_ session: WebSocketSession, _ bytes: inout MutableRawSpan, _ offset: Int) {
         owner.forget(self)
         channel.delegate = session
         session.received(&bytes, from: offset, on: channel)

@@ -15,7 +15,7 @@ import PandoWire
 ///
 /// A request is looked at when the one before it is answered, so answers need no other order; what a client sends
 /// ahead waits, and the socket is not read meanwhile.
-final class HTTPConnection: ClientSession {
+final class HTTPConnection: ChannelSession {
     enum Stage {
         case head
         /// ``content`` gathers its bytes.
@@ -96,6 +96,10 @@ final class HTTPConnection: ClientSession {
     /// A request was handed to the database.
     var hasPosted = false
     var endsAfterAnswer = false
+    /// The session whose poll waits here.
+    var polling: LongPollingSession?
+    /// Answers to polls that the client may not have received.
+    var deliveries: [Delivery] = []
 
     /// An answer is being sent. (To compare it with nil would copy it.)
     var isAnswering: Bool { if case .some = answer { true } else { false } }
@@ -188,6 +192,8 @@ final class HTTPConnection: ClientSession {
         reader = RequestHeadReader()
         headBegan = nil
         owner.requestBegan(on: self)
+        // A client that asks again has received the answer before, unless it had sent this ahead.
+        if !isReadingAhead { settleDeliveries(.received) }
         if owner.configuration.isDevelopment,
             let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
             refuse(head, foreign)
@@ -197,6 +203,7 @@ final class HTTPConnection: ClientSession {
             upgrade(head, &bytes, offset)
             return false
         }
+        if isLongPolling(head.pathBytes) { return poll(head, bytes, offset) }
         begin(head)
         return true
     }
@@ -388,6 +395,11 @@ final class HTTPConnection: ClientSession {
 
     /// Who has nothing more to ask may still wait for the last answer (RFC 9112 §9.6).
     override func channelDidEnd(_ channel: Channel) {
+        if let polling {
+            // What a client has closed its side of it has given up.
+            polling.pollIsGone(from: self)
+            return channel.closeAfterFlush()
+        }
         if case .answering = stage { endsAfterAnswer = true } else { channel.closeAfterFlush() }
     }
 
@@ -409,6 +421,8 @@ final class HTTPConnection: ClientSession {
         dropAnswer()
         stream = nil
         dropAhead()
+        polling?.pollIsGone(from: self)
+        settleDeliveriesAtEnd(inOrder: reason == .requested)
         super.channelDidClose(channel, reason: reason)
     }
 }

@@ -41,7 +41,7 @@ extension IOLoop {
     /// The connection is gone, or has become a WebSocket.
     func notEvictable(_ session: ClientSession) {
         if evictable.remove(Int(session.id.slot)) != .none { limiter.publish(evictable, ofLoop: Int(index)) }
-        if session.channel.isReserved { cancelReservedDeadline(of: session) }
+        if session.isReserved { cancelReservedDeadline(of: session) }
     }
 
     /// A connection in the reserve is an administrator's: its request takes its time.
@@ -65,7 +65,7 @@ extension IOLoop {
     func evict(_ count: Int, ofReserved isReserved: Bool) {
         var closedCount = 0
         while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(),
-            let channel = sessions[slot]?.channel
+            let channel = channel(of: slot)
         {
             closedCount += 1
             // A reset leaves nothing in the kernel, where a million closed connections would each stay for a minute.
@@ -74,6 +74,8 @@ extension IOLoop {
         limiter.publish(evictable, ofLoop: Int(index))
         limiter.didEvict(count, ofReserved: isReserved, closed: closedCount, inLoop: Int(index))
     }
+
+    private func channel(of slot: Int) -> Channel? { (sessions[slot] as? HTTPConnection)?.channel }
 
     /// The connection that is closed next. Where each of those at the front has a request that is read next, the oldest.
     private func leastUseful() -> Int? {
@@ -84,7 +86,7 @@ extension IOLoop {
     /// what they have sent is read in this tick or the next.
     private func leastUseful(of rank: EvictionOrder.Rank) -> Int? {
         for _ in 0..<min(evictable.count(of: rank), Self.passedOverLimit) {
-            guard let slot = evictable.first(of: rank), let channel = sessions[slot]?.channel else { return nil }
+            guard let slot = evictable.first(of: rank), let channel = channel(of: slot) else { return nil }
             if channel.isClosed {
                 // In this tick: its place is free already.
                 evictable.remove(slot)

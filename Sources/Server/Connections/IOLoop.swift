@@ -30,10 +30,18 @@ final class IOLoop: @unchecked Sendable {
     /// Of connections in the administrators' reserve, by slot: until then the request must have come.
     var reservedDeadlines: [UInt32: TimerToken] = [:]
 
-    /// Sessions by slot; free slots are nil.
-    private(set) var sessions: ContiguousArray<ClientSession?> = []
-    private var freeSlots: [UInt32] = []
-    private var generation: UInt32 = 0
+    /// Sessions by slot; free slots are nil. See `IOLoop+Sessions.swift`.
+    var sessions: ContiguousArray<ClientSession?> = []
+    var freeSlots: [UInt32] = []
+    var generation: UInt32 = 0
+    /// Sessions by long polling: see `IOLoop+LongPolling.swift`.
+    let directory: SessionDirectory
+    /// Those of which no poll waits, the longest first.
+    var disconnected = EvictionOrder()
+    /// Those with polls that may be answered at the end of this tick.
+    var pollsToAnswer: [LongPollingSession] = []
+    /// Those that are over since this tick.
+    var endedPolling: [LongPollingSession] = []
     /// Messages for the database that the current tick has brought.
     private var outgoing: [DatabaseMessage] = []
     /// One of them may take long.
@@ -41,7 +49,7 @@ final class IOLoop: @unchecked Sendable {
     /// What the database host has left here without ringing; empty between calls.
     private var delivered: [OutputBatch] = []
     /// Sessions that are not read because the database or the disk is behind.
-    private var paused: [ClientSession] = []
+    var paused: [ClientSession] = []
     private var isCongested = false
     private var onEmpty: (() -> Void)?
     let memory: MemoryBudget
@@ -81,7 +89,7 @@ final class IOLoop: @unchecked Sendable {
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
         outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, memory: MemoryBudget, congestion: Congestion, outputCongestion: Congestion,
-        limiter: ConnectionLimiter, authenticator: Authenticator, logger: Logger
+        limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator, logger: Logger
     ) {
         self.loop = loop
         self.index = index
@@ -93,6 +101,7 @@ final class IOLoop: @unchecked Sendable {
         self.congestion = congestion
         self.outputCongestion = outputCongestion
         self.limiter = limiter
+        self.directory = directory
         allLoops = outputs
         self.spareOutputs = spareOutputs
         self.authenticator = authenticator
@@ -121,77 +130,18 @@ final class IOLoop: @unchecked Sendable {
         loop.attach(turns) { [self] turns in
             for id in turns { session(id)?.nextTick() }
         }
+        loop.attach(directory.moves[Int(index)]) { [self] connections in
+            for connection in connections { adopt(connection) }
+        }
         loop.attach(verdicts) { [self] verdicts in
             for verified in verdicts { session(verified.session)?.finish(settle(verified)) }
         }
         loop.onTickEnd = { [unowned self] in
             flushOutgoing()
+            answerPolls()
             publishHeldBytes()
         }
         scheduleSweep()
-    }
-
-    // MARK: Connections
-
-    /// Begins to speak HTTP on a new connection.
-    func adopt(_ socket: ConnectedSocket) {
-        // Out of memory for one more epoll entry: the socket is closed, the client tries again.
-        _ = try? Channel.adopt(socket, on: loop) { channel in
-            let connection = HTTPConnection(makeID(), on: channel, of: self)
-            sessions[Int(connection.id.slot)] = connection
-            accepted(connection)
-            return connection
-        }
-    }
-
-    private func makeID() -> SessionID {
-        let slot: UInt32
-        if let free = freeSlots.popLast() { slot = free } else {
-            slot = UInt32(sessions.count)
-            sessions.append(nil)
-        }
-        generation &+= 1
-        return SessionID(loop: index, slot: slot, generation: generation)
-    }
-
-    /// Makes a session for a connection that has become a WebSocket, and tells the database.
-    func open(_ channel: Channel, _ request: OpenRequest) -> RealtimeSession {
-        let id = makeID()
-        let session = RealtimeSession(id, on: channel, of: self)
-        sessions[Int(id.slot)] = session
-        outgoing.append(.open(id, request))
-        return session
-    }
-
-    /// The connection has become a WebSocket, and its HTTP side is over.
-    func forget(_ connection: HTTPConnection) {
-        notEvictable(connection)
-        connection.dropAhead()
-        sessions[Int(connection.id.slot)] = nil
-        freeSlots.append(connection.id.slot)
-        paused.removeAll { $0 === connection }
-        // Whoever takes the channel over has no reason yet not to read it.
-        connection.resumeAll()
-    }
-
-    /// The connection is gone.
-    func remove(_ session: ClientSession) {
-        let slot = session.id.slot
-        notEvictable(session)
-        sessions[Int(slot)] = nil
-        freeSlots.append(slot)
-        paused.removeAll { $0 === session }
-        if session.isKnownToDatabase { post(.closed(session.id), byteCount: 0, for: nil) }
-        tellIfEmpty()
-    }
-
-    private func session(_ id: SessionID) -> ClientSession? { session(id, among: sessions) }
-
-    private func session(_ id: SessionID, among sessions: ContiguousArray<ClientSession?>) -> ClientSession? {
-        guard id.loop == index, Int(id.slot) < sessions.count,
-            let session = sessions[Int(id.slot)], session.id.rawValue == id.rawValue
-        else { return nil }
-        return session
     }
 
     // MARK: The time
@@ -235,6 +185,8 @@ final class IOLoop: @unchecked Sendable {
             paused.append(session)
         }
     }
+
+    var hasOutgoing: Bool { !outgoing.isEmpty }
 
     /// Messages from which on the database thread begins while the loop goes on.
     private static let burstCount = 256
@@ -348,7 +300,7 @@ final class IOLoop: @unchecked Sendable {
         tellIfEmpty()
     }
 
-    private func tellIfEmpty() {
+    func tellIfEmpty() {
         guard let onEmpty, freeSlots.count == sessions.count else { return }
         self.onEmpty = nil
         onEmpty()
@@ -369,14 +321,17 @@ final class IOLoop: @unchecked Sendable {
 
     /// Looks a few times per timeout at who has gone silent.
     private func scheduleSweep() {
-        let interval = min(configuration.idleTimeout / 5, configuration.requestTimeout / 2, Self.longestSweepInterval)
+        let interval = min(
+            configuration.idleTimeout / 5, configuration.requestTimeout / 2, configuration.presenceStep,
+            Self.longestSweepInterval)
         loop.schedule(after: interval) { [self] in sweep(from: 0) }
     }
 
     /// A part of the sessions in one tick, the next in a later one: who came together falls silent together, and to
     /// ping thousands at once would keep everybody else waiting.
     private func sweep(from start: Int) {
-        let end = min(sessions.count, start + max(Self.sweptCount, sessions.count / Self.sweepTickCount))
+        let tickCount = max(1, min(Self.sweepTickCount, Int(configuration.presenceStep / Self.sweepPause)))
+        let end = min(sessions.count, start + max(Self.sweptCount, sessions.count / tickCount))
         for session in sessions[start..<end] { session?.checkIdle(at: loop.now) }
         guard end < sessions.count else { return scheduleSweep() }
         loop.schedule(after: Self.sweepPause) { [self] in sweep(from: end) }

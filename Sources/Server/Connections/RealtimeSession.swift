@@ -4,205 +4,101 @@ import PandoIdentity
 import PandoReactor
 import PandoRules
 import PandoTree
-import PandoWebSocket
 import PandoWire
 
-/// One client on a WebSocket: frames in, requests out; outputs in, frames out. Confined to its loop.
+/// Why a client is disconnected that broke the protocol.
+enum SessionFailure {
+    /// Malformed JSON, or a member that must be there is not: no answer could reach the right request (wire-protocol §4.0).
+    case malformedMessage
+    case messageTooBig
+    /// A message that is not complete comes too slowly, or not at all.
+    case tooSlow
+    /// The process holds too much, and this client much of it.
+    case outOfMemory
+}
+
+/// What a client says about the transports of its session (wire-protocol §1.6).
+enum TransportControl {
+    /// `a`: it is about to send on the WebSocket on which it says so.
+    case upgrade
+    /// `n`: it sends nothing more by long polling.
+    case endOfTransmission
+}
+
+/// One client of the realtime protocol, whatever carries its messages: messages in, requests out. Confined to its loop.
+///
+///     WebSocketSession ────┐ messages                        requests, answers
+///                          ├──────────▶ RealtimeSession ──────────────────────▶ database thread
+///     LongPollingSession ──┘     as whom it acts, what it has queued, how much may wait
 ///
 /// Requests are handed on strictly in order. While a token is being verified nothing is read (wire-protocol §3.4: the
-/// authentication is finished before the next message is looked at); what the last read has brought behind it waits as
-/// it came.
-final class RealtimeSession: ClientSession {
+/// authentication is finished before the next message is looked at); what comes behind it waits with the transport.
+final class RealtimeSession {
     /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after one.
     private static let refusalLimit = 64
     /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client comes back. Ours:
     /// a token that is made anew each hour and forgets when its bearer signed in needs ten days.
     private static let signInLimit = 256
 
-    private var reader: MessageReader
-    private var reassembler: Reassembler
-    private var closing = CloseHandshake(role: .server)
+    let id: SessionID
+    private let owner: IOLoop
+    /// What carries the messages; it holds this session. Nil before there is any, and after the end.
+    unowned var transport: ClientSession?
     private var credential = PandoRules.Credential.anonymous
     /// What is being verified, and the number to answer with.
     private var verifying: Rare<(asked: PandoWire.Credential, number: Int64)>?
     private var refusalCount = 0
-    /// Whose ``credential`` is; nil for nobody's.
+    /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Rare<Identity>?
     private var expiry: WallTimer?
     /// The sign-ins that have queued something for the end of the connection, each once; a number is the place plus one.
     /// They are kept when they are over: what they queued is not.
     private var signIns: [SignIn] = []
-    /// What came behind a token that is being verified, from ``heldOffset`` on; nothing of it is looked at yet.
-    private var held: [UInt8] = []
-    private var heldOffset = 0
-    /// The frames of a read are being looked at.
-    private var isReading = false
     private var window = RequestWindow()
     /// Bytes of the message that a worker reads; 0 for none.
-    private var parsingByteCount = 0
-    /// Bytes that came while a message was not complete, and how fast they come; nil while none is under way.
-    private var receivedByteCount = 0
-    private var inputPace: Pace?
-    private var liveness: Liveness
-    /// What the last ping said that is not answered yet, because the client does not take what it is sent.
-    private var owedPong: Rare<[UInt8]>?
+    private(set) var parsingByteCount = 0
     private var isPongOwed = false
 
-    override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
-        let messageByteLimit = owner.configuration.chunkCountLimit * Segmenter.chunkUnitLimit
-        // Text is checked when a message is whole: C++ clients cut inside characters.
-        reader = MessageReader(role: .server, messageByteLimit: messageByteLimit, checksText: false)
-        reassembler = Reassembler(
-            chunkLimit: owner.configuration.chunkCountLimit, messageByteLimit: messageByteLimit)
-        liveness = Liveness(at: owner.loop.now)
-        super.init(id, on: channel, of: owner)
-        channel.readByteLimit = Self.readByteLimit
+    init(_ id: SessionID, of owner: IOLoop) {
+        self.id = id
+        self.owner = owner
     }
 
-    /// Bytes of one read: as many small requests as a ``RequestWindow`` takes, about. What is not read stays in the socket.
-    private static let readByteLimit = 16 << 10
-
-    override var isOpen: Bool { closing.isOpen }
-
-    // MARK: From the socket
-
-    override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
-        received(&bytes, from: 0, on: channel)
+    /// Nothing more is taken for now, or ever.
+    var isHolding: Bool {
+        window.isFull || parsingByteCount > 0 || verifying != nil || refusalCount >= Self.refusalLimit
     }
 
-    /// Reads what a read event brought, from `offset` on.
-    func received(_ bytes: inout MutableRawSpan, from offset: Int, on channel: Channel) {
-        lastHeard = owner.loop.now
-        receivedByteCount += bytes.byteCount
-        liveness.heard(at: owner.loop.now)
-        var offset = offset
-        if !isHolding { read(&bytes, from: &offset) }
-        if isHolding { hold(bytes.bytes.extracting(offset..<bytes.byteCount)) }
-        countUnfinished()
-    }
+    var holdsManyRequests: Bool { window.isLarge }
 
-    /// Nothing more is looked at for now, or ever.
-    private var isHolding: Bool {
-        window.isFull || parsingByteCount > 0 || verifying != nil || isUnread || refusalCount >= Self.refusalLimit
-    }
+    // MARK: Messages
 
-    private func hold(_ bytes: RawSpan) {
-        guard closing.isOpen else { return }
-        held.append(bytes)
-        pause(.held)
-    }
-
-    /// Goes on with what was held, up to the next token that must be waited for.
-    private func readHeld() {
-        // A read that is under way goes on by itself.
-        guard !isReading, !isHolding else { return }
-        var bytes: [UInt8] = []
-        swap(&bytes, &held)
-        do {
-            var span = bytes.mutableSpan
-            var raw = unsafe span.mutableBytes
-            read(&raw, from: &heldOffset)
+    /// Takes the next message.
+    /// - Precondition: ``isHolding`` is false, and the transport is open.
+    /// - Parameter transport: What brings it: ``transport``, which is not looked up here.
+    func receive(_ message: RawSpan, over transport: ClientSession) {
+        guard message.byteCount <= IOLoop.smallByteCount else {
+            var copy: [UInt8] = []
+            copy.append(message)
+            return parseElsewhere(copy)
         }
-        if isHolding {
-            held = bytes
-        } else {
-            heldOffset = 0
-            resume(.held)
-        }
-        countUnfinished()
-    }
-
-    override var holdsManyRequests: Bool { window.isLarge }
-
-    override func windowMarkReturned() {
-        window.returnMark()
-        if held.isEmpty { resume(.held) } else { readHeld() }
-    }
-
-    override func outputDrained() {
-        if let pong = owedPong.take()?.value { sendControl(.pong, pong.rawSpan) }
-        if isPongOwed { sendPong() }
-        readHeld()
-    }
-
-    /// Looks at frames until there are no more, or a token must be waited for.
-    private func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
-        isReading = true
-        // The reader lends memory of its own, so nobody else may hold it meanwhile.
-        var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
-        swap(&reader, &self.reader)
-        // Out of this class as well: of a local the compiler knows that nobody else touches it.
-        var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
-        swap(&reassembler, &self.reassembler)
-        do {
-            while !isHolding, let event = try reader.next(&bytes, from: &offset) {
-                switch event {
-                case .text(let payload):
-                    reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
-                case .binary: fail(.unsupportedData)
-                case .ping(let payload): reader.withBytes(of: payload, in: bytes) { answerPing($0) }
-                case .pong: break
-                case .close(let code, _): act(closing.receivedClose(code))
-                }
-            }
-        } catch {
-            act(closing.failed(error))
-        }
-        swap(&reader, &self.reader)
-        swap(&reassembler, &self.reassembler)
-        isReading = false
-    }
-
-    private func countUnfinished() {
-        let byteCount = reader.ownedByteCount + reassembler.byteCount + parsingByteCount + held.count
-        guard byteCount != unfinishedByteCount else { return }
-        // A message that does not fit in one read is read in large pieces.
-        let isMidMessage = byteCount - held.count >= Self.readByteLimit / 2
-        channel.readByteLimit = isMidMessage ? .max : Self.readByteLimit
-        owner.keepUnfinished(byteCount, for: self)
-    }
-
-    /// What is unread is thrown away with the connection; only what is half there can be refused in words.
-    override func giveUpHeldBytes() {
-        guard channel.outboundByteCount == 0 else { return channel.reset() }
-        fail(.tryAgainLater)
-        // Now, not when the client has closed its side too.
-        held = []
-        reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
-        reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
-        owner.keepUnfinished(0, for: self)
-    }
-
-    private func receiveFrame(_ frame: RawSpan, _ reassembler: inout Reassembler) {
-        guard closing.isOpen else { return }
-        do {
-            switch try reassembler.accept(frame) {
-            case .nothing: break
-            case .payload where frame.byteCount > IOLoop.smallByteCount:
-                var copy: [UInt8] = []
-                copy.append(frame)
-                parseElsewhere(copy)
-            case .payload: receive(frame)
-            case .assembled(let message) where message.count > IOLoop.smallByteCount: parseElsewhere(message)
-            case .assembled(let message): receive(message.rawSpan)
-            }
-        } catch {
-            fail(.messageTooBig)
-        }
-    }
-
-    private func receive(_ message: RawSpan) {
-        guard closing.isOpen else { return }
         do {
             switch try ClientMessage(parsing: message) {
-            case .request(let request): take(request, byteCount: message.byteCount)
+            case .request(let request): take(request, byteCount: message.byteCount, over: transport)
             case .ping: sendPong()
-            // A WebSocket is never the second transport of a session here (§1.6: refused by ignoring).
-            case .upgrade, .endOfTransmission, .unknownControl: break
+            case .upgrade: transport.receive(.upgrade)
+            case .endOfTransmission: transport.receive(.endOfTransmission)
+            case .unknownControl: break
             }
         } catch {
-            // Malformed JSON, or a member that must be there is not: no answer could reach the right request (§4.0).
-            fail(.invalidPayload)
+            transport.fail(.malformedMessage)
+        }
+    }
+
+    /// As above; a large message is not copied.
+    func receive(_ message: [UInt8], over transport: ClientSession) {
+        if message.count > IOLoop.smallByteCount { parseElsewhere(message) } else {
+            receive(message.rawSpan, over: transport)
         }
     }
 
@@ -212,21 +108,22 @@ final class RealtimeSession: ClientSession {
         owner.parse(message, for: id)
     }
 
-    override func finish(_ parsed: ParsedMessage) {
+    func finish(_ parsed: ParsedMessage) {
         parsingByteCount = 0
-        guard closing.isOpen else { return countUnfinished() }
-        switch parsed.result {
-        case .success(.request(let request)): take(request, byteCount: parsed.byteCount)
-        case .success: break  // Control messages are small.
-        case .failure: fail(.invalidPayload)
+        guard let transport else { return }
+        if transport.isOpen {
+            switch parsed.result {
+            case .success(.request(let request)): take(request, byteCount: parsed.byteCount, over: transport)
+            case .success: break  // Control messages are small.
+            case .failure: transport.fail(.malformedMessage)
+            }
         }
-        countUnfinished()
-        readHeld()
+        transport.inputMayGoOn()
     }
 
     // MARK: Requests
 
-    private func take(_ request: consuming Request, byteCount: Int) {
+    private func take(_ request: consuming Request, byteCount: Int, over transport: ClientSession) {
         let number = request.number
         var signIn: UInt32 = 0
         switch request.action {
@@ -234,7 +131,7 @@ final class RealtimeSession: ClientSession {
         case .onDisconnectPut, .onDisconnectMerge:
             guard let number = signInNumber() else { return answer(.finished, byteCount) }
             signIn = number
-        case .authenticate(let credential): return authenticate(credential, number)
+        case .authenticate(let credential): return authenticate(credential, number, over: transport)
         case .unauthenticate:
             become(.anonymous, nil)
             return answer(.unauthenticated(number), byteCount)
@@ -245,7 +142,7 @@ final class RealtimeSession: ClientSession {
         }
         // In one place only: it is moved there, not copied.
         owner.post(
-            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: self)
+            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: transport)
         markWindow(byteCount)
     }
 
@@ -260,7 +157,7 @@ final class RealtimeSession: ClientSession {
     }
 
     private func answer(_ answer: Answer, _ byteCount: Int) {
-        owner.post(.answer(id, answer, byteCount: byteCount), byteCount: byteCount, for: self)
+        owner.post(.answer(id, answer, byteCount: byteCount), byteCount: byteCount, for: transport)
         markWindow(byteCount)
     }
 
@@ -268,12 +165,21 @@ final class RealtimeSession: ClientSession {
         if window.add(byteCount: byteCount) { owner.post(.windowMark(id), byteCount: 0, for: nil) }
     }
 
-    private func authenticate(_ credential: PandoWire.Credential, _ number: Int64) {
-        verifying = Rare((credential, number))
-        owner.verify(credential.token, for: self)
+    func windowMarkReturned() {
+        window.returnMark()
+        transport?.inputMayGoOn()
     }
 
-    /// - Parameter identity: Whose the credential is; nil for nobody's.
+    // MARK: As whom it acts
+
+    private func authenticate(
+        _ credential: PandoWire.Credential, _ number: Int64, over transport: ClientSession
+    ) {
+        verifying = Rare((credential, number))
+        owner.verify(credential.token, for: transport)
+    }
+
+    /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
     private func become(_ credential: PandoRules.Credential, _ identity: Identity?) {
         self.credential = credential
         self.identity = identity.map { Rare($0) }
@@ -281,25 +187,25 @@ final class RealtimeSession: ClientSession {
         expiry = identity?.validUntil.map { end in
             owner.atWallTime(end) { [weak self] in self?.revoke(Self.expiredText) }
         }
-        owner.post(.identity(id, credential), byteCount: 0, for: self)
+        owner.post(.identity(id, credential), byteCount: 0, for: transport)
     }
 
-    /// The credential is over: the client hears so, and is nobody until it has shown a fresh one (auth.md §4.2). Clients
-    /// fetch a fresh one at once, and back off when that one is refused too.
+    /// The credential is over: the client gets a message that says so, and is signed out until it sends a fresh one
+    /// (auth.md §4.2). Clients fetch a fresh one at once, and back off when that one is refused too.
     private func revoke(_ reason: Text) {
-        guard closing.isOpen else { return }
+        guard let transport, transport.isOpen else { return }
         var message: [UInt8] = []
         message.append(authRevoked: .expiredToken, reason: reason)
-        var frame: [UInt8] = []
-        frame.append(frame: .text, payload: message.rawSpan)
-        send(frame.rawSpan)
+        transport.sendMessage(message.rawSpan)
         become(.anonymous, nil)
     }
 
     /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry leaves it.
-    override func recheck(_ standing: Standing) {
+    func recheck(_ standing: Standing) {
         let revoked = signIns.indices.filter { !standing.holds(signIns[$0]) }
-        if !revoked.isEmpty { owner.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 })), byteCount: 0, for: self) }
+        if !revoked.isEmpty {
+            owner.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 })), byteCount: 0, for: transport)
+        }
         guard let identity = identity?.value, !standing.holds(identity) else { return }
         revoke(Self.revokedText)
     }
@@ -307,7 +213,7 @@ final class RealtimeSession: ClientSession {
     private static let expiredText: Text = "Auth token is expired."
     private static let revokedText: Text = "Auth token is no longer accepted."
 
-    override func finish(_ verdict: Verdict) {
+    func finish(_ verdict: Verdict) {
         guard let (asked, number) = verifying.take()?.value else { return }
         refusalCount += 1
         switch verdict {
@@ -331,144 +237,58 @@ final class RealtimeSession: ClientSession {
             answer(.authenticationFailed(number, isExpired: false, reason: "Could not parse auth token."), 0)
         }
         if refusalCount >= Self.refusalLimit { answer(.finished, 0) }
-        // A verdict that comes at once finds the frames being read, and they go on.
-        readHeld()
+        // A verdict that comes at once finds the transport reading, and it goes on.
+        transport?.inputMayGoOn()
     }
 
-    // MARK: To the socket
+    // MARK: What it says itself
 
-    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data that a
-    /// listen waits for cannot be left out, so the connection says why and ends.
-    override func refuse(_ message: LargeMessage) {
+    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data that a listen
+    /// waits for cannot be left out, so the connection says why and ends.
+    static func refusal(of message: LargeMessage) -> [UInt8] {
         var text: [UInt8] = []
         if let number = message.requestNumber {
-            text.append(response: number, .tooBig, .text(Self.oversizedText))
+            text.append(response: number, .tooBig, .text(oversizedText))
         } else {
-            text.append(errorNotice: Self.oversizedText)
+            text.append(errorNotice: oversizedText)
         }
-        var frame: [UInt8] = []
-        frame.append(frame: .text, payload: text.rawSpan)
-        channel.write(frame.rawSpan)
-        if message.requestNumber == nil { act(closing.close(.messageTooBig)) }
+        return text
     }
 
     private static let oversizedText: Text =
         "The specified payload is too large, please request a location with less data."
 
-    /// Answers a WebSocket ping at once, or, while the client takes nothing, the last one later: then no other need be
-    /// answered (RFC 6455 §5.5.3).
-    private func answerPing(_ payload: RawSpan) {
-        guard channel.outboundByteCount <= pongByteLimit else {
-            var copy: [UInt8] = []
-            copy.append(payload)
-            owedPong = Rare(copy)
-            return
-        }
-        sendControl(.pong, payload)
-    }
-
-    /// Unsent bytes from which on only the last ping will be answered: the channel's low-water mark, below which it tells.
-    private var pongByteLimit: Int { owner.loop.configuration.outboundLowWaterByteCount }
-
-    /// A text frame, so it has its place in the order of the others (§15.10: none between the chunks of a message).
+    /// Answers a ping of the protocol, in the order of the other messages (§15.10: none between the chunks of one); while the
+    /// client takes nothing, later, and then one answers all.
     private func sendPong() {
-        guard channel.outboundByteCount <= pongByteLimit else { return isPongOwed = true }
+        guard let transport else { return }
+        guard transport.unsentByteCount <= owner.loop.configuration.outboundLowWaterByteCount else {
+            return isPongOwed = true
+        }
         isPongOwed = false
         var message: [UInt8] = []
         message.appendPong()
-        var frame: [UInt8] = []
-        frame.append(frame: .text, payload: message.rawSpan)
-        send(frame.rawSpan)
+        transport.sendMessage(message.rawSpan)
     }
 
-    /// Sends a control frame at once: it may stand between any two frames.
-    private func sendControl(_ opcode: Opcode, _ payload: RawSpan) {
-        guard closing.isOpen else { return }
-        var frame: [UInt8] = []
-        frame.append(frame: opcode, payload: payload)
-        channel.write(frame.rawSpan)
+    /// The client has taken nearly all that it was sent.
+    func outputDrained() {
+        if isPongOwed { sendPong() }
     }
 
     // MARK: The end
 
-    override func end(_ reason: OutputBatch.CloseReason) {
-        switch reason {
-        case .finished, .replaced: act(closing.close(.normal))
-        case .goingAway: act(closing.close(.goingAway))
-        }
-    }
-
-    private func fail(_ code: CloseCode) {
-        act(closing.close(code))
-    }
-
-    private func act(_ action: CloseHandshake.Action) {
-        switch action {
-        case .nothing, .awaitEnd: break
-        case .send(let code):
-            // The server is the one to end the connection; what the client still sends has no meaning for us.
-            sendClose(code)
-            channel.closeAfterFlush()
-        case .sendThenDisconnect(let code), .sendThenAwaitEnd(let code):
-            sendClose(code)
-            channel.closeAfterFlush()
-        case .disconnect: channel.closeAfterFlush()
-        }
-    }
-
-    private func sendClose(_ code: CloseCode?) {
-        var frame: [UInt8] = []
-        frame.append(closeFrame: code)
-        channel.write(frame.rawSpan)
-    }
-
-    /// Asks a silent client whether it lives, and gives up on one that does not answer (§2.3).
-    override func checkIdle(at now: MonotonicTime) {
-        super.checkIdle(at: now)
-        guard isOpen else { return }
-        if isInputTooSlow(at: now) { return fail(.policyViolation) }
-        // What the client says is not read, so it cannot be called silent; that it takes what it is sent, the pace shows.
-        if isReadingPaused { liveness.heard(at: now) }
-        switch liveness.check(at: now, timeout: owner.configuration.idleTimeout, taken: { channel.takenByteCount }) {
-        case .nothing: break
-        case .ping:
-            sendControl(.ping, [UInt8]().rawSpan)
-            liveness.pinged(behind: channel.writtenByteCount, at: now)
-        case .close: channel.close()
-        }
-    }
-
-    /// Whether a message that is not complete comes too slowly, or not at all: it is held for it.
-    private func isInputTooSlow(at now: MonotonicTime) -> Bool {
-        guard !isReadingPaused, reader.ownedByteCount + reassembler.byteCount > 0 else {
-            inputPace = nil
-            return false
-        }
-        var pace = inputPace ?? Pace(receivedByteCount, at: now)
-        defer { inputPace = pace }
-        return pace.isTooSlow(
-            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
-            bytesPerSecond: Self.slowestBytesPerSecond)
-    }
-
-    override func channelDidEnd(_ channel: Channel) {
-        _ = closing.peerVanished()
-        channel.closeAfterFlush()
-    }
-
-    override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
-        _ = closing.peerVanished()
+    /// What carried it is gone.
+    func close() {
         expiry?.cancel(on: owner.loop)
         verifying = nil
         if parsingByteCount > 0 { owner.abandonJobs(of: id) }
-        held = []
-        owner.keepUnfinished(0, for: self)
-        super.channelDidClose(channel, reason: reason)
+        transport = nil
     }
 }
 
 /// A large value that most sessions do not have: a word where there is none.
-private final class Rare<Value> {
+final class Rare<Value> {
     let value: Value
 
     init(_ value: Value) { self.value = value }

@@ -27,7 +27,7 @@ extension IOLoop {
             return session.finish(.accepted(identity))
         }
         // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
-        let peer = session.channel.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
+        let peer = session.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
         Task.detached { [authenticator, verdicts, logger, id = session.id] in
             let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
             if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }

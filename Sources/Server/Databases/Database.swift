@@ -70,6 +70,11 @@ enum NamespaceName {
         return isLegal ? name : nil
     }
 
+    /// Whether two names, as clients spell them, are of one database; nil stands for the one that exists without being made.
+    static func areSame(_ left: String?, _ right: String?) -> Bool {
+        canonical(left ?? standard) == canonical(right ?? standard)
+    }
+
     /// Labels that a host has at least where it names a database.
     private static let hostLabelCount = 3
 

@@ -25,7 +25,7 @@ extension DatabaseHost {
             encoder.close(old, .replaced)
             end(old)
         }
-        let publicID = PublicSessionID(surroundings)
+        let publicID = request.publicID ?? PublicSessionID(surroundings)
         sessions.add(HostedSession(database: database, publicID: publicID), as: session)
         publicSessions[publicID] = session
         encoder.handshake(session, milliseconds: clock.now(), host: request.host, publicID: publicID.text)

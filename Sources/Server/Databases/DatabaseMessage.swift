@@ -9,7 +9,7 @@ typealias Credential = PandoRules.Credential
 
 /// What the database thread is told, by I/O loops and by the journal.
 enum DatabaseMessage: Sendable {
-    /// A WebSocket has opened.
+    /// A session has begun.
     indirect case open(SessionID, OpenRequest)
     case request(PostedRequest)
     /// As whom the session acts from now on.
@@ -172,6 +172,8 @@ struct OpenRequest: Sendable {
     var host: Text
     /// `ls`: a session of this client that may still look alive (§12.5).
     var previousSession: Text?
+    /// What the client is to know the session by; nil for one that the database makes.
+    var publicID: PublicSessionID?
 }
 
 /// Answers that the session itself knows.

@@ -1,0 +1,91 @@
+import PandoBytes
+
+// What long polling answers (wire-protocol §1.5): scripts that call functions of the page. Data goes into them as JSON, and
+// nothing that a client chose but digits.
+
+extension [UInt8] {
+    /// Appends the script that answers a session's start: the functions that all later answers call, and what names the
+    /// session in later requests.
+    /// - Parameters:
+    ///   - callback: The digits behind the names of the page's functions; perhaps none.
+    ///   - id: Decimal digits.
+    ///   - password: Letters and digits.
+    mutating func append(startScript callback: [UInt8], id: UInt64, password: [UInt8]) {
+        append("function pLPCommand(c,a,b){var f=parent.window[\"pLPCommand" as StaticString)
+        append(contentsOf: callback)
+        append("\"];if(f)f(c,a,b);}\nfunction pRTLPCB(n,m){var f=parent.window[\"pRTLPCB" as StaticString)
+        append(contentsOf: callback)
+        append("\"];if(f)f(n,m);}\npLPCommand('start','" as StaticString)
+        append(decimal: id)
+        append("','" as StaticString)
+        append(contentsOf: password)
+        append("');\n" as StaticString)
+    }
+
+    /// Appends the call that delivers response `number`.
+    /// - Parameter messages: Whole messages, those of an element with commas between them; escaped by ``append(script:)``.
+    mutating func append(response number: Int, messages: some Collection<[UInt8]>) {
+        append("pRTLPCB(" as StaticString)
+        append(decimal: Int64(number))
+        append(",[" as StaticString)
+        var isFirst = true
+        for group in messages {
+            if !isFirst { append(UInt8(ascii: ",")) }
+            isFirst = false
+            append(contentsOf: group)
+        }
+        append("]);\n" as StaticString)
+    }
+
+    /// Appends the end of the session.
+    /// - Parameter number: The response behind which it ends; nil for at once. The client takes 0 for at once.
+    mutating func append(closeCommand number: Int?) {
+        guard let number, number > 0 else { return append("pLPCommand('close');\n" as StaticString) }
+        append("pLPCommand('close'," as StaticString)
+        append(decimal: Int64(number))
+        append(");\n" as StaticString)
+    }
+
+    /// Appends JSON as JavaScript: before ECMAScript 2019 two characters that may stand in strings of JSON end a line.
+    /// - Complexity: O(bytes).
+    mutating func append(script json: RawSpan) {
+        withCursor(over: json) { cursor in
+            var start = 0
+            while cursor.remaining >= 3 {
+                guard cursor.current == 0xE2, cursor.peek(1) == 0x80, cursor.peek(2) & 0xFE == 0xA8 else {
+                    cursor.advance()
+                    continue
+                }
+                append(json.extracting(start..<cursor.offset))
+                append(cursor.peek(2) == 0xA8 ? "\\u2028" : "\\u2029" as StaticString)
+                cursor.advance(3)
+                start = cursor.offset
+            }
+            append(json.extracting(start..<json.byteCount))
+        }
+    }
+
+    /// Appends the page that a client loads beside its polls: when the browser leaves the client's page, it says so. The
+    /// request is one that outlives the page, where browsers have it; else it holds the page up until it is answered.
+    mutating func append(disconnectPage id: UInt64, password: [UInt8]) {
+        append(
+            "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><script>\nvar url='/.lp?disconn=t&id=" as StaticString)
+        append(decimal: id)
+        append("&pw=" as StaticString)
+        append(contentsOf: password)
+        append(
+            """
+            ',done=false;
+            function leave(){
+              if(done)return;done=true;
+              try{
+                if(window.fetch&&'keepalive' in Request.prototype)fetch(url,{keepalive:true});
+                else{var x=new XMLHttpRequest();x.open('GET',url,false);x.send();}
+              }catch(e){}
+            }
+            window.addEventListener('pagehide',leave);window.addEventListener('unload',leave);
+            </script></head><body></body></html>
+
+            """ as StaticString)
+    }
+}

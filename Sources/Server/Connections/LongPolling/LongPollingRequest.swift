@@ -1,0 +1,154 @@
+import PandoBytes
+import PandoEngine
+import PandoHTTP
+
+/// One request of long polling (wire-protocol §1.5), read from its query.
+enum LongPollingRequest: Equatable {
+    case start(Start)
+    case poll(Poll)
+    /// The page that tells when the client's page is left.
+    case disconnectPage(Address)
+    case disconnect(Address)
+
+    struct Start: Equatable {
+        /// The digits behind the names of the page's functions.
+        var callback: [UInt8]
+        var namespace: String?
+        var previousSession: String?
+    }
+
+    /// What names a session, and the password that only its client has.
+    struct Address: Equatable {
+        var id: SessionID
+        var password: [UInt8]
+
+        static func == (left: Address, right: Address) -> Bool {
+            left.id.rawValue == right.id.rawValue && left.password == right.password
+        }
+    }
+
+    struct Poll: Equatable {
+        var address: Address
+        /// One more with each poll of a session; a poll that is asked again has the same.
+        var serial: UInt64
+        var segments: [Segment]
+    }
+
+    /// A piece of a client's message, as Base64.
+    struct Segment: Equatable {
+        /// Counts all segments of the session, from 0.
+        var number: Int
+        /// Segments of the message.
+        var total: Int
+        var text: [UInt8]
+    }
+
+    /// A parameter is missing, or is not what it must be.
+    struct Malformed: Error, Equatable {
+        var parameter: String
+    }
+
+    /// Digits of a callback's number; clients count theirs.
+    static let callbackDigitLimit = 20
+    /// As ``LongPollingSession`` makes them.
+    static let passwordCount = 10
+    /// Segments of one request: clients fit 62 empty ones, and the target of a request is bounded.
+    static let segmentLimit = 128
+
+    init(_ query: QueryString) throws(Malformed) {
+        if query["start"] != nil {
+            self = try .start(Start(query))
+        } else if query["disconn"] != nil {
+            self = try .disconnect(Address(query))
+        } else if query["dframe"] != nil {
+            self = try .disconnectPage(Address(query))
+        } else {
+            let address = try Address(query)
+            guard let serial = query["ser"].flatMap(Self.number) else { throw Malformed(parameter: "ser") }
+            self = try .poll(Poll(address: address, serial: serial, segments: Self.segments(query)))
+        }
+    }
+
+    private static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
+        var segments: [Segment] = []
+        // `seg0`, `ts0`, `d0`, `seg1`, …: found by name, one after the other.
+        while let text = query["seg\(segments.count)"] {
+            let index = segments.count
+            guard index < segmentLimit else { throw Malformed(parameter: "seg\(index)") }
+            guard let number = number(text).flatMap(Int.init(exactly:)), number < numberLimit else {
+                throw Malformed(parameter: "seg\(index)")
+            }
+            guard let total = query["ts\(index)"].flatMap(Self.number).flatMap(Int.init(exactly:)), total > 0 else {
+                throw Malformed(parameter: "ts\(index)")
+            }
+            guard let data = query["d\(index)"] else { throw Malformed(parameter: "d\(index)") }
+            segments.append(Segment(number: number, total: total, text: Array(data.utf8)))
+        }
+        return segments
+    }
+
+    /// More than a client ever counts to, and far from overflow.
+    private static let numberLimit = 1 << 48
+
+    /// Decimal digits only: `UInt64(_:)` takes signs, too.
+    static func number(_ text: String) -> UInt64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        return UInt64(text)
+    }
+}
+
+extension LongPollingRequest.Start {
+    fileprivate init(_ query: QueryString) throws(LongPollingRequest.Malformed) {
+        let callback = query["cb"] ?? ""
+        guard callback.utf8.count <= LongPollingRequest.callbackDigitLimit,
+            callback.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+        else { throw LongPollingRequest.Malformed(parameter: "cb") }
+        self.callback = Array(callback.utf8)
+        namespace = query["ns"].flatMap { $0.isEmpty ? nil : $0 }
+        previousSession = query["ls"]
+    }
+}
+
+extension LongPollingRequest.Address {
+    fileprivate init(_ query: QueryString) throws(LongPollingRequest.Malformed) {
+        guard let id = query["id"].flatMap(LongPollingRequest.number) else {
+            throw LongPollingRequest.Malformed(parameter: "id")
+        }
+        // What is repeated in a page must be letters and digits.
+        guard let password = query["pw"], password.utf8.count == LongPollingRequest.passwordCount,
+            password.utf8.allSatisfy(LongPollingPassword.isCharacter)
+        else { throw LongPollingRequest.Malformed(parameter: "pw") }
+        self.id = SessionID(id)
+        self.password = Array(password.utf8)
+    }
+}
+
+/// Passwords of long polling: they keep others from a session whose id they guess.
+enum LongPollingPassword {
+    private static let characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+
+    /// 59 bits of the operating system's randomness.
+    static func make() -> [UInt8] {
+        var random = SystemRandomNumberGenerator()
+        return (0..<LongPollingRequest.passwordCount).map { _ in
+            characters[Int.random(in: 0..<characters.count, using: &random)]
+        }
+    }
+
+    static func isCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+
+    /// Takes the same time wherever they differ.
+    static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for index in left.indices { difference |= left[index] ^ right[index] }
+        return difference == 0
+    }
+}

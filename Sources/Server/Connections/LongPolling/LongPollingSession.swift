@@ -1,0 +1,322 @@
+import PandoBytes
+import PandoEngine
+import PandoIdentity
+import PandoReactor
+import PandoWire
+
+/// What carries a session by long polling (wire-protocol §1.5): segments in, messages out in the answers to polls. Confined to
+/// its loop, to which every connection that brings one of its requests is moved (``SessionDirectory``).
+///
+///     open ──────── end(.finished) ───────▶ finishing ──┐ all messages answered, or no poll in time
+///       │ `n` both ways, WebSocket joined               │
+///       ├──────────────────────────────▶ former ────────┤ (the session goes on, over the WebSocket)
+///       └── disconnect, failure, no poll in time ───────┴─▶ over
+final class LongPollingSession: ClientSession {
+    enum Phase {
+        case open
+        /// The session is over; its last messages go out, and behind them the end.
+        case finishing
+        /// A WebSocket has the session; what went before it goes out, and behind it the end of polling.
+        case former
+        case over
+    }
+
+    /// A poll that waits to be answered.
+    struct HeldPoll {
+        /// Nil for the request that started the session.
+        let serial: UInt64?
+        let connection: HTTPConnection
+        let came: MonotonicTime
+        var timer: TimerToken?
+    }
+
+    /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client stops when
+    /// its polls are not answered, so only what it had sent by then waits.
+    private static let waitingMessageByteLimit = 1 << 20
+    /// Responses that a client may leave without a sign that it has received them.
+    private static let unconfirmedLimit = 256
+
+    let session: RealtimeSession
+    let publicID: PublicSessionID
+    /// As it was asked for when the session began.
+    let namespace: String?
+    private let password: [UInt8]
+    private let startAddress: SocketAddress?
+    var phase = Phase.open
+    private var segments: SegmentReassembler
+    /// The client's messages that wait, from ``messageHead`` on.
+    private var messages: [[UInt8]] = []
+    private var messageHead = 0
+    private var messageByteCount = 0
+    private var isReading = false
+    private var frames = FrameUnwrapper()
+    var answers = PollAnswers()
+    /// Oldest first.
+    var polls: [HeldPoll] = []
+    /// Connections with responses of which it is not known whether they were received.
+    var carriers: [HTTPConnection] = []
+    /// What the first response begins with.
+    var startScript: [UInt8]
+    /// When the last poll was answered.
+    var pollEnded: MonotonicTime
+    var isAnswerDue = false
+    /// A timer looks at deliveries.
+    var isLookingAgain = false
+    /// ``PollAnswers/pendingByteCount`` as the loop has counted it.
+    private var countedByteCount = 0
+    /// The WebSocket that the client tries.
+    var candidate: WebSocketSession?
+    /// The client has said `n`.
+    var hasUpstreamEnded = false
+
+    /// - Parameters:
+    ///   - start: The request that starts it.
+    ///   - connection: What brought the request, and gets the first response.
+    init(
+        _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPConnection, publicID: PublicSessionID,
+        namespace: String?, of owner: IOLoop
+    ) {
+        self.publicID = publicID
+        self.namespace = namespace
+        password = LongPollingPassword.make()
+        startAddress = connection.channel.peerAddress
+        segments = SegmentReassembler(messageByteLimit: owner.configuration.messageByteLimit)
+        pollEnded = owner.loop.now
+        var script: [UInt8] = []
+        script.append(startScript: start.callback, id: id.rawValue, password: password)
+        startScript = script
+        session = RealtimeSession(id, of: owner)
+        super.init(id, of: owner)
+        session.transport = self
+        hold(HeldPoll(serial: nil, connection: connection, came: owner.loop.now))
+    }
+
+    func isPassword(_ other: [UInt8]) -> Bool { LongPollingPassword.areEqual(password, other) }
+
+    override var isOpen: Bool { phase == .open }
+
+    override var peerAddress: SocketAddress? { startAddress }
+
+    // MARK: From the client
+
+    /// A poll has come, perhaps with segments.
+    func receive(_ poll: LongPollingRequest.Poll, on connection: HTTPConnection) {
+        guard phase != .over else { return connection.answerClosed() }
+        lastHeard = owner.loop.now
+        settleDeliveries()
+        if let repeated = answers.receivedPoll(poll.serial, at: owner.loop.now) {
+            send(repeated, on: connection)
+            noteDisconnected()
+        } else {
+            hold(HeldPoll(serial: poll.serial, connection: connection, came: owner.loop.now))
+        }
+        if answers.unconfirmedCount > Self.unconfirmedLimit { return cut() }
+        noteDrained()
+        if phase == .open { take(poll.segments) }
+        answerLater()
+    }
+
+    private func take(_ new: [LongPollingRequest.Segment]) {
+        do throws(SegmentReassembler.Violation) {
+            var complete: [[UInt8]] = []
+            for segment in new { try segments.accept(segment, into: &complete) }
+            for message in complete {
+                messageByteCount += message.count
+                messages.append(message)
+            }
+        } catch {
+            return fail(error == .messageTooBig ? .messageTooBig : .malformedMessage)
+        }
+        read()
+        if messageByteCount > Self.waitingMessageByteLimit, messages.count - messageHead > 1 { fail(.messageTooBig) }
+        countUnfinished()
+    }
+
+    /// Nothing more is looked at for now.
+    var isHolding: Bool { isReadingPaused || session.isHolding }
+
+    private func read() {
+        guard !isReading else { return }
+        isReading = true
+        while phase == .open, !hasUpstreamEnded, !isHolding, messageHead < messages.count {
+            var message: [UInt8] = []
+            swap(&message, &messages[messageHead])
+            messageHead += 1
+            messageByteCount -= message.count
+            session.receive(message, over: self)
+        }
+        isReading = false
+        if messageHead == messages.count || hasUpstreamEnded {
+            dropMessages()
+        } else if messageHead > Self.keptMessageCount, messageHead * 2 > messages.count {
+            messages.removeFirst(messageHead)
+            messageHead = 0
+        }
+    }
+
+    /// Messages at the front that were handed on: those behind them do not move for each.
+    private static let keptMessageCount = 64
+
+    private func dropMessages() {
+        messages = []
+        messageHead = 0
+        messageByteCount = 0
+    }
+
+    override func inputMayGoOn() {
+        read()
+        countUnfinished()
+        answerLater()
+    }
+
+    override func pauseReading() {}
+
+    override func resumeReading() { inputMayGoOn() }
+
+    override func outputDrained() {
+        session.outputDrained()
+        inputMayGoOn()
+    }
+
+    private func countUnfinished() {
+        // What is over, or has moved, holds nothing any more.
+        guard phase == .open else { return }
+        owner.keepUnfinished(segments.byteCount + messageByteCount + session.parsingByteCount, for: self)
+    }
+
+    // MARK: Outputs
+
+    override func write(_ bytes: RawSpan) {
+        frames.unwrap(bytes, into: &answers)
+        outputChanged()
+    }
+
+    override func write(_ bytes: SharedBytes) {
+        write(bytes.rawSpan)
+    }
+
+    private func outputChanged() {
+        countOutput()
+        if unsentByteCount > owner.loop.configuration.outboundByteLimit { return cut() }
+        answerLater()
+    }
+
+    override var unsentByteCount: Int { answers.byteCount }
+
+    /// The rest is in ``SharedBytes``, which count themselves.
+    func countOutput() {
+        owner.waitingByteCount += answers.pendingByteCount - countedByteCount
+        countedByteCount = answers.pendingByteCount
+    }
+
+    override var heldByteCount: Int { super.heldByteCount + answers.heldByteCount }
+
+    /// The next piece follows when others have had their turn.
+    override func pieceWasWritten() { owner.nextTick(for: id) }
+
+    override func nextTick() { sendPieces() }
+
+    /// A message goes out in one response, and is kept until that was received.
+    override func canTake(_ message: LargeMessage) -> Bool {
+        message.byteCount(from: 0) <= owner.loop.configuration.outboundByteLimit / 2
+    }
+
+    override func sendMessage(_ message: RawSpan) {
+        var frames: [UInt8] = []
+        guard frames.append(framesOf: message) else { return cut() }
+        send(frames.rawSpan)
+    }
+
+    override func refuse(_ message: LargeMessage) {
+        let text = RealtimeSession.refusal(of: message)
+        answers.append(text.rawSpan)
+        answers.endMessage()
+        outputChanged()
+        if message.requestNumber == nil { end(.finished) }
+    }
+
+    // MARK: For the session
+
+    override var holdsManyRequests: Bool { session.holdsManyRequests }
+
+    override func windowMarkReturned() { session.windowMarkReturned() }
+
+    override func finish(_ parsed: ParsedMessage) { session.finish(parsed) }
+
+    override func finish(_ verdict: Verdict) { session.finish(verdict) }
+
+    override func recheck(_ standing: Standing) { session.recheck(standing) }
+
+    override func outputsWereWritten() { moveIfAgreed() }
+
+    override func receive(_ control: TransportControl) {
+        // `a` means nothing here.
+        guard case .endOfTransmission = control else { return }
+        hasUpstreamEnded = true
+        moveIfAgreed()
+    }
+
+    // MARK: The end
+
+    /// The client's page was left.
+    func disconnect() {
+        // The page also says so when polling ends because a WebSocket has taken over.
+        if phase == .former { leaveFormer() } else { cut() }
+    }
+
+    /// Where the server has said its last, that is delivered first; a client that is replaced, or whose server ends, gets the
+    /// end at once.
+    override func end(_ reason: OutputBatch.CloseReason) {
+        guard reason == .finished, phase == .open else { return cut() }
+        phase = .finishing
+        endSession()
+        dropMessages()
+        owner.keepUnfinished(0, for: self)
+        noteDisconnected()
+        answerLater()
+    }
+
+    override func fail(_ failure: SessionFailure) { cut() }
+
+    /// The process ends.
+    override func endIfIdle() {
+        if phase == .finishing { cut() }
+    }
+
+    /// Ends the session at once.
+    override func cut() {
+        guard phase != .over else { return }
+        guard phase != .former else { return leaveFormer() }
+        endSession()
+        becomeOver()
+        owner.removeLater(self)
+    }
+
+    private func endSession() {
+        owner.endSession(self)
+        session.close()
+        candidate?.refuseMove()
+        candidate = nil
+    }
+
+    func becomeOver() {
+        phase = .over
+        for poll in polls {
+            release(poll)
+            poll.connection.answerClosed()
+        }
+        polls = []
+        carriers = []
+        answers = PollAnswers()
+        countOutput()
+        dropMessages()
+        owner.keepUnfinished(0, for: self)
+        owner.connectedPolling(self)
+        dropOutputs()
+    }
+
+    /// A client that has not polled for long is gone (§1.5.3).
+    override func checkIdle(at now: MonotonicTime) {
+        if polls.isEmpty, now - pollEnded > owner.configuration.pollGap { cut() }
+    }
+}
