@@ -44,7 +44,7 @@ CLOCK_TOLERANCE = 120_000  # milliseconds between our clock and the server's
 
 # The transports a case is played over, where these are not all: what it says is about
 FRAMES = ("ws",)  # frames and chunks of a WebSocket, or its opening handshake
-ONE_TRANSPORT = ("ws", "lp")  # a session that does not move meanwhile
+POLLS = ("lp",)  # long polling alone
 
 
 class Case:

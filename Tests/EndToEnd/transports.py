@@ -103,6 +103,8 @@ class WebSocket:
 
     def __init__(self, port, host, query):
         tcp = connect_tcp(port)
+        # The library reads in a thread of its own: a timeout of the socket would end a connection that is silent.
+        tcp.settimeout(None)
         self.is_over = False
         self.socket = connect(
             f"ws://{host}/.ws?{query}",
@@ -242,6 +244,7 @@ class Upgrading:
                     self.give(held)
                 self.pending_data = []
                 self.upgraded.set()
+                self.arrived.notify_all()
                 # The SDK closes the old transport now: its frame goes and says `disconn`, for an id whose session has
                 # moved on and must not end.
                 threading.Thread(target=self.polling.abandon, daemon=True).start()
@@ -361,7 +364,8 @@ class Upgrading:
                 self.drop_secondary()
         if not moving:
             return how(self.polling)
-        self.upgraded.wait(CLOSE_PATIENCE)
+        with self.lock:
+            self.arrived.wait_for(lambda: self.upgraded.is_set() or self.problem is not None, CLOSE_PATIENCE)
         how(self.secondary)
         return self.polling.vanish()
 

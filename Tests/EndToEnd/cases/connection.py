@@ -2,7 +2,7 @@
 
 import time
 
-from transcript import FRAMES, ONE_TRANSPORT, case
+from transcript import FRAMES, POLLS, case
 
 
 def handshake_needs_no_request(world):
@@ -161,7 +161,16 @@ CASES = [
         A> raw {"t":"c","d":{"t":"n","d":{}}}
         A> s {"c":{}}
         A< ok
-    """, over=ONE_TRANSPORT),
+    """, over=FRAMES),
+    case("an end of transmission without a WebSocket to move to ends a session of long polling", "1.6", """
+        B> q {"p":"/s","h":""}
+        B< ok {}
+        A> o {"p":"/s","d":"gone"}
+        A< ok
+        A> raw {"t":"c","d":{"t":"n","d":{}}}
+        A< closed
+        B< d {"p":"s","d":"gone"}
+    """, over=POLLS),
     case("path forms of all clients name the same place", "4.0", """
         A> p {"p":"/a/b","d":1}
         A> p {"p":"a/c","d":2}
