@@ -179,7 +179,8 @@ package final class LongPollingClient {
             lastResponse = number
             endIfThrough()
         case .messages(let number, let ranges):
-            guard number >= nextResponse, early[number] == nil else { return over("response \(number) twice") }
+            // One that comes again is ignored: the server cannot know whether its first answer arrived.
+            guard number >= nextResponse, early[number] == nil else { return }
             guard number == nextResponse else {
                 early[number] = ranges.map { range in
                     var message: [UInt8] = []

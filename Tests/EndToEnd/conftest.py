@@ -68,10 +68,12 @@ class World:
     def __init__(self, server, ns, transport="ws"):
         self.server, self.port, self.ns, self.transport = server, server.port, ns, transport
         self.opened = []
-        self.upgrades = itertools.cycle(UPGRADE_AFTER)
+        self.upgrades, self.seeds = itertools.cycle(UPGRADE_AFTER), itertools.count(1)
 
     def transport_options(self):
         """How the next connection travels; those that move do so at various points of what is said."""
+        if self.transport == "lossy lp":
+            return {"transport": "lp", "losses": next(self.seeds)}
         moves = {"upgrade_after": next(self.upgrades)} if self.transport == "upgrade" else {}
         return {"transport": self.transport} | moves
 

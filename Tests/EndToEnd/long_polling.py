@@ -20,6 +20,8 @@ PIECE = 1840  # characters of one segment (1.5.2)
 URL_BUDGET = 1870  # characters of data in one URL, headers of segments included
 SEGMENT_HEADER = 30  # what the header of a segment is reckoned at
 POLL_PATIENCE = 25  # seconds a poll stays alone (1.5.2)
+LOSSES = (None, None, None, "request", "answer")  # what happens to a poll when something does
+KEPT_RESPONSES = 256  # numbers behind the newest at which a response may come again
 LONGEST_HOLD = 60  # seconds after which a poll without an answer is an error of the server
 
 PARAGRAPHS = ("\u2028", "\u2029")  # ends of lines in old JavaScript, so never inside an answer (1.5)
@@ -110,15 +112,18 @@ def next_url_data(segments):
 class Line:
     """One kept HTTP/1.1 connection for GETs, as a browser's network stack keeps it: when a connection that was used
     before turns out to be closed, before any byte of an answer, the request is made once more on a new one.
+
+    `loses` says, asked before each request, whether its answer gets lost on the way: then the request is repeated.
     """
 
-    def __init__(self, port, host):
-        self.port, self.host = port, host
+    def __init__(self, port, host, loses=lambda: None):
+        self.port, self.host, self.loses = port, host, loses
         self.tcp, self.buffer, self.was_used = None, b"", False
         self.is_over = False
 
     def get(self, target, slow=None):
         """(Status, header fields, body). `slow` is called when nothing has come for `POLL_PATIENCE` seconds."""
+        lost = self.loses()
         while True:
             fresh = self.tcp is None
             if fresh:
@@ -127,6 +132,12 @@ class Line:
                 self.tcp, self.buffer = connect_tcp(self.port), b""
             try:
                 self.tcp.sendall(f"GET {target} HTTP/1.1\r\nHost: {self.host}\r\nAccept: */*\r\n\r\n".encode())
+                if lost:
+                    if lost == "answer":
+                        self.receive(slow)
+                    lost = None
+                    self.drop()
+                    continue
                 return self.receive(slow)
             except (Closed, ConnectionError, OSError) as error:
                 answered = bool(self.buffer)
@@ -219,13 +230,14 @@ def check_script(status, fields, body):
 class LongPolling:
     """One session on `/.lp`.
 
+    - `losses`: a seed. Some polls are then cut, some of them after their answer was on its way, and asked again.
     - `deliver`: takes each message in place of `receive`; `ended`: is called once, with the reason, when the session is
       over and we did not end it. Both are called with `lock` held.
     """
 
     name = "lp"
 
-    def __init__(self, port, host, query, deliver=None, ended=None, lock=None):
+    def __init__(self, port, host, query, deliver=None, ended=None, lock=None, losses=None):
         self.port, self.host = port, host
         self.deliver, self.ended = deliver or self.keep, ended
         self.changed = threading.Condition(lock or threading.RLock())
@@ -240,8 +252,11 @@ class LongPolling:
         self.problem = None  # why the session is over
         self.is_over = False  # we ended it
         self.next_response, self.early = 0, {}  # responses come in order of their number
+        self.taken, self.repeated_count = {}, 0  # responses of late, by number: one may be sent again, and is ignored then
         self.close_after = None
         self.request_count = 0
+        dice = random.Random(losses)
+        self.loses = (lambda: None) if losses is None else lambda: dice.choice(LOSSES)
         self.lines = [Line(port, host), Line(port, host)]
         self.threads = []
         self.id = self.password = None
@@ -263,6 +278,7 @@ class LongPolling:
             return self.end_session("the server gave no id")
         self.check_frame()
         for line in self.lines:
+            line.loses = self.loses
             thread = threading.Thread(target=self.poll, args=(line,), daemon=True)
             self.threads.append(thread)
             thread.start()
@@ -356,8 +372,15 @@ class LongPolling:
     def take_response(self, number, messages):
         if type(number) is not int or not isinstance(messages, list):
             raise ProtocolError(f"1.5.2 a number and a list of messages: {shorten([number, messages])}")
-        if number < self.next_response or number in self.early:
-            raise ProtocolError(f"1.5.2 response {number} came twice")
+        if number in self.taken:
+            if self.taken[number] != messages:
+                raise ProtocolError(f"1.5.2 response {number} came twice, and was another: {shorten(messages)}")
+            self.repeated_count += 1
+            return
+        self.taken[number] = messages
+        self.taken.pop(number - KEPT_RESPONSES, None)
+        if number < self.next_response:
+            raise ProtocolError(f"1.5.2 response {number} came behind {self.next_response}")
         self.early[number] = messages
         while self.next_response in self.early:
             for message in self.early.pop(self.next_response):

@@ -28,9 +28,11 @@ def seeds(default_count):
 
 
 def each_seed(default_count):
-    """Parameters `seed` and `transport`; what is not a WebSocket gets a third of the seeds."""
+    """Parameters `seed` and `transport`; what is not a WebSocket gets a third of the seeds. In `lossy lp` some polls are
+    cut and asked again, before or behind their answer.
+    """
     rows = []
-    for transport in TRANSPORTS:
+    for transport in (*TRANSPORTS, "lossy lp"):
         for seed in seeds(default_count if transport == "ws" else default_count // 3):
             name = f"seed {seed}" + ("" if transport == "ws" else f" ({transport})")
             rows.append(pytest.param(seed, transport, id=name))

@@ -18,7 +18,7 @@ from proxy import Proxy
 PRESENCE_TIMEOUT = 10  # seconds, as short as the option allows
 # Until the server notices: the timeout, and what its timers and a busy machine may add.
 SLACK = 10
-DEFAULT_PRESENCE_TIMEOUT = 113  # seconds: 75 of silence, then half of that for the answer to a ping
+DEFAULT_PRESENCE_TIMEOUT = 120  # seconds: 75 of silence, half of that for the answer to a ping, and when it is looked
 # A server that waits for TCP to end would need this long; one that ends the session on Close does not.
 LINGER = 10
 

@@ -125,6 +125,6 @@ def same_row(recorded, row):
     return recorded[:3] == row[:3] and same(recorded[3], row[3])
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", [*TRANSPORTS, "lossy lp"])
 def test_recorded_traffic_of_the_javascript_sdk_gets_the_recorded_answers(world):
     Replay(world).run(RECORDING.read_text().split("\n"))
