@@ -9,6 +9,7 @@ import json
 import random
 import re
 import socket
+import struct
 import threading
 import time
 
@@ -136,7 +137,8 @@ class Line:
                     if lost == "answer":
                         self.receive(slow)
                     lost = None
-                    self.drop()
+                    self.tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.drop()  # with RST: a connection that is closed in order says that its answer was received
                     continue
                 return self.receive(slow)
             except (Closed, ConnectionError, OSError) as error:
