@@ -74,6 +74,8 @@ class Link:
                     more = stream.read(2 if count == 126 else 8)
                     (count,) = struct.unpack(">H" if len(more) == 2 else ">Q", more)
                 self.client.sendall(start + more + stream.read(count))
+            else:
+                self.proxy.sockets_cut.append(limit)
         except (OSError, struct.error):
             pass
         return self.end()
@@ -95,6 +97,7 @@ class Proxy:
         self.swallows = False
         self.message_limit = None  # messages of the server on each new WebSocket; None for all
         self.links, self.seen = set(), []
+        self.sockets_cut = []  # how many messages each had
         self.listener = socket.create_server(("127.0.0.1", port), backlog=256)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -127,6 +130,7 @@ class Proxy:
                 link.end()
 
     def cut_sockets_after(self, count):
+        """Each new WebSocket; None leaves them alone again."""
         self.message_limit = count
 
     def close(self):

@@ -22,6 +22,9 @@ RESTARTS = {"allowed": 10, "forbidden": 4}  # the back-off grows with each
 RELOADS = 12
 # Beyond the back-off that the page itself has reached: connecting, the first listen, a busy machine.
 BACK_SLACK = 15
+# A page that is left before its frame has loaded, or whose browser is killed, cannot say that it goes: then its polls stop,
+# and the server ends the session in this time.
+PRESENCE_TIMEOUT = 10
 NO_WEBSOCKET = "Object.defineProperty(window, 'WebSocket', {value: undefined});"
 SET_FLAG = "localStorage.setItem('firebase:previous_websocket_failure', 'true');"
 
@@ -121,7 +124,7 @@ class Scene:
                 "showing everything", lambda now: now["isConnected"] and now["events"] == there, BACK_SLACK)
             assert report["violations"] == []
             # What the page has left is not there any more: each of its earlier sessions has ended.
-            deadline = time.monotonic() + BACK_SLACK
+            deadline = time.monotonic() + PRESENCE_TIMEOUT + BACK_SLACK
             while (here := reader.get("/here") or {}) != {report["life"]: True}:
                 assert time.monotonic() < deadline, f"{report['life']} is there, and {here}"
                 time.sleep(0.02)
@@ -142,7 +145,7 @@ def pages():
 @pytest.fixture
 def scene(servers, pages, tmp_path):
     browser = Browser(tmp_path / "profile").start()
-    made = Scene(servers(), browser, pages)
+    made = Scene(servers(arguments=["--presence-timeout", PRESENCE_TIMEOUT]), browser, pages)
     yield made
     made.close()
     browser.kill()
@@ -262,3 +265,24 @@ def test_a_page_is_back_after_its_websocket_is_cut_again_and_again(scene):
         scene.proxy.cut_all(only_sockets=True)
         scene.wait_until_back()
     print(f"sessions {scene.check()['sessions']}")
+
+
+def test_a_move_to_a_websocket_that_is_cut_at_each_of_its_steps_loses_nothing(scene):
+    """The messages of the server on the new socket: `a`, two pongs, then data. Each life loses its socket after one more."""
+    scene.browser.before_each_page(SET_FLAG)
+    scene.proxy.cut_sockets_after(1)
+    scene.open()
+    report, _ = scene.wait_until_back()
+    for count in range(2, 8):
+        scene.proxy.cut_sockets_after(count)
+        scene.browser.reload()
+        scene.wait_for("a new life", lambda now: now["lives"] > report["lives"], DEADLINE)
+        tried = len(scene.proxy.sockets_cut)
+        # The move is over, one way or the other, before sockets are left alone again.
+        deadline = time.monotonic() + BACK_SLACK
+        while len(scene.proxy.sockets_cut) <= tried and time.monotonic() < deadline:
+            time.sleep(0.01)
+        scene.proxy.cut_sockets_after(None)
+        report, _ = scene.wait_until_back()
+    report = scene.check()
+    print(f"{len(scene.proxy.sockets_cut)} sockets were cut in {report['lives']} lives")
