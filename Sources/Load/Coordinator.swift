@@ -278,6 +278,7 @@ final class Coordinator {
             plan: plan, seconds: Double(window) / 1e9,
             operations: workers.reduce(0) { $0 + $1.tally.measuredOperationCount },
             deliveries: workers.reduce(0) { $0 + $1.tally.measuredDeliveryCount },
+            httpRequests: workers.reduce(0) { $0 + $1.tally.measuredRequestCount },
             totalOperations: workers.reduce(0) { $0 + $1.tally.operationCount },
             totalDeliveries: workers.reduce(0) { $0 + $1.tally.deliveryCount },
             retries: workers.reduce(0) { $0 + $1.tally.retryCount },

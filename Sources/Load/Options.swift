@@ -19,6 +19,13 @@ struct TargetOptions: ParsableArguments {
                 + "seen by everybody on the machine.", valueName: "file"))
     var tokenFile: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "What the realtime protocol travels over: ws (WebSocket, the default) or lp (long polling, as in a page that "
+                + "has no WebSocket). May be given more than once: each is measured, one after the other.",
+            valueName: "ws|lp"))
+    var transport: [Transport] = []
+
     func validate() throws {
         let isPlain = namespace.utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D
@@ -30,6 +37,23 @@ struct TargetOptions: ParsableArguments {
     func target(_ speech: Speech) throws -> Target {
         let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
         return try Target.at(String(authority), defaultPort: 80, name: "pando", speech: speech, option: "--url")
+    }
+
+    /// One target a transport, in the order they were asked for.
+    func targets(_ speech: Speech) throws -> [Target] {
+        let single = try target(speech)
+        guard speech == .realtime else {
+            guard transport.isEmpty else { throw ValidationError("--transport: only of the realtime protocol") }
+            return [single]
+        }
+        let wanted = transport.isEmpty ? [.webSocket] : transport
+        guard Set(wanted).count == wanted.count else { throw ValidationError("--transport: each once") }
+        return wanted.map { transport in
+            var one = single
+            one.transport = transport
+            if wanted != [.webSocket] { one.name += " \(transport.rawValue)" }
+            return one
+        }
     }
 
     func token() throws -> String? {
@@ -47,6 +71,8 @@ struct TargetOptions: ParsableArguments {
         return token
     }
 }
+
+extension Transport: ExpressibleByArgument {}
 
 extension Target {
     /// The target at `host:port`.

@@ -20,6 +20,8 @@ struct Outcome: Sendable {
     /// In the window.
     let operations: Int
     let deliveries: Int
+    /// HTTP requests that carried the realtime protocol; none over WebSockets.
+    var httpRequests = 0
     /// Over all the run.
     let totalOperations: Int
     let totalDeliveries: Int
@@ -40,6 +42,12 @@ struct Outcome: Sendable {
 
     var operationsPerSecond: Double { Double(operations) / max(seconds, 1e-9) }
     var deliveriesPerSecond: Double { Double(deliveries) / max(seconds, 1e-9) }
+
+    /// HTTP requests per operation and delivery.
+    var httpRequestsPerMessage: Double? {
+        let messages = operations + deliveries
+        return messages > 0 && plan.target.transport == .longPolling ? Double(httpRequests) / Double(messages) : nil
+    }
 
     /// What a run against a peer is compared by: deliveries where there are any.
     var mainRate: Double { deliveries > 0 ? deliveriesPerSecond : operationsPerSecond }

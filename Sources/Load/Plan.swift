@@ -5,10 +5,25 @@ enum Speech: String, Sendable {
     case realtime, rest, redis, echo
 }
 
+/// What the realtime protocol travels over.
+enum Transport: String, Sendable, CaseIterable {
+    case webSocket = "ws"
+    case longPolling = "lp"
+
+    /// TCP connections that a client has at the most: by long polling two polls, and one that says goodbye.
+    var connectionLimit: Int {
+        switch self {
+        case .webSocket: 1
+        case .longPolling: 3
+        }
+    }
+}
+
 /// Where the load goes.
 struct Target: Sendable {
-    let name: String
+    var name: String
     let speech: Speech
+    var transport = Transport.webSocket
     let address: SocketAddress
     /// For the field `Host`.
     let host: String
@@ -114,5 +129,5 @@ struct Plan: Sendable {
     func worker(of index: Int) -> Int { index % threads }
 
     /// Descriptors this process needs: sockets, and some for loops, timers, files.
-    var descriptorCount: Int { connectionCount + 1 + threads * 8 + 32 }
+    var descriptorCount: Int { (connectionCount + 1) * target.transport.connectionLimit + threads * 8 + 32 }
 }

@@ -23,8 +23,11 @@ enum Runner {
     ) throws {
         // At a rate, connections take what is due: the server, not a limit of ours, makes operations wait.
         let inFlight = oneAtATime ? 1 : effort.inFlight ?? (effort.rate == nil ? defaultInFlight : 1024)
+        let targets = try targetOptions.targets(speech)
+        // The one with the most connections: its descriptors must suffice.
+        let widest = targets.max { $0.transport.connectionLimit < $1.transport.connectionLimit }
         let plan = Plan(
-            work: work, target: try targetOptions.target(speech), namespace: targetOptions.namespace,
+            work: work, target: try widest ?? targetOptions.target(speech), namespace: targetOptions.namespace,
             connections: connections, threads: effort.threads, pattern: effort.pattern ?? burst,
             inFlight: inFlight, size: effort.size, warmUp: nanoseconds(effort.warmUp),
             duration: nanoseconds(effort.duration), patience: nanoseconds(effort.patience),
@@ -38,7 +41,7 @@ enum Runner {
         }
         Signals.block()
         var outcomes: [Outcome] = []
-        for target in [plan.target] + peers {
+        for target in targets + peers {
             var one = plan
             one.target = target
             if target.speech != speech || effort.serverPid == nil {

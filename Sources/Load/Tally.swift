@@ -89,6 +89,7 @@ final class Tally {
     /// In the window, by the time they happened.
     private(set) var measuredOperationCount = 0
     private(set) var measuredDeliveryCount = 0
+    private(set) var measuredRequestCount = 0
     /// Attempts that somebody else's write has made useless.
     private(set) var retryCount = 0
     /// The interval under way: its second, and the counts at its beginning.
@@ -103,7 +104,7 @@ final class Tally {
     func begin(window: Range<Int>) {
         (windowStart, windowEnd) = (window.lowerBound, window.upperBound)
         (operationCount, deliveryCount, errorCount) = (0, 0, 0)
-        (measuredOperationCount, measuredDeliveryCount, retryCount) = (0, 0, 0)
+        (measuredOperationCount, measuredDeliveryCount, retryCount, measuredRequestCount) = (0, 0, 0, 0)
         for log in logs + [lagLog] { _ = log.take() }
         _ = turn(to: 0)
     }
@@ -118,6 +119,11 @@ final class Tally {
     func delivered(at now: Int) {
         deliveryCount += 1
         if isMeasured(now) { measuredDeliveryCount += 1 }
+    }
+
+    /// An HTTP request that carries the realtime protocol has left.
+    func requested(at now: Int) {
+        if isMeasured(now) { measuredRequestCount += 1 }
     }
 
     func retried() { retryCount += 1 }

@@ -9,6 +9,9 @@ from pando_client import CachedClient, Connection, RawSocket
 from server import Server
 
 
+UPGRADE_AFTER = (0, 1, 2, 5)  # messages sent before a session moves to its WebSocket
+
+
 def pytest_configure(config):
     if not server_module.BINARY.exists():
         raise pytest.UsageError(
@@ -62,17 +65,25 @@ def shared_servers(tmp_path_factory):
 class World:
     """What one test sees of a shared server: a namespace of its own, and connections that close after it."""
 
-    def __init__(self, server, ns):
-        self.server, self.port, self.ns = server, server.port, ns
+    def __init__(self, server, ns, transport="ws"):
+        self.server, self.port, self.ns, self.transport = server, server.port, ns, transport
         self.opened = []
+        self.upgrades, self.seeds = itertools.cycle(UPGRADE_AFTER), itertools.count(1)
+
+    def transport_options(self):
+        """How the next connection travels; those that move do so at various points of what is said."""
+        if self.transport == "lossy lp":
+            return {"transport": "lp", "losses": next(self.seeds)}
+        moves = {"upgrade_after": next(self.upgrades)} if self.transport == "upgrade" else {}
+        return {"transport": self.transport} | moves
 
     def connect(self, ns=None, **options):
-        connection = Connection(self.port, ns or self.ns, **options)
+        connection = Connection(self.port, ns or self.ns, **self.transport_options(), **options)
         self.opened.append(connection)
         return connection
 
     def client(self, ns=None, **options):
-        client = CachedClient(self.port, ns or self.ns, **options)
+        client = CachedClient(self.port, ns or self.ns, **self.transport_options(), **options)
         self.opened.append(client)
         return client
 
@@ -89,23 +100,29 @@ class World:
                 pass  # the test has cut it already
 
 
-def make_world(request, shared):
+def make_world(request, shared, transport):
     if not shared.server.alive:
         shared.server.start()
     request.node.servers_to_show = [shared.server]
-    world = World(shared.server, next(shared.namespaces))
+    world = World(shared.server, next(shared.namespaces), transport)
     yield world
     world.close()
     assert shared.server.alive, f"the server went down in this test:\n{shared.server.stderr()}"
 
 
 @pytest.fixture
-def world(request, shared_servers):
-    """A namespace of its own on a shared server in --dev mode, data directory and all."""
-    yield from make_world(request, shared_servers["dev"])
+def transport():
+    """What connections travel over; a test that says nothing about it uses WebSockets."""
+    return "ws"
 
 
 @pytest.fixture
-def locked_world(request, shared_servers):
+def world(request, shared_servers, transport):
+    """A namespace of its own on a shared server in --dev mode, data directory and all."""
+    yield from make_world(request, shared_servers["dev"], transport)
+
+
+@pytest.fixture
+def locked_world(request, shared_servers, transport):
     """The same without --dev: no rules, so nothing is allowed. Only the namespace `default` exists."""
-    yield from make_world(request, shared_servers["locked"])
+    yield from make_world(request, shared_servers["locked"], transport)

@@ -60,13 +60,13 @@ class Acknowledgements:
 class Visitor(threading.Thread):
     """A thread with a connection that lives until the server dies."""
 
-    def __init__(self, port):
+    def __init__(self, port, transport):
         super().__init__(daemon=True)
-        self.port, self.failure = port, None
+        self.port, self.transport, self.failure = port, transport, None
 
     def run(self):
         try:
-            self.visit(Connection(self.port, "default"))
+            self.visit(Connection(self.port, "default", **self.transport))
         except ENDINGS:
             pass  # the server has died, perhaps while this one was connecting
         except Exception as error:  # noqa: BLE001 (shown by the main thread)
@@ -83,8 +83,8 @@ class Writer(Visitor):
     increment. Before that, two onDisconnect writes: a value, and an increment.
     """
 
-    def __init__(self, port, books, acknowledgements, round_number, in_flight):
-        super().__init__(port)
+    def __init__(self, port, transport, books, acknowledgements, round_number, in_flight):
+        super().__init__(port, transport)
         self.books, self.acknowledgements = books, acknowledgements
         self.round_number, self.in_flight = round_number, in_flight
         self.registered = False
@@ -180,8 +180,8 @@ class Listener(Visitor):
 
     PLACES = ("counter", "left", "right/deep/er", "sum", "ends")
 
-    def __init__(self, port):
-        super().__init__(port)
+    def __init__(self, port, transport):
+        super().__init__(port, transport)
         self.seen, self.shown_count = {}, 0
 
     def see(self, place, value):
@@ -210,9 +210,13 @@ class Reader(Listener):
 
 
 class Workload:
-    """Writers, a listener and a reader, round after round on one data directory."""
+    """Writers, a listener and a reader, round after round on one data directory.
 
-    def __init__(self, writers=8, in_flight=12, padding=0):
+    `transport` answers what the next connection travels over, as options of `Connection`.
+    """
+
+    def __init__(self, writers=8, in_flight=12, padding=0, transport=dict):
+        self.transport = transport
         self.books = [Books(index, padding) for index in range(writers)]
         self.in_flight = in_flight
         self.round_number = self.acknowledged_count = self.shown_count = 0
@@ -231,9 +235,10 @@ class Workload:
         """A new round against a server that has just been started."""
         self.round_number += 1
         self.acknowledgements = Acknowledgements()
-        self.watchers = [Listener(port), Reader(port)]
+        self.watchers = [Listener(port, self.transport()), Reader(port, self.transport())]
         self.writers = [
-            Writer(port, books, self.acknowledgements, self.round_number, self.in_flight) for books in self.books
+            Writer(port, self.transport(), books, self.acknowledgements, self.round_number, self.in_flight)
+            for books in self.books
         ]
         for visitor in (*self.watchers, *self.writers):
             visitor.start()

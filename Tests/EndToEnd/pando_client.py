@@ -1,77 +1,22 @@
 """A client of the realtime protocol, written from the wire protocol document alone.
 
-`Connection` is one WebSocket connection: messages out, messages in, in arrival order, each checked for the shape that
-the strictest official client needs. `RawSocket` speaks bytes, for what no well-behaved client would send. `Cache`
-is what a client SDK keeps of its listens. Every wait has a deadline.
+`Connection` is one connection over any of the transports (`transports.py`): messages out, messages in, in arrival order,
+each checked for the shape that the strictest official client needs. `RawSocket` speaks bytes, for what no well-behaved
+client would send. `Cache` is what a client SDK keeps of its listens. Every wait has a deadline.
 """
 
 import base64
-import ctypes
-import json
 import os
-import re
 import socket
 import struct
 import time
 from collections import deque
 
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
-
 import tree
-
-DEADLINE = float(os.environ.get("PANDO_TEST_DEADLINE", "10"))  # seconds any single wait may take
-CHUNK = 16384  # UTF-16 code units (or bytes, for C++) in one frame (2.1)
-
-
-class ProtocolError(AssertionError):
-    """The server broke a rule of the wire protocol."""
-
-
-class Closed(Exception):
-    """The connection ended while a message was awaited."""
-
-
-def compact(value):
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def shorten(text, limit=600):
-    text = text if isinstance(text, str) else compact(text)
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
-
-
-def units(text):
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def utf16_chunks(text, size=CHUNK):
-    """The frames of one message, cut by UTF-16 units and never inside a surrogate pair."""
-    data, at, chunks = text.encode("utf-16-le"), 0, []
-    while at < len(data):
-        end = min(at + 2 * size, len(data))
-        if end < len(data) and 0xD8 <= data[end - 1] <= 0xDB:
-            end -= 2
-        chunks.append(data[at:end].decode("utf-16-le").encode())
-        at = end
-    return chunks
-
-
-def surrogate_split_chunks(text, size=CHUNK):
-    """The same, cut hard every `size` units, as JS, iOS and Android cut: the halves of a split pair travel in their
-    three-byte forms, as from a stack that encodes each frame by itself.
-    """
-    data = text.encode("utf-16-le")
-    return [
-        data[at : at + 2 * size].decode("utf-16-le", "surrogatepass").encode("utf-8", "surrogatepass")
-        for at in range(0, len(data), 2 * size)
-    ]
-
-
-def byte_chunks(text, size=CHUNK):
-    """The frames of one message as C++ cuts it: by bytes, inside characters too."""
-    data = text.encode()
-    return [data[at : at + size] for at in range(0, len(data), size)]
+from transports import (  # noqa: F401 (others take them from here)
+    CHUNK, DEADLINE, Closed, ProtocolError, byte_chunks, compact, open_transport, shorten, surrogate_split_chunks, units,
+    utf16_chunks,
+)
 
 
 def check_shape(message):
@@ -107,25 +52,16 @@ def check_shape(message):
 
 
 class Connection:
-    """One WebSocket connection to `/.ws`, handshake done."""
+    """One connection of the realtime protocol, handshake done. `transport` is `ws`, `lp` or `upgrade`."""
 
-    def __init__(self, port, ns="demo", *, ls=None, version="5", host=None, query=None, handshake=True, first_r=1):
+    def __init__(
+        self, port, ns="demo", *, ls=None, version="5", host=None, query=None, handshake=True, first_r=1, transport="ws",
+        **options,
+    ):
         if query is None:
             query = f"v={version}" + (f"&ls={ls}" if ls else "") + (f"&ns={ns}" if ns is not None else "")
         self.host = host or f"127.0.0.1:{port}"
-        tcp = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
-        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = connect(
-            f"ws://{self.host}/.ws?{query}",
-            sock=tcp,
-            compression=None,
-            max_size=None,
-            max_queue=None,  # never stop reading: a slow test must not look like a slow client
-            ping_interval=None,
-            proxy=None,
-            open_timeout=DEADLINE,
-            close_timeout=2,
-        )
+        self.transport = open_transport(transport, port, self.host, query, **options)
         self.port, self.ns = port, ns
         self.next_r = first_r
         self.waiting = deque()  # (r, action, body) of unanswered requests, in the order sent
@@ -142,25 +78,18 @@ class Connection:
     # Sending
 
     def send_frame(self, text):
-        """One text frame, given as text or as the raw bytes of its payload."""
-        try:
-            self.socket.send(text.encode() if isinstance(text, str) else text, text=True)
-        except ConnectionClosed as closed:
-            raise Closed(str(closed)) from None
+        """One text frame; by long polling, one message of these bytes."""
+        self.transport.send_frame(text)
 
     def send_text(self, text, chunks=utf16_chunks):
         """One message, chunked if it is longer than a frame may be."""
-        pieces = chunks(text)
-        if len(pieces) > 1:
-            self.send_frame(str(len(pieces)))
-        for piece in pieces:
-            self.send_frame(piece)
+        self.transport.send_text(text, chunks)
 
     def send(self, message, chunks=utf16_chunks):
         self.send_text(compact(message), chunks)
 
     def keep_alive(self):
-        self.send_frame("0")
+        self.transport.keep_alive()
 
     def request(self, action, body, r=None, chunks=utf16_chunks):
         """Sends one request without waiting; answers its number."""
@@ -172,36 +101,14 @@ class Connection:
 
     # Receiving
 
-    def receive_frame(self, deadline):
-        try:
-            frame = self.socket.recv(timeout=max(0.001, deadline - time.monotonic()))
-        except TimeoutError:
-            raise ProtocolError(f"nothing arrived within {DEADLINE} s; unanswered: {list(self.waiting)[:5]}") from None
-        except ConnectionClosed as closed:
-            raise Closed(str(closed)) from None
-        if not isinstance(frame, str):
-            raise ProtocolError("2 all frames are text")
-        if frame.strip() in ("", "0"):
-            raise ProtocolError(f"2.3 the server sent the frame {frame!r}, which hangs a JS client for good")
-        return frame
-
     def receive(self, timeout=None):
         """The next whole message of any kind, reassembled and checked."""
-        deadline = time.monotonic() + (timeout or DEADLINE)
-        text = self.receive_frame(deadline)
-        if re.fullmatch("[0-9]{1,6}", text):
-            if len(text) > 4:
-                raise ProtocolError(f"2.2 iOS reads counts of at most four digits, got {text}")
-            parts = [self.receive_frame(deadline) for _ in range(int(text))]
-            text = "".join(parts)
-            if any(units(part) > CHUNK for part in parts):
-                raise ProtocolError(f"2.1 a chunk is longer than {CHUNK} units: {[units(part) for part in parts]}")
-        elif units(text) > CHUNK:
-            raise ProtocolError(f"2.1 an unchunked frame of {units(text)} units")
+        patience = timeout or DEADLINE
         try:
-            message = json.loads(text)
-        except ValueError:
-            raise ProtocolError(f"3.1 not JSON: {shorten(text)}") from None
+            message = self.transport.receive(time.monotonic() + patience)
+        except TimeoutError:
+            unanswered = list(self.waiting)[:5]
+            raise ProtocolError(f"nothing arrived within {patience} s; unanswered: {unanswered}") from None
         check_shape(message)
         return message
 
@@ -281,25 +188,16 @@ class Connection:
         raise ProtocolError("the connection stayed open")
 
     def close(self):
-        """A polite end: close frame both ways."""
-        self.socket.close()
+        """A polite end: close frame both ways, or `disconn`."""
+        self.transport.close()
 
     def cut(self):
-        """The network goes away: FIN without a close frame."""
-        self.socket.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.socket.close()
+        """The network goes away: FIN without a close frame. By long polling: the page is left."""
+        self.transport.cut()
 
     def reset(self):
         """The process dies: RST."""
-        tcp = self.socket.socket
-        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # The library's thread sits in recv, so closing the descriptor sends nothing yet. connect(AF_UNSPEC) resets
-        # a TCP socket whoever is blocked on it; kernels that refuse it get the next best thing.
-        libc = ctypes.CDLL(None, use_errno=True)
-        address = struct.pack("H14x", socket.AF_UNSPEC)
-        if libc.connect(tcp.fileno(), address, len(address)) != 0:
-            tcp.shutdown(socket.SHUT_RD)
-            tcp.close()
+        self.transport.reset()
 
 
 class RawSocket:

@@ -13,17 +13,27 @@ import pytest
 from crash import Workload
 
 ROUNDS = int(os.environ.get("PANDO_KILL_ROUNDS", "20"))
+OTHER_ROUNDS = max(1, ROUNDS // 4)  # over the transports that add nothing to what is on the disk
 SEED = int(os.environ.get("PANDO_KILL_SEED", "1"))
 
 
 @pytest.mark.timeout(60 + 3 * ROUNDS)
-@pytest.mark.parametrize("durability", ["always", "interval", "none"])
-def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability):
+@pytest.mark.parametrize("durability, transport, rounds", [
+    ("always", "ws", ROUNDS), ("interval", "ws", ROUNDS), ("none", "ws", ROUNDS),
+    ("always", "lp", OTHER_ROUNDS), ("interval", "lp", OTHER_ROUNDS), ("always", "upgrade", OTHER_ROUNDS),
+])
+def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability, transport, rounds):
     dice = random.Random(SEED)
     # Small segments: the kills fall into many of them, and into their making.
     server = servers(arguments=("--durability", durability, "--segment-bytes", 65536))
-    workload = Workload()
-    for _ in range(ROUNDS):
+
+    def options():
+        """A session that moves does so anywhere between its first message and its end."""
+        moves = {"upgrade_after": dice.randint(0, 60)} if transport == "upgrade" else {}
+        return {"transport": transport} | moves
+
+    workload = Workload(transport=options)
+    for _ in range(rounds):
         workload.begin(server.port)
         workload.acknowledgements.wait_for(dice.randint(20, 600))
         server.kill()
@@ -33,7 +43,7 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability):
     assert workload.shown_count > 0, "nobody was shown anything"
     stderr = server.stderr(limit=1 << 30)
     print(
-        f"{durability}: {ROUNDS} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "
+        f"{durability}, {transport}: {rounds} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "
         f"{workload.shown_count} values shown to others, {stderr.count('a new segment of the log')} new segments, "
         f"{stderr.count('.log, prepared')} of them prepared"
     )

@@ -56,7 +56,33 @@ SCENARIOS = [
     ("reconnect-storm", ["--connections", 20, "--every", "0.2"], ["listening again"]),
     ("idle", ["--connections", 50, "--listen"], ["still answers"]),
     ("rest", ["--connections", 4], ["put", "get"]),
+    *[(name, [*arguments, "--transport", "lp"], series) for name, arguments, series in [
+        ("fan-out", ["--connections", 20], ["acknowledged", "delivered"]),
+        ("writes", ["--connections", 8, "--in-flight", 4], ["acknowledged"]),
+        ("presence", ["--connections", 10], ["back online", "seen online", "seen offline"]),
+        ("counter", ["--connections", 10, "--counters", 2], ["increment", "transaction"]),
+        ("reconnect-storm", ["--connections", 20, "--every", "0.2"], ["listening again"]),
+    ]],
 ]
+
+
+def test_long_polling_takes_two_requests_for_a_message_at_the_most(world):
+    """Both transports in one run, beside each other in its report; how much slower one is, the report says."""
+    arguments = ["--namespace", world.ns, "--connections", 10, "--rate", 50, "--transport", "lp", "--transport", "ws"]
+    result, report = load("fan-out", world.port, *arguments, smoke=["--duration", "1", "--warm-up", "0.1"])
+    assert result.returncode == 0, result.stdout + result.stderr
+    polled, socket_run = report["runs"]
+    assert [run["target"] for run in report["runs"]] == ["pando lp", "pando ws"]
+    assert 0 < polled["httpRequestsPerMessage"] <= 2 and "httpRequestsPerMessage" not in socket_run
+    assert report["ratios"].keys() == {"pando ws"}
+
+
+@pytest.mark.parametrize("arguments", [
+    ["rest", "--transport", "lp"], ["fan-out", "--transport", "quic"], ["writes", "--transport", "lp", "--transport", "lp"],
+])
+def test_transports_that_make_no_sense_are_refused(arguments):
+    result, _ = load(arguments[0], 1, *arguments[1:])
+    assert result.returncode == 64 and "--transport" in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@
 """
 
 import gzip
+import itertools
 import os
 import re
 import threading
+import traceback
 import time
 
 import pytest
@@ -31,9 +33,10 @@ def resident_kilobytes(process_id):
 class Soak:
     """What all threads share: the time, the first failure, and how far writers and readers are."""
 
-    def __init__(self, server):
-        self.server, self.port = server, server.port
-        self.ends = time.monotonic() + SECONDS
+    def __init__(self, server, transport, seconds):
+        self.server, self.port, self.transport = server, server.port, transport
+        self.ends = time.monotonic() + seconds
+        self.upgrades = itertools.cycle((0, 1, 3, 500))
         self.failures = []
         self.written = {}  # writer -> its last acknowledged number
         self.readers = []
@@ -43,12 +46,17 @@ class Soak:
     def goes_on(self):
         return time.monotonic() < self.ends and not self.failures
 
+    def connect(self):
+        """A connection; one that moves does so at another point each time."""
+        moves = {"upgrade_after": next(self.upgrades)} if self.transport == "upgrade" else {}
+        return Connection(self.port, "default", transport=self.transport, **moves)
+
     def run(self, work, *arguments):
         def guarded():
             try:
                 work(self, *arguments)
             except BaseException as error:
-                self.failures.append(f"{work.__name__} {arguments}: {type(error).__name__}: {error}")
+                self.failures.append(f"{work.__name__} {arguments}: {traceback.format_exc()}")
 
         thread = threading.Thread(target=guarded, daemon=True)
         self.threads.append(thread)
@@ -105,7 +113,7 @@ def patch_by_rest(soak, *names):
 
 
 def write_by_socket(soak, name):
-    connection, number = Connection(soak.port, "default"), 0
+    connection, number = soak.connect(), 0
     while soak.goes_on:
         number += 1
         connection.must("p", {"p": f"{ROOT}/{name}", "d": {"n": number, "padding": PADDING}})
@@ -130,7 +138,7 @@ def come_and_go(soak):
         stream = rest.stream(ROOT)
         stream.next()
         stream.wire.reset() if number % 2 else stream.close()
-        with Connection(soak.port, "default") as connection:
+        with soak.connect() as connection:
             connection.must("q", {"p": ROOT, "h": ""})
         tag = rest.ask("GET", f"{ROOT}/posts.json", fields=[("X-Firebase-ETag", "true")]).etag
         rest.ask("PUT", "/apart.json", "1", [("if-match", tag)])
@@ -141,6 +149,7 @@ def come_and_go(soak):
         rest.ask("PUT", "/packed.json", b"no gzip", [("Content-Encoding", "gzip")]).expect(400)
         if number % 5 == 0:  # somebody looks at what goes on, and leaves
             watcher = rest.stream("/.settings/profile", fields=[OWNER])
+            rest.ask("PUT", "/apart.json", "2")  # the others may have stopped by now
             assert watcher.next()[0] == "log"
             watcher.close()
         rest.ask("GET", f'{ROOT}.json?orderBy="$key"&limitToLast=2').expect(200)
@@ -184,16 +193,17 @@ def keep_alive(soak, connections):
 
 @pytest.mark.soak
 @pytest.mark.timeout(SECONDS + 120)
-def test_mixed_traffic_loses_nothing_repeats_nothing_and_keeps_its_memory(servers):
+@pytest.mark.parametrize("transport, seconds", [("ws", SECONDS), ("lp", SECONDS / 2), ("upgrade", SECONDS / 2)])
+def test_mixed_traffic_loses_nothing_repeats_nothing_and_keeps_its_memory(servers, transport, seconds):
     server = servers()
-    soak = Soak(server)
+    soak = Soak(server, transport, seconds)
     open_ones = []
     for _ in range(3):
         reader, stream = Reader(), Rest(server.port, "default").stream(ROOT).put("/", None)
         soak.readers.append(reader)
         open_ones.append(stream)
         soak.run(read_stream, reader, stream)
-    connections = [Connection(server.port, "default") for _ in range(2)]
+    connections = [soak.connect() for _ in range(2)]
     for connection in connections:
         reader = Reader()
         connection.must("q", {"p": ROOT, "h": ""})
@@ -214,7 +224,7 @@ def test_mixed_traffic_loses_nothing_repeats_nothing_and_keeps_its_memory(server
     samples = []
     while soak.goes_on:
         samples.append(resident_kilobytes(server.process.pid))
-        time.sleep(SECONDS / 200)
+        time.sleep(seconds / 200)
     for thread in soak.threads[readers:]:
         thread.join(DEADLINE * 2)
         assert not thread.is_alive(), "a writer hangs"

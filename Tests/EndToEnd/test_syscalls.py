@@ -27,7 +27,7 @@ class Client(threading.Thread):
     def __init__(self, port, index, count, in_flight, padding):
         super().__init__(daemon=True)
         self.connection = Connection(port, "default")
-        self.local_port = self.connection.socket.socket.getsockname()[1]
+        self.local_port = self.connection.transport.socket.socket.getsockname()[1]
         self.index, self.count, self.in_flight, self.padding = index, count, in_flight, padding
         self.marks, self.failure = {}, None
 

@@ -9,9 +9,12 @@ import pathlib
 import re
 import time
 
+import pytest
+
 import tree
-from pando_client import DEADLINE, Connection, shorten
+from pando_client import DEADLINE, shorten
 from transcript import CLOCK_TOLERANCE, overwrites
+from transports import TRANSPORTS
 
 RECORDING = pathlib.Path(__file__).parent / "fixtures/js-sdk.txt"
 LINE = re.compile(r"(\w+) (->|<-) (.*)")
@@ -84,8 +87,7 @@ class Replay:
             if direction == "->":
                 self.connections[name].send(message)
             elif message["t"] == "c":
-                self.connections[name] = Connection(self.world.port, self.world.ns)
-                self.world.opened.append(self.connections[name])
+                self.connections[name] = self.world.connect()
                 self.rows[name] = []
             else:
                 self.match(name, message, f"line {number}: {shorten(line, 300)}")
@@ -123,5 +125,6 @@ def same_row(recorded, row):
     return recorded[:3] == row[:3] and same(recorded[3], row[3])
 
 
+@pytest.mark.parametrize("transport", [*TRANSPORTS, "lossy lp"])
 def test_recorded_traffic_of_the_javascript_sdk_gets_the_recorded_answers(world):
     Replay(world).run(RECORDING.read_text().split("\n"))

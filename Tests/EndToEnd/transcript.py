@@ -21,7 +21,8 @@ One step a line; a name at the front is a connection, opened at its first mentio
     A sees /x 1                       a get that must answer this
     A sees /x where {"l":1} is {…}    … with a query
     A opens ls=B | ns=other           opens A by name with options
-    A closes · A is cut · A is reset  close frame; FIN; RST
+    A keeps alive                     the frame `0`, where the transport has one
+    A closes · A is cut · A is reset  close frame; FIN; RST (or what stands for them in the transport)
     eventually /x 1                   another connection sees this before the deadline
 
 At the end every open connection must have nothing left to say. In expected JSON a string that begins with `@` stands
@@ -34,18 +35,23 @@ import time
 
 import tree
 from pando_client import DEADLINE, ProtocolError, compact, shorten
+from transports import TRANSPORTS
 
 REQUEST = re.compile(r"(\w+)> (?:r=(-?\d+) )?([a-z]+) (.*)", re.DOTALL)
 EXPECT = re.compile(r"(\w+)<([*?]?) (.*)", re.DOTALL)
-ACT = re.compile(r"(\w+) (sets|merges|sees|opens|closes|is cut|is reset)(?: (.*))?", re.DOTALL)
+ACT = re.compile(r"(\w+) (sets|merges|sees|opens|keeps alive|closes|is cut|is reset)(?: (.*))?", re.DOTALL)
 CLOCK_TOLERANCE = 120_000  # milliseconds between our clock and the server's
+
+# The transports a case is played over, where these are not all: what it says is about
+FRAMES = ("ws",)  # frames and chunks of a WebSocket, or its opening handshake
+POLLS = ("lp",)  # long polling alone
 
 
 class Case:
     """One row of the table: a sentence, the section it comes from, and the script (or a function of the world)."""
 
-    def __init__(self, name, section, script, mode="dev"):
-        self.name, self.section, self.script, self.mode = name, section, script, mode
+    def __init__(self, name, section, script, mode, over):
+        self.name, self.section, self.script, self.mode, self.over = name, section, script, mode, over
 
     def __str__(self):
         return f"{self.section} {self.name}"
@@ -57,8 +63,8 @@ class Case:
             Player(world).play(self.script)
 
 
-def case(name, section, script, mode="dev"):
-    return Case(name, section, script, mode)
+def case(name, section, script, mode="dev", over=TRANSPORTS):
+    return Case(name, section, script, mode, over)
 
 
 def overwrites(action, body):
@@ -144,6 +150,8 @@ class Player:
                 rest = compact(rest)
             got = self.complete(name, self.request(name, "g", {"p": path, "q": query}))
             self.need_equal(json.loads(rest), got["d"])
+        elif verb == "keeps alive":
+            self.connection(name).keep_alive()
         else:
             connection = self.connections.pop(name)
             {"closes": connection.close, "is cut": connection.cut, "is reset": connection.reset}[verb]()

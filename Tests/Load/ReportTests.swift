@@ -41,6 +41,26 @@ import Testing
         #expect(text.contains("50 0") && text.contains("99 0"))
     }
 
+    @Test func requestsOfLongPollingAreCountedPerMessage() throws {
+        var polled = try outcome("pando lp")
+        polled = Outcome(
+            plan: polling(polled.plan), seconds: 3, operations: 100, deliveries: 900, httpRequests: 1250,
+            totalOperations: 100, totalDeliveries: 900, retries: 0, unsent: 0, series: polled.series,
+            lag: makeLatencies(), timeline: polled.timeline, findings: Findings(), ownLoad: 0.25, serverLoad: nil,
+            serverMemory: nil, wasInterrupted: false, leftBehind: nil)
+        let text = TextReport.text([polled, try outcome("pando ws")])
+        #expect(text.contains("1.25 for each operation and delivery") && text.contains("pando lp / pando ws"))
+        let json = JSONReport.text([polled])
+        #expect(json.contains(#""httpRequests":1250"#) && json.contains(#""httpRequestsPerMessage":1.25"#))
+        #expect(!JSONReport.text([try outcome("pando")]).contains("httpRequests"))
+    }
+
+    private func polling(_ plan: Plan) -> Plan {
+        var plan = plan
+        plan.target.transport = .longPolling
+        return plan
+    }
+
     @Test func tableSaysWhatIsWrong() throws {
         let text = TextReport.text([try outcome("pando", findings: damaged())])
         #expect(text.contains("WRONG: 2 missing") && text.contains("connection 3"))

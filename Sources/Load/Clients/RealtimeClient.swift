@@ -2,14 +2,16 @@ import PandoBytes
 import PandoReactor
 import PandoTraffic
 
-/// The realtime protocol, version 5, over WebSocket.
-final class RealtimeClient: Client, WebSocketClientDelegate {
+/// The realtime protocol, version 5, over a WebSocket or by long polling.
+final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDelegate {
     private enum Stage { case greeting, authenticating, talking }
 
     /// One frame carries so many characters at the most; a longer message is cut (wire-protocol §2.1).
     private static let chunkByteLimit = 16_384
 
+    /// One of the two, as the target's transport says.
     private var socket: WebSocketClient?
+    private var polls: LongPollingClient?
     private var stage = Stage.greeting
     private var nextNumber = 1
     private var request: [UInt8] = []
@@ -24,6 +26,14 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
 
     override func makeDelegate(on channel: Channel) -> any ChannelDelegate {
         (stage, chunks) = (.greeting, ChunkedMessage())
+        let target = worker.plan.target
+        if target.transport == .longPolling {
+            let made = LongPollingClient(
+                on: channel, loop: worker.loop, address: target.address, host: target.host,
+                namespace: worker.plan.namespace, delegate: self)
+            polls = made
+            return made.firstLine
+        }
         let made = WebSocketClient(
             on: channel, target: "/.ws?v=5&ns=\(worker.plan.namespace)", host: worker.plan.target.host,
             messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, delegate: self)
@@ -107,6 +117,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     }
 
     private func transmit(_ text: RawSpan) {
+        if let polls { return polls.send(text) }
         guard text.byteCount > Self.chunkByteLimit else {
             socket?.send(text)
             return
@@ -124,6 +135,13 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
     override func close() {
         leave()
         socket?.close()
+        polls?.close()
+    }
+
+    override func cut() {
+        guard let polls else { return super.cut() }
+        leave()
+        polls.cut()
     }
 
     private func authenticate(_ token: String) {
@@ -154,6 +172,20 @@ final class RealtimeClient: Client, WebSocketClientDelegate {
         case .complete(let message): handle(message.rawSpan)
         case .tooLong: fail("too long a message")
         }
+    }
+
+    func longPollingWillRead(_ session: LongPollingClient) { worker.readClock() }
+
+    func longPolling(_ session: LongPollingClient, received message: RawSpan) {
+        if session === polls { handle(message) }
+    }
+
+    func longPollingDidRequest(_ session: LongPollingClient) { worker.tally.requested(at: worker.moment) }
+
+    func longPollingDidEnd(_ session: LongPollingClient, problem: String?) {
+        guard session === polls else { return }
+        polls = nil
+        ended(problem)
     }
 
     private func handle(_ text: RawSpan) {

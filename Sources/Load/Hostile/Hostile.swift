@@ -155,6 +155,7 @@ struct Hostile: ParsableCommand {
 
     func run() throws {
         raiseDescriptorLimit()
+        guard target.transport.isEmpty else { throw ValidationError("--transport: not beside attackers") }
         let server = try target.target(.realtime)
         let site = HostileSite(
             target: server, namespace: target.namespace, token: try target.token(),

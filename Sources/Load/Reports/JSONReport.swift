@@ -33,6 +33,10 @@ enum JSONReport {
             ("interrupted", outcome.wasInterrupted ? "true" : "false"),
             ("clientCPU", Figures.decimal(outcome.ownLoad, places: 4)),
         ]
+        if let each = outcome.httpRequestsPerMessage {
+            members.append(("httpRequests", String(outcome.httpRequests)))
+            members.append(("httpRequestsPerMessage", Figures.decimal(each, places: 4)))
+        }
         if let load = outcome.serverLoad { members.append(("serverCPU", Figures.decimal(load, places: 4))) }
         if let each = outcome.serverBytesPerConnection {
             members.append(("serverBytesPerConnection", Figures.decimal(each, places: 1)))

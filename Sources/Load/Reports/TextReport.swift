@@ -85,6 +85,11 @@ enum TextReport {
         if outcome.unsent > 0 {
             lines.append("\(name): \(outcome.unsent) operations were due and not sent: it could not keep up")
         }
+        if let each = outcome.httpRequestsPerMessage {
+            lines.append(
+                "\(name): \(Figures.grouped(Double(outcome.httpRequests))) HTTP requests, "
+                    + "\(Figures.decimal(each, places: 2)) for each operation and delivery")
+        }
         if outcome.retries > 0 { lines.append("\(name): \(outcome.retries) transactions were overtaken and tried again") }
         if case .idle = outcome.plan.work, let memory = outcome.serverMemory, let each = outcome.serverBytesPerConnection {
             lines.append(

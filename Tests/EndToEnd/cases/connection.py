@@ -2,8 +2,7 @@
 
 import time
 
-from pando_client import Connection
-from transcript import case
+from transcript import FRAMES, POLLS, case
 
 
 def handshake_needs_no_request(world):
@@ -49,7 +48,7 @@ def deflate_may_be_declined(world):
 
 
 def unescaped_query_values_are_read_leniently(world):
-    Connection(world.port, query=f"p=1:2:web:3&ac=a:b/c+d==&r=f&ns={world.ns}&v=5").close()
+    world.connect(query=f"p=1:2:web:3&ac=a:b/c+d==&r=f&ns={world.ns}&v=5").close()
 
 
 def trailing_slash_is_accepted(world):
@@ -57,16 +56,16 @@ def trailing_slash_is_accepted(world):
 
 
 CASES = [
-    case("the handshake comes without a request", "17.2 #1", handshake_needs_no_request),
-    case("the upgrade answer has exactly the headers Android demands", "1.1", upgrade_headers_are_what_android_demands),
+    case("the handshake comes without a request", "17.2 #1", handshake_needs_no_request, over=FRAMES),
+    case("the upgrade answer has exactly the headers Android demands", "1.1", upgrade_headers_are_what_android_demands, over=FRAMES),
     case("ts is an integer near our clock", "3.2", timestamp_is_an_integer_near_now),
     case("session ids are long and differ", "3.2", session_ids_differ),
     case("h is the Host of the request, port included", "1.4", host_is_echoed),
     case("h is the Host of the request, without a port", "1.4", host_without_port_is_echoed),
     case("two hundred pipelined requests are answered in order", "0.1 rule 1", answers_keep_the_order_of_requests),
-    case("an offer of permessage-deflate does no harm", "1.1", deflate_may_be_declined),
+    case("an offer of permessage-deflate does no harm", "1.1", deflate_may_be_declined, over=FRAMES),
     case("query parameters in any order and not percent-encoded", "1.1", unescaped_query_values_are_read_leniently),
-    case("a trailing slash in the endpoint", "1.1", trailing_slash_is_accepted),
+    case("a trailing slash in the endpoint", "1.1", trailing_slash_is_accepted, over=FRAMES),
     case("another version than 5 is accepted", "1.1", """
         A opens version=4
         A> s {"c":{}}
@@ -77,7 +76,7 @@ CASES = [
         A< ok
         A> raw {"t":"c","d":{"t":"p","d":{}}}
         A< raw {"t":"c","d":{"t":"o","d":null}}
-        A> raw 0
+        A keeps alive
         A< nothing
     """),
     case("the first request of Android has number 0", "17.2 #2", """
@@ -162,7 +161,16 @@ CASES = [
         A> raw {"t":"c","d":{"t":"n","d":{}}}
         A> s {"c":{}}
         A< ok
-    """),
+    """, over=FRAMES),
+    case("an end of transmission without a WebSocket to move to ends a session of long polling", "1.6", """
+        B> q {"p":"/s","h":""}
+        B< ok {}
+        A> o {"p":"/s","d":"gone"}
+        A< ok
+        A> raw {"t":"c","d":{"t":"n","d":{}}}
+        A< closed
+        B< d {"p":"s","d":"gone"}
+    """, over=POLLS),
     case("path forms of all clients name the same place", "4.0", """
         A> p {"p":"/a/b","d":1}
         A> p {"p":"a/c","d":2}

@@ -3,7 +3,7 @@
 import json
 
 from pando_client import CHUNK, Closed, byte_chunks, compact, surrogate_split_chunks, units, utf16_chunks
-from transcript import case
+from transcript import FRAMES, case
 
 
 def put_of_length(length, fill="a"):
@@ -24,11 +24,7 @@ def sends(chunks):
             message, text = put_of_length(length, fill)
             connection = world.connect()
             connection.waiting.append((1, "p", None))
-            pieces = chunks(message)
-            if len(pieces) > 1:
-                connection.send_frame(str(len(pieces)))
-            for piece in pieces:
-                connection.send_frame(piece)
+            connection.send_text(message, chunks)
             assert connection.response(1) == {"s": "ok", "d": ""}
             assert world.connect().get("/big") == text
 
@@ -264,30 +260,30 @@ def exact_multiple_of_cpp(world):
 CASES = [
     *[case(f"a message of {length} units is understood", "17.2 #11", by_units(length))
       for length in (CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1, 100_000)],
-    *[case(f"a message of {length} units in byte chunks is understood", "17.2 #11", by_bytes(length))
+    *[case(f"a message of {length} units in byte chunks is understood", "17.2 #11", by_bytes(length), over=FRAMES)
       for length in (CHUNK, CHUNK + 1, 100_000)],
     case("emoji filling many chunks, cut by units", "17.2 #11", by_units(60_001, "🐵")),
-    case("emoji filling many chunks, cut by bytes inside characters", "17.2 #11", by_bytes(60_001, "🐵")),
-    case("three-byte characters cut by bytes", "17.2 #11", by_bytes(50_000, "漢")),
-    case("a cut inside a surrogate pair, halves in three-byte forms", "2.1", split_pair),
+    case("emoji filling many chunks, cut by bytes inside characters", "17.2 #11", by_bytes(60_001, "🐵"), over=FRAMES),
+    case("three-byte characters cut by bytes", "17.2 #11", by_bytes(50_000, "漢"), over=FRAMES),
+    case("a cut inside a surrogate pair, halves in three-byte forms", "2.1", split_pair, over=FRAMES),
     case("a cut inside a surrogate pair, halves replaced by the browser", "2.1", replaced_pair),
-    case("a cut after each byte of an emoji", "2.1", inside_a_character),
-    case("chunks of one byte each", "2.1", one_byte_chunks),
+    case("a cut after each byte of an emoji", "2.1", inside_a_character, over=FRAMES),
+    case("chunks of one byte each", "2.1", one_byte_chunks, over=FRAMES),
     case("the server cuts a long ASCII value", "15.10", server_chunks("a", 200_000)),
     case("the server cuts a long value of emoji", "17.2 #12", server_chunks("🐵", 60_000)),
     case("the server cuts a long value of three-byte characters", "17.2 #12", server_chunks("漢", 60_000)),
     case("the server never cuts inside a pair, whatever the alignment", "17.2 #12", every_cut_position),
-    case("answers of exactly a chunk's length are one frame", "2.1", exact_server_sizes),
-    case("a large message: three chunks in, three out, then the ok", "15.10", large_message),
-    case("keep-alive frames get no answer", "17.2 #10", count_frames("0", "0", "0")),
-    case("an empty text frame is ignored", "2.2", count_frames("")),
-    case("a frame of a dash is ignored", "2.2", count_frames("-")),
-    case("a count of one is legal", "2.2", count_of_one),
-    case("a count with leading zeros of six digits", "2.2", leading_zeros),
-    case("digits while chunks are collected are data", "2.2", digits_inside_chunks),
-    case("WebSocket pings between chunks", "15.10", pings_between_chunks),
-    case("a fragmented WebSocket message, cut inside a character", "1.1", fragmented_frames),
-    case("a hundred messages in one packet", "2", many_messages_in_one_packet),
-    case("a message that comes byte by byte", "2", byte_by_byte),
-    case("the chunk too many of C++ hurts nobody else", "2.1", exact_multiple_of_cpp),
+    case("answers of exactly a chunk's length are one frame", "2.1", exact_server_sizes, over=FRAMES),
+    case("a large message: three chunks in, three out, then the ok", "15.10", large_message, over=FRAMES),
+    case("keep-alive frames get no answer", "17.2 #10", count_frames("0", "0", "0"), over=FRAMES),
+    case("an empty text frame is ignored", "2.2", count_frames(""), over=FRAMES),
+    case("a frame of a dash is ignored", "2.2", count_frames("-"), over=FRAMES),
+    case("a count of one is legal", "2.2", count_of_one, over=FRAMES),
+    case("a count with leading zeros of six digits", "2.2", leading_zeros, over=FRAMES),
+    case("digits while chunks are collected are data", "2.2", digits_inside_chunks, over=FRAMES),
+    case("WebSocket pings between chunks", "15.10", pings_between_chunks, over=FRAMES),
+    case("a fragmented WebSocket message, cut inside a character", "1.1", fragmented_frames, over=FRAMES),
+    case("a hundred messages in one packet", "2", many_messages_in_one_packet, over=FRAMES),
+    case("a message that comes byte by byte", "2", byte_by_byte, over=FRAMES),
+    case("the chunk too many of C++ hurts nobody else", "2.1", exact_multiple_of_cpp, over=FRAMES),
 ]

@@ -1,6 +1,6 @@
 """A server without --dev and without rules: everything is denied, and every connection lives (15.9, 1.3)."""
 
-from pando_client import Closed, Connection
+from pando_client import Closed
 from transcript import case
 
 DENIED = "permission_denied"
@@ -12,7 +12,7 @@ def locked(name, script, section="15.9"):
 
 def unknown_namespace(world):
     """The transport is accepted; instead of a handshake comes a shutdown, then the end."""
-    connection = Connection(world.port, ns="no-such-namespace", handshake=False)
+    connection = world.connect(ns="no-such-namespace", handshake=False)
     message = connection.receive()
     assert message["t"] == "c" and message["d"]["t"] == "s", message
     reason = message["d"]["d"]
@@ -25,14 +25,14 @@ def unknown_namespace(world):
 
 def no_namespace(world):
     """A host without three labels and no `ns`: the one database that always exists."""
-    connection = Connection(world.port, query="v=5", host=f"127.0.0.1:{world.port}")
+    connection = world.connect(query="v=5", host=f"127.0.0.1:{world.port}")
     assert connection.ask("p", {"p": "/a", "d": 1})["s"] == DENIED
 
 
 def shared_secret_denied(world):
     """Neither the emulator's admin nor an unsigned token is worth anything without --dev."""
     for credential in ("owner", "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJ1MSIsImlhdCI6MX0."):
-        connection = Connection(world.port, ns="default")
+        connection = world.connect(ns="default")
         for verb in ("auth", "gauth"):
             try:
                 assert connection.ask(verb, {"cred": credential})["s"] != "ok", (verb, credential)

@@ -5,7 +5,7 @@ import socket
 import time
 
 from pando_client import DEADLINE, Closed, ProtocolError
-from transcript import case
+from transcript import FRAMES, case
 
 
 def still_serves(world):
@@ -63,7 +63,7 @@ def raw_frames(name, play_raw, section="RFC 6455"):
         still_serves(world)
         assert world.connect().get("/") is None
 
-    return case(f"{name}: the connection closes", section, play)
+    return case(f"{name}: the connection closes", section, play, over=FRAMES)
 
 
 PUT = request('{"p":"/a","d":1}')
@@ -241,9 +241,9 @@ CASES = [
     survives("an exponent of a hundred digits", request('{"p":"/a","d":1e' + "9" * 100 + "}")),
     case("duplicate keys: the last one counts", "4.0", duplicate_keys),
     case("odd query objects are answered or close the connection", "7.1", odd_queries),
-    case("a binary frame never writes", "2", binary),
-    case("an oversize count frame closes the connection", "14", oversize_count),
-    case("a connection lost between chunks", "2.1", unfinished_chunks),
+    case("a binary frame never writes", "2", binary, over=FRAMES),
+    case("an oversize count frame closes the connection", "14", oversize_count, over=FRAMES),
+    case("a connection lost between chunks", "2.1", unfinished_chunks, over=FRAMES),
     raw_frames("an unmasked frame", unmasked),
     raw_frames("a reserved bit", lambda raw: raw.send_frame(PUT, reserved=4)),
     raw_frames("a reserved opcode", lambda raw: raw.send_frame(PUT, 3)),
@@ -255,8 +255,8 @@ CASES = [
                lambda raw: (raw.send_frame("{", fin=False), raw.send_frame(PUT))),
     raw_frames("a frame length with the top bit set", lambda raw: raw.send_frame("x", length=1 << 63)),
     raw_frames("a frame of a terabyte", lambda raw: raw.send_frame("x", length=1 << 40)),
-    case("a close frame is answered", "RFC 6455", close_is_answered),
-    case("half an HTTP head", "1.1", half_a_head),
-    case("garbage instead of an HTTP head", "1.1", garbage_head),
-    case("upgrades that lack a header are refused", "1.1", bad_upgrades),
+    case("a close frame is answered", "RFC 6455", close_is_answered, over=FRAMES),
+    case("half an HTTP head", "1.1", half_a_head, over=FRAMES),
+    case("garbage instead of an HTTP head", "1.1", garbage_head, over=FRAMES),
+    case("upgrades that lack a header are refused", "1.1", bad_upgrades, over=FRAMES),
 ]
