@@ -96,7 +96,7 @@ struct Serve: ParsableCommand {
         help: ArgumentHelp(
             """
             Bytes that clients together may make the server hold beside the data: output they do not read, requests that wait. \
-            Above it those that hold most are disconnected. (default: an eighth of the machine's or container's memory)
+            Above 3/4 of it those that hold most are not read, and above it disconnected. (default: an eighth of the machine's or container's memory)
             """,
             valueName: "bytes"))
     var memoryLimit: Int?

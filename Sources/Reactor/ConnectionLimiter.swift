@@ -245,6 +245,10 @@ private final class EvictablePool: Sendable {
 
 extension ConnectionLimiter.Report: CustomStringConvertible {
     package var description: String {
-        "\(open) connections are open, and \(ceiling) may be: \(evicted) without a request or idle were closed for others, \(reserved) were accepted for administrators only, \(refused) of those were refused, accepting waited \(pauses) times; a higher ulimit -Hn allows more"
+        """
+        connection limit: \(open) of \(ceiling) connections are open. Since the last report: closed \(evicted) without a request or idle to make \
+        room; accepted \(reserved) in the administrators' reserve and refused \(refused) of them; stopped accepting \(pauses) times. \
+        A higher `ulimit -Hn` allows more
+        """
     }
 }

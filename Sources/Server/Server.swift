@@ -165,7 +165,7 @@ package final class Server: @unchecked Sendable {
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
             for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
             logger.notice(
-                "keys, secrets or revocations have changed: sessions signed in with what is gone are signed out, and their onDisconnect writes dropped")
+                "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped")
         }
         watchKeys()
         Task.detached { [authenticator] in await authenticator.prefetch() }

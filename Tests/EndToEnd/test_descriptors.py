@@ -120,7 +120,7 @@ def test_a_flood_takes_nothing_from_the_disk_and_from_clients(small, loops):
         for index, client in enumerate(clients):
             assert client.get(f"/clients/{index}") == index, "the clients from before the flood are connected"
         said = server.stderr(10**7)
-        assert re.search(rf"\d+ connections are open, and {most} may be: \d+ without a request or idle were closed", said)
+        assert re.search(rf"connection limit: \d+ of {most} connections are open. Since the last report: closed \d+ without a request or idle", said)
         assert "Too many open files" not in said
         # As before, but for the clients still connected, and files of the log.
         wait_until(lambda: server.open_descriptors() <= quiet + len(clients) + 2, "end of the flood's connections")

@@ -18,13 +18,13 @@ enum ForeignRequest: Hashable, Sendable {
     var reason: String {
         switch self {
         case .host(let host):
-            "--dev serves this machine only, and the host \(quoted(host)) is no loopback name; --allow-origin adds to these"
+            "--dev serves this machine only, and the host \(quoted(host)) is no loopback name; start the server with --allow-origin scheme://host[:port] to allow it"
         case .page("null"), .page(""):
             "--dev serves programs and pages of this machine only, and a page that hides where it is from made this "
-                + "request; --allow-origin adds to these"
+                + "request; start the server with --allow-origin scheme://host[:port] to allow it"
         case .page(let origin):
             "--dev serves programs and pages of this machine only, and a page from \(quoted(origin)) made this request; "
-                + "--allow-origin adds to these"
+                + "start the server with --allow-origin scheme://host[:port] to allow it"
         }
     }
 

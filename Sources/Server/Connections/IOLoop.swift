@@ -64,6 +64,9 @@ final class IOLoop: @unchecked Sendable {
     var pressingSince = MonotonicTime(nanoseconds: 0)
     var memoryCutCount = 0
     var lastMemoryReport: MonotonicTime?
+    /// Sessions by long polling that were ended since the last report because too many had no poll.
+    var pollingCutCount = 0
+    var lastPollingReport: MonotonicTime?
     private let clock = WallClock()
     private var dateText: [UInt8] = []
     private var dateTime = MonotonicTime(nanoseconds: 0)

@@ -6,15 +6,11 @@ import PandoRules
 import PandoTree
 import PandoWire
 
-/// Why a client is disconnected that broke the protocol.
+/// How a client has broken the protocol; its connection ends.
 enum SessionFailure {
     /// Malformed JSON, or a member that must be there is not: no answer could reach the right request (wire-protocol §4.0).
     case malformedMessage
     case messageTooBig
-    /// A message that is not complete comes too slowly, or not at all.
-    case tooSlow
-    /// The process holds too much, and this client much of it.
-    case outOfMemory
 }
 
 /// What a client says about the transports of its session (wire-protocol §1.6).
@@ -258,8 +254,8 @@ final class RealtimeSession {
     private static let oversizedText: Text =
         "The specified payload is too large, please request a location with less data."
 
-    /// Answers a ping of the protocol, in the order of the other messages (§15.10: none between the chunks of one); while the
-    /// client takes nothing, later, and then one answers all.
+    /// Answers a ping of the protocol, in the order of the other messages (§15.10: none between the chunks of one). While
+    /// more than the low-water mark is unsent the answer is postponed, and one then answers all pings.
     private func sendPong() {
         guard let transport else { return }
         guard transport.unsentByteCount <= owner.loop.configuration.outboundLowWaterByteCount else {

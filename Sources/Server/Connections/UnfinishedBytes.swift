@@ -92,12 +92,13 @@ extension IOLoop {
         guard memoryCutCount > 0, lastMemoryReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else { return }
         logger.warning(
             """
-            memory limit: clients made the server hold \(memory.byteCount >> 20) MiB of \(memory.byteLimit >> 20) \
-            (--memory-limit); disconnected \(memoryCutCount) that held most
+            memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \
+            disconnected \(memoryCutCount) of this thread's clients that held most since the last report
             """)
         lastMemoryReport = loop.now
         memoryCutCount = 0
     }
 
-    private static let reportInterval: Duration = .seconds(10)
+    /// Between two reports of the same kind in the log.
+    static let reportInterval: Duration = .seconds(10)
 }

@@ -84,7 +84,7 @@ final class WebSocketSession: ChannelSession {
         pause(.held)
     }
 
-    /// Goes on with what was held, up to the next token that must be waited for.
+    /// Goes on with what was held, until ``isHolding``.
     private func readHeld() {
         // A read that is under way goes on by itself.
         guard !isReading, !isHolding else { return }
@@ -116,7 +116,7 @@ final class WebSocketSession: ChannelSession {
         readHeld()
     }
 
-    /// Looks at frames until there are no more, or a token must be waited for.
+    /// Looks at frames until there are no more, or ``isHolding``.
     private func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
         isReading = true
         // The reader lends memory of its own, so nobody else may hold it meanwhile.
@@ -252,8 +252,6 @@ final class WebSocketSession: ChannelSession {
         switch failure {
         case .malformedMessage: close(with: .invalidPayload)
         case .messageTooBig: close(with: .messageTooBig)
-        case .tooSlow: close(with: .policyViolation)
-        case .outOfMemory: close(with: .tryAgainLater)
         }
     }
 

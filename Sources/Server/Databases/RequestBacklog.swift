@@ -6,10 +6,11 @@ import PandoEngine
 ///       └─ takes longer ──▶ FairScheduler ──▶ done    sessions in turn by the time their requests take, and databases in turn
 ///
 /// Once the scheduler has anything, what arrives goes there too, until all of it is done: the messages of one session are never
-/// taken out of their order. What concerns the whole server (rules) and what a session waits for (a hash) is taken at once; a drain is taken behind all that waits.
+/// taken out of their order. Changed rules, finished preparations (hash, window, print) and reports that a client lags are taken
+/// first; a drain is taken last.
 ///
-/// A session that has ended loses what waits of it, except writes: those were handed on before it ended, and clients cannot
-/// tell them from done ones (SDKs send again what was not answered).
+/// When a session ends, its waiting reads are dropped. Its waiting writes are done, because the client cannot know whether
+/// they were (SDKs send again what was not answered).
 ///
 /// A class, so that it is not moved for every burst. Confined as ``DatabaseHost`` is.
 final class RequestBacklog {

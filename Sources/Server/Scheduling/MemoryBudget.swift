@@ -4,15 +4,17 @@ import Synchronization
 /// What clients make the server hold beside the data: output they have not read, input that is not complete, requests that
 /// wait. Counted for the whole process, in one place, so that what many clients hold together is bounded too.
 ///
-///     0 ───────────────── 3/4 of the limit ──────────────── the limit ───────▶
-///       everybody is read   those who hold most are not read   those who hold most are disconnected, until it is less
+///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
+///       all are read       those that hold most are not     those that hold most are disconnected,
+///                          read, and are disconnected       until 3/4 is left
+///                          when it lasts
 ///
 /// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections share is counted
 /// once, by ``SharedBytes`` itself.
 final class MemoryBudget: Sendable {
     enum Pressure: Equatable {
         case none
-        /// Those who hold most are not read for a while.
+        /// Sessions that hold most are not read, and are disconnected when the pressure lasts (``IOLoop``).
         case high
         /// Those who hold most are disconnected.
         case exceeded
@@ -49,7 +51,7 @@ final class MemoryBudget: Sendable {
     /// Bytes from which on those who hold most are not read.
     var highByteCount: Int { byteLimit / 4 * 3 }
 
-    /// Bytes below which everybody is read again, and down to which sessions are disconnected.
+    /// Bytes below which paused sessions are read again at once; between this and ``highByteCount``, after a while.
     var calmByteCount: Int { byteLimit / 2 }
 
     /// Bytes that must go before the pressure is over.

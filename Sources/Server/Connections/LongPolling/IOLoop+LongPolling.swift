@@ -52,8 +52,22 @@ extension IOLoop {
             let slot = disconnected.first(of: .idle)
         {
             disconnected.remove(slot)
+            pollingCutCount += 1
             sessions[slot]?.cut()
         }
+        reportPollingCuts()
+    }
+
+    /// Logs how many sessions were ended because too many had no poll, at most once in ten seconds.
+    private func reportPollingCuts() {
+        guard pollingCutCount > 0, lastPollingReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else { return }
+        logger.warning(
+            """
+            long polling: ended \(pollingCutCount) sessions of this thread that had not polled for longest, since the last \
+            report; \(Self.disconnectedPollingLimit) sessions may be between two polls
+            """)
+        lastPollingReport = loop.now
+        pollingCutCount = 0
     }
 
     /// A poll of the session waits, or the session is over.

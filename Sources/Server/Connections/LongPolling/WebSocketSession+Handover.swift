@@ -20,7 +20,7 @@ extension WebSocketSession {
         if let handover { handover.phase != .done } else { false }
     }
 
-    /// Offers the move. Nothing else is sent before ``takeOver(_:)``: to each pong, and to `a`, the client answers with its
+    /// Offers the move. Nothing else is sent before ``takeOver()``: to each pong, and to `a`, the client answers with its
     /// next step.
     func offerMove() {
         var message: [UInt8] = []
@@ -49,8 +49,8 @@ extension WebSocketSession {
     /// Whether the client has said that what it sends next comes here.
     var isAcknowledged: Bool { handover?.phase == .acknowledged }
 
-    /// Everything goes on here: what the client has sent behind its `a` is read next. The session has the id `id` and
-    /// keeps it.
+    /// Everything goes on here: what the client has sent behind its `a` is read next. ``IOLoop/replace(_:by:)`` has
+    /// given this WebSocket the session's id.
     func takeOver() {
         handover?.phase = .done
         hasEnded = false
