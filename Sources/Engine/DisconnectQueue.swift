@@ -26,6 +26,26 @@ package struct DisconnectQueue: Sendable {
         var value: QueuedValue
         /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write all of it.
         var authors: [Author]
+        /// About how many it takes in the log; of what was overwritten inside it, too.
+        var byteCount: Int
+    }
+
+    /// What is queued, in all.
+    private struct Totals: Sendable {
+        /// Paths.
+        var count = 0
+        /// Bytes in the log, about.
+        var byteCount = 0
+
+        static func += (left: inout Totals, right: Totals) {
+            left.count += right.count
+            left.byteCount += right.byteCount
+        }
+
+        static func -= (left: inout Totals, right: Totals) {
+            left.count -= right.count
+            left.byteCount -= right.byteCount
+        }
     }
 
     /// A queued write, and as whom it runs.
@@ -47,7 +67,11 @@ package struct DisconnectQueue: Sendable {
         /// The final key of a path may be `.priority`.
         var children: [Key: Branch] = [:]
 
-        var count: Int { children.values.reduce(pending == nil ? 0 : 1) { $0 + $1.count } }
+        var totals: Totals {
+            var totals = pending.map { Totals(count: 1, byteCount: $0.byteCount) } ?? Totals()
+            for child in children.values { totals += child.totals }
+            return totals
+        }
     }
 
     /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's memory.
@@ -57,8 +81,11 @@ package struct DisconnectQueue: Sendable {
     static let authorLimit = 8
 
     private var root = Branch()
+    private var totals = Totals()
     /// Paths with something queued.
-    private(set) var count = 0
+    var count: Int { totals.count }
+    /// Bytes that it takes in the log, about. O(1): a client may ask for one write more any number of times.
+    var byteCount: Int { totals.byteCount }
 
     var isEmpty: Bool { count == 0 }
 
@@ -104,25 +131,27 @@ package struct DisconnectQueue: Sendable {
     /// - Complexity: O(depth) a write, and O(what it replaces).
     mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
-            let pending = Pending(value: QueuedValue(write.draft), authors: authors)
-            count += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
+            let pending = Pending(value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount)
+            totals += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
 
     /// Replaces what is queued at the path and below; under something queued it becomes part of that.
-    /// - Returns: By how much the count changes.
-    private static func add(_ new: Pending, at keys: ArraySlice<Key>, to branch: inout Branch) -> Int {
+    /// - Returns: By how much the totals change.
+    private static func add(_ new: Pending, at keys: ArraySlice<Key>, to branch: inout Branch) -> Totals {
         guard let key = keys.first else {
-            let before = branch.count
+            var difference = Totals(count: 1, byteCount: new.byteCount)
+            difference -= branch.totals
             branch = Branch(pending: new)
-            return 1 - before
+            return difference
         }
         if branch.pending != nil {
             branch.pending?.value.overwrite(at: keys, with: new.value)
+            branch.pending?.byteCount += new.byteCount
             for author in new.authors where branch.pending?.authors.contains(author) == false {
                 branch.pending?.authors.append(author)
             }
-            return 0
+            return Totals(byteCount: new.byteCount)
         }
         return add(new, at: keys.dropFirst(), to: &branch.children[key, default: Branch()])
     }
@@ -146,28 +175,31 @@ package struct DisconnectQueue: Sendable {
     /// Removes what is queued at the path and below. A put queued above loses that part: its children become writes of
     /// their own, and the put itself, which would have cleared everything else, is gone.
     mutating func cancel(at path: Path) {
-        var difference = 0
+        var difference = Totals()
         _ = Self.cancel(at: path.keys[...], in: &root, &difference)
-        count += difference
+        totals += difference
     }
 
     /// - Returns: True when nothing is left in the branch.
-    private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Int)
+    private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Totals)
         -> Bool
     {
         guard let key = keys.first else {
-            difference -= branch.count
+            difference -= branch.totals
             branch = Branch()
             return true
         }
         if let pending = branch.pending {
             // A leaf has no part that could be cut from it.
             guard !pending.value.node.isLeaf else { return false }
-            let children = pending.value.children
-            difference += children.count - 1
+            difference -= Totals(count: 1, byteCount: pending.byteCount)
             branch.pending = nil
-            for (key, value) in children {
-                branch.children[key] = Branch(pending: Pending(value: value, authors: pending.authors))
+            for (key, value) in pending.value.children {
+                let part = Pending(
+                    value: value, authors: pending.authors,
+                    byteCount: Write.queuedByteCount(of: value.node, belowPathOf: keys.count))
+                difference += Totals(count: 1, byteCount: part.byteCount)
+                branch.children[key] = Branch(pending: part)
             }
         }
         // Out of the table while it changes, so that it has one owner.
@@ -176,6 +208,26 @@ package struct DisconnectQueue: Sendable {
         }
         return branch.children.isEmpty
     }
+}
+
+extension Write {
+    /// About how many bytes it takes in the log to queue it. O(size).
+    package var queuedByteCount: Int {
+        Self.queuedByteCount(of: draft.node, belowPathOf: target.fullPath.count)
+            + draft.placeholders.count * Self.placeholderByteCount
+    }
+
+    /// - Parameter keyCount: Keys of its path.
+    fileprivate static func queuedByteCount(of node: Node, belowPathOf keyCount: Int) -> Int {
+        headByteCount + keyCount * keyByteCount + node.weight(upTo: weightLimit)
+    }
+
+    /// Session, credential and counts of its record; a key of a path, and a server value, as they are commonly.
+    private static var headByteCount: Int { 64 }
+    private static var keyByteCount: Int { 16 }
+    private static var placeholderByteCount: Int { 64 }
+    /// More than a message can hold.
+    private static var weightLimit: Int { 1 << 30 }
 }
 
 /// A value to be written later: a draft that parts can be put into and cut from without a look at the rest.

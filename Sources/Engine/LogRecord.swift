@@ -91,24 +91,19 @@ extension Delta {
 }
 
 extension LogRecord {
-    fileprivate init(using printed: PrintedNodes? = nil, _ print: (inout [UInt8], inout PrintedNodes?) -> Kind) {
+    fileprivate init(_ print: (inout [UInt8], inout PrintedNodes?) -> Kind) {
         payload = []
-        var printed = printed
+        var printed: PrintedNodes?
         kind = print(&payload, &printed)
     }
 
     package static func delta(_ changes: [Change]) -> LogRecord { LogRecord { $0.append(delta: changes, using: &$1) } }
 
-    /// Bytes that queueing the writes takes in the log; running them takes about as many again.
-    package static func byteCount(ofQueueing writes: [Write], using printed: PrintedNodes? = nil) -> Int {
-        registered(SessionID(0), writes, [.anonymous], using: printed).payload.count
-    }
-
     /// - Parameter credentials: At least one.
     static func registered(
-        _ session: SessionID, _ writes: [Write], _ credentials: [Credential], using printed: PrintedNodes? = nil
+        _ session: SessionID, _ writes: [Write], _ credentials: [Credential]
     ) -> LogRecord {
-        LogRecord(using: printed) { $0.append(registered: writes, credentials, for: session, using: &$1) }
+        LogRecord { $0.append(registered: writes, credentials, for: session, using: &$1) }
     }
 }
 
@@ -238,8 +233,6 @@ extension Engine {
     /// The records of ``queueSnapshot``.
     package var queueRecords: [LogRecord] { queueSnapshot.records }
 
-    /// Bytes that the session's queue takes in the log. O(queue).
-    package func queuedByteCount(of session: SessionID) -> Int {
-        LogRecord.byteCount(ofQueueing: (sessions[session]?.queue.pending ?? []).map(\.write))
-    }
+    /// Bytes that the session's queue takes in the log, about. O(1).
+    package func queuedByteCount(of session: SessionID) -> Int { sessions[session]?.queue.byteCount ?? 0 }
 }

@@ -26,7 +26,7 @@ package struct PrintedNodes: Sendable {
     package static func isLarge(_ node: Node) -> Bool { !node.isLeaf && node.isHeavier(than: leastByteCount) }
 
     /// How many nodes of the writes may be left out between two that are asked for, since they change nothing.
-    private static let omissionLimit = 8
+    private static let omissionLimit = 64
 
     /// The text of a node; nil when it is not among these, or was asked for out of order. O(1).
     mutating func json(of node: Node) -> [UInt8]? {

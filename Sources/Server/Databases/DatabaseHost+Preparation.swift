@@ -76,7 +76,7 @@ extension DatabaseHost {
     /// Has printed what a session wants written at its end.
     func suspendForPreparation(endOf session: SessionID) -> RequestBacklog.DatabaseID? {
         guard surroundings.hasWorkers, journal != nil, let hosted = sessions[session],
-            hosted.queuedByteCount > Self.smallByteCount
+            hosted.database.engine.queuedByteCount(of: session) > Self.smallByteCount
         else { return nil }
         let nodes = hosted.database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
         guard !nodes.isEmpty else { return nil }

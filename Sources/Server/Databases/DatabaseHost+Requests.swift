@@ -33,7 +33,7 @@ extension DatabaseHost {
         let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
         defer { if !largeNodes.isEmpty { free(largeNodes) } }
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
-        if case .onDisconnect(let writes, _) = operation, !makeRoom(for: writes, of: session) {
+        if case .onDisconnect(let writes, _) = operation, !hasRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)
         }
         let reply = run(
@@ -41,21 +41,13 @@ extension DatabaseHost {
         if let queryText, case .listening? = reply { sessions[session]?.queryTexts[queryText.tag] = queryText.text }
     }
 
-    /// Counts what the writes take in the log, where they are repeated when the session ends.
-    /// - Returns: false when the session has too much pending already.
-    private func makeRoom(for writes: [Write], of session: SessionID) -> Bool {
-        guard let hosted = sessions[session] else { return false }
-        let byteCount = LogRecord.byteCount(ofQueueing: writes, using: printed)
-        if hosted.queuedByteCount + byteCount > Self.queuedByteLimit {
-            // Replaced and cancelled writes have been counted too: now it is worth looking what is left.
-            sessions[session]?.queuedByteCount = hosted.database.engine.queuedByteCount(of: session)
-        }
-        sessions[session]?.queuedByteCount += byteCount
-        guard sessions[session]?.queuedByteCount ?? 0 <= Self.queuedByteLimit else {
-            sessions[session]?.queuedByteCount -= byteCount
-            return false
-        }
-        return true
+    /// Whether the writes may be queued beside what the session has queued already: they are written once more when it ends.
+    /// O(size of the writes).
+    private func hasRoom(for writes: [Write], of session: SessionID) -> Bool {
+        guard let database = sessions[session]?.database else { return false }
+        var left = Self.queuedByteLimit - database.engine.queuedByteCount(of: session)
+        for write in writes where left >= 0 { left -= write.queuedByteCount }
+        return left >= 0
     }
 }
 

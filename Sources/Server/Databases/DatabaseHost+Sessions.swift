@@ -41,13 +41,18 @@ extension DatabaseHost {
     func end(_ session: SessionID) {
         guard let hosted = sessions.remove(session) else { return }
         if let publicID = hosted.publicID { publicSessions[publicID] = nil }
-        if var listens = endingListens.removeValue(forKey: session) {
-            hosted.database.engine.end(&listens, atMost: .max)
-            free(listens)
+        let database = hosted.database
+        if database.engine.listenCount(of: session) > Self.listensEndedAtOnce,
+            let listens = database.engine.takeListens(of: session)
+        {
+            // Others have their turn between two parts.
+            endingListens[session] = (database, listens)
+            post(.closed(session))
         }
         if hosted.queryTexts.count > Self.listensEndedAtOnce {
-            free(hosted.queryTexts)
-            hosted.queryTexts = [:]
+            var texts: [Int64: Text] = [:]
+            swap(&texts, &hosted.queryTexts)
+            free(consume texts)
         }
         encoder.streams[session] = nil
         _ = coalescer.end(session)
@@ -57,20 +62,18 @@ extension DatabaseHost {
         finishEndings()
     }
 
-    /// Ends some of the listens of a session that has many, and leaves the others for later: what it queued runs when all
-    /// have ended.
-    /// - Returns: false when ``end(_:)`` has little left to do.
+    /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is dropped with
+    /// the connection.
+    /// - Returns: false when it has none.
     func endSomeListens(of session: SessionID) -> Bool {
-        guard let database = sessions[session]?.database else { return false }
-        guard var listens = endingListens.removeValue(forKey: session) else {
-            guard database.engine.listenCount(of: session) > Self.listensEndedAtOnce else { return false }
-            endingListens[session] = database.engine.takeListens(of: session)
-            return true
+        // Out of the table while it changes, so that it has one owner.
+        guard var ending = endingListens.removeValue(forKey: session) else { return false }
+        ending.database.engine.end(&ending.listens, atMost: Self.listensEndedAtOnce)
+        if ending.listens.isEmpty { free(ending.listens) } else {
+            endingListens[session] = ending
+            post(.closed(session))
         }
-        database.engine.end(&listens, atMost: Self.listensEndedAtOnce)
-        let isDone = listens.isEmpty
-        if isDone { free(listens) } else { endingListens[session] = listens }
-        return !isDone
+        return true
     }
 
     /// Listens that are ended in one step: what takes a millisecond.
@@ -89,16 +92,24 @@ extension DatabaseHost {
         var waiting: [(session: SessionID, database: Database, operation: Operation)] = []
         for (session, database, operation) in endings {
             // Whose queue is empty writes nothing; of the others none goes before an older one.
-            if waiting.isEmpty || !database.engine.hasQueue(session) {
+            let hasQueue = database.engine.hasQueue(session)
+            if !hasQueue || waiting.isEmpty && hasRoomForEnding {
                 do throws(Refusal) {
                     _ = try perform(operation, session, .anonymous, in: database)
+                    if hasQueue { endingByteCount = 0 }
                     continue
-                } catch {}
+                } catch {
+                    // It is not printed again before there is as much room.
+                    endingByteCount = refusedByteCount
+                }
             }
             waiting.append((session, database, operation))
         }
         endings = waiting
     }
+
+    /// Whether the log may have room for the oldest of ``endings``.
+    var hasRoomForEnding: Bool { hasRoom(for: endingByteCount) }
 
     // MARK: Namespaces
 

@@ -80,6 +80,10 @@ final class DatabaseHost {
     /// What cannot be refused, and waits because the log has no room: the ends of sessions, whose onDisconnect writes come
     /// when there is room, or at the next start, and what revocations drop of such writes. The oldest first.
     var endings: [(session: SessionID, database: Database, operation: Operation)] = []
+    /// Bytes of log that the oldest of ``endings`` needs; 0 where it was not tried yet.
+    var endingByteCount = 0
+    /// Bytes of the entry for which the log had no room, the last time.
+    private(set) var refusedByteCount = 0
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
     /// Ends of sessions that waited for room may be done.
@@ -102,7 +106,7 @@ final class DatabaseHost {
     /// Has another thread free what takes long to free: large nodes, listens of a session that had many.
     let free: @Sendable (consuming any Sendable) -> Void
     /// Listens of sessions that have ended and had many.
-    var endingListens: [SessionID: EndingListens] = [:]
+    var endingListens: [SessionID: (database: Database, listens: EndingListens)] = [:]
     /// Posts a message to this host, from any thread.
     let post: @Sendable (DatabaseMessage) -> Void
     /// Too much has been put out that the disk or the loops have not taken.
@@ -293,7 +297,7 @@ final class DatabaseHost {
     /// - Parameter isLight: Nothing has to be looked at first.
     private func take(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
         // Before anybody else writes: theirs would have come first.
-        if !endings.isEmpty { finishEndings() }
+        if !endings.isEmpty, hasRoomForEnding { finishEndings() }
         switch consume message {
         case .request(let request):
             if !isLight, let database = suspendForPreparation(request) { return .suspended(request.session, database) }
@@ -316,15 +320,15 @@ final class DatabaseHost {
         case .identity(let session, let credential): change(session, to: credential)
         case .revoked(let session, let signIns): revoke(signIns, of: session)
         case .closed(let session):
-            // Others have their turn between two parts of a long end.
-            if endSomeListens(of: session) { post(.closed(session)) } else {
-                if let database = suspendForPreparation(endOf: session) { return .suspended(session, database) }
-                end(session)
-            }
+            if endSomeListens(of: session) { break }
+            if let database = suspendForPreparation(endOf: session) { return .suspended(session, database) }
+            end(session)
         case .rules(let rulesets): load(rulesets)
         case .prepared(let prepared):
             guard finish(prepared) else { return .done }
             answeredByteCount += prepared.byteCount
+            // Not here: what was printed may be large.
+            if case .printed = prepared.preparation { free(prepared) }
             return .resumed(prepared.session)
         // Noted when it arrived.
         case .durable, .proceed, .checkpointDue, .roomAgain: break
@@ -436,6 +440,7 @@ final class DatabaseHost {
         }
         guard hasRoom(for: byteCount + (mayBeRefused ? configuration.spareRoomByteCount : 0)) else {
             entries.cut(to: mark)
+            refusedByteCount = byteCount
             // What is there already takes no room: a client that sends again what is durable hears so.
             if database.engine.isRedundant(delta) { return nil }
             throw .noRoom

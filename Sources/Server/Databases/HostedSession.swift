@@ -7,8 +7,6 @@ final class HostedSession {
     let database: Database
     /// Nil of an event stream.
     let publicID: PublicSessionID?
-    /// Bytes its onDisconnect writes take in the log: at most so many, since what was cancelled is found out late.
-    var queuedByteCount = 0
     /// As whom it last asked: what it hears is looked at again when the rules change.
     var credential = Credential.anonymous
     /// Listens looked at again in this minute, because the credential changed.
