@@ -31,7 +31,7 @@ package struct DisconnectQueue: Sendable {
     }
 
     /// What is queued, in all.
-    private struct Totals: Sendable {
+    private struct Totals: Sendable, Equatable {
         /// Paths.
         var count = 0
         /// Bytes in the log, about.
@@ -108,6 +108,11 @@ package struct DisconnectQueue: Sendable {
         }
         gather(root, .root)
         return all
+    }
+
+    /// Traps when the totals are wrong. O(queue); for tests.
+    func checkInvariants() {
+        precondition(totals == root.totals && totals.count == pending.count, "what is queued is miscounted")
     }
 
     // MARK: Adding

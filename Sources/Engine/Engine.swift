@@ -213,6 +213,7 @@ package struct Engine: ~Copyable, Sendable {
     package func checkInvariants() -> (points: Int, sessions: Int) {
         precondition(sessions.values.allSatisfy { !$0.isIdle }, "an idle session was left behind")
         for state in sessions.values {
+            state.queue.checkInvariants()
             for (path, isCovered) in state.defaultListens {
                 precondition(state.hasDefaultListen(covering: path, strictly: true) == isCovered, "\(path)")
             }
