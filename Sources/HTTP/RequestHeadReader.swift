@@ -20,6 +20,9 @@ package struct RequestHeadReader {
     /// True until the first byte has come: the connection is idle between requests, and may end here.
     package var isIdle: Bool { lines.bytes.isEmpty && requestLine == nil }
 
+    /// Bytes that have come and are kept, of a head that is not complete.
+    package var byteCount: Int { lines.bytes.count }
+
     /// True when what has come begins like HEAD: what is refused of it gets no body.
     package var isHead: Bool { lines.bytes.starts(with: "HEAD ".utf8) }
 

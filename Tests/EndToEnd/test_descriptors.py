@@ -173,7 +173,7 @@ def test_an_administrator_gets_in_when_all_are_websockets(small):
         stream.expect("put", "/", "by an administrator")
         stream.close()
 
-    server.wait_for_log("were accepted for administrators only")
+    server.wait_for_log("in the administrators' reserve")
     waiting.close()
     sockets.pop().close()
     with Rest(server.port, "demo").stream("/a") as stream:

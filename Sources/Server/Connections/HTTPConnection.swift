@@ -137,9 +137,10 @@ final class HTTPConnection: ChannelSession {
         countKept()
     }
 
-    /// Counts what waits here of the client's later requests, and of the events that it has not read.
+    /// Counts what waits here: of a head that is not complete, of the client's later requests, and of the events that it has
+    /// not read.
     func countKept() {
-        let byteCount = ahead.count + (stream?.waitingByteCount ?? 0)
+        let byteCount = ahead.count + reader.byteCount + (stream?.waitingByteCount ?? 0)
         owner.waitingByteCount += byteCount - keptByteCount
         keptByteCount = byteCount
     }
@@ -147,6 +148,7 @@ final class HTTPConnection: ChannelSession {
     /// The connection has become a WebSocket.
     func dropAhead() {
         ahead = []
+        reader = RequestHeadReader()
         countKept()
     }
 
@@ -182,6 +184,7 @@ final class HTTPConnection: ChannelSession {
         do throws(HTTPError) {
             guard let found = try reader.read(bytes.bytes, from: &offset) else {
                 if headBegan == nil, !reader.isIdle { headBegan = owner.loop.now }
+                countKept()
                 return false
             }
             head = found
@@ -191,6 +194,7 @@ final class HTTPConnection: ChannelSession {
         }
         reader = RequestHeadReader()
         headBegan = nil
+        if keptByteCount > 0 { countKept() }
         owner.requestBegan(on: self)
         // A client that asks again has received the answer before, unless it had sent this ahead.
         if !isReadingAhead { settleDeliveries(.received) }
