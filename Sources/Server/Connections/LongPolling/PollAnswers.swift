@@ -70,6 +70,7 @@ struct PollAnswers {
     private var pendingHead = 0
     /// The beginning of a message.
     private var unfinished: [UInt8] = []
+    private var escaper = ScriptEscaper()
     /// Bytes of messages that no response has.
     private(set) var pendingByteCount = 0
 
@@ -92,11 +93,12 @@ struct PollAnswers {
     /// A part of a message: JSON, cut between characters. The message is complete with ``endMessage()``.
     mutating func append(_ part: RawSpan) {
         let before = unfinished.count
-        unfinished.append(script: part)
+        escaper.escape(part, into: &unfinished)
         pendingByteCount += unfinished.count - before
     }
 
     mutating func endMessage() {
+        escaper = ScriptEscaper()
         if hasMessages, pending[pending.count - 1].count + unfinished.count < Self.joinedByteLimit {
             pending[pending.count - 1].append(UInt8(ascii: ","))
             pending[pending.count - 1] += unfinished
