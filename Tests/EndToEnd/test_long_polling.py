@@ -356,6 +356,16 @@ def test_unknown_namespaces_are_told_in_the_first_response(locked_world):
     one.close()
 
 
+def test_an_ended_session_is_over_though_its_client_goes_on_to_ask(servers):
+    server = servers(dev=False, arguments=["--presence-timeout", PRESENCE])
+    one = Page(server.port, "nowhere")
+    began = time.monotonic()
+    while one.receive(one.poll()).strip() != "pLPCommand('close');":
+        assert time.monotonic() - began < GAP + 5
+    assert one.is_closed and time.monotonic() - began > GAP - 1
+    one.close()
+
+
 def test_pages_from_elsewhere_are_refused_in_dev_mode(world):
     http = HTTP(world.port)
     status, _, _ = http.ask("/.lp?start=t&ser=1&cb=1&v=5", headers=["Referer: https://evil.example/", "Sec-Fetch-Site: cross-site"])

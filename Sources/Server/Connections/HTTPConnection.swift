@@ -12,7 +12,7 @@ import PandoWire
 ///     head ──▶ body ──▶ answering ──▶ head …
 ///       │  admitting ⇅      a large body comes only where something may come of it
 ///       └─▶ WebSocket (another object)   ├─▶ streaming, until the connection ends
-///                                        └─▶ draining ──▶ head …   a large answer to a poll
+///                                        └─▶ draining ──▶ head …   where polls are answered
 ///
 /// A request is looked at when the one before it is answered, so answers need no other order; what a client sends
 /// ahead waits, and the socket is not read meanwhile.
@@ -24,7 +24,7 @@ final class HTTPConnection: ChannelSession {
         /// A large body waits, announced or begun, until it is known that the request is not refused whatever it says.
         case admitting(PendingRequest)
         case answering(PendingRequest)
-        /// A poll was answered with much, which is to be taken before the next request is looked at.
+        /// What was answered is much, and is to be taken before the next request is looked at (``mustDrain``).
         case draining
         /// ``stream`` tells what is heard.
         case streaming

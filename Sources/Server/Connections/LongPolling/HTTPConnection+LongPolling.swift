@@ -182,14 +182,17 @@ extension HTTPConnection {
 
     private func endAnswer() {
         guard case .answering(let pending) = stage else { return }
-        guard pending.context.keepsAlive, !endsAfterAnswer, channel.isOpen,
-            channel.outboundByteCount > owner.loop.configuration.outboundLowWaterByteCount
-        else { return endAnswer(closes: !pending.context.keepsAlive) }
-        // The next request may be for a session of another loop: what is not sent by then is copied there.
-        stage = .draining
+        endAnswer(closes: !pending.context.keepsAlive)
     }
 
-    /// The client has taken nearly all of the answer to a poll: its next request is looked at.
+    /// Whether the next request must wait until the client has taken what it was answered: where that may be for a session of
+    /// another loop, what is not sent by then is copied there.
+    var mustDrain: Bool {
+        (moveCount > 0 || channel.remembersTakenBytes) && channel.isOpen
+            && channel.outboundByteCount > owner.loop.configuration.outboundLowWaterByteCount
+    }
+
+    /// The client has taken nearly all: its next request is looked at.
     func goOnIfDrained() {
         guard case .draining = stage else { return }
         endAnswer(closes: endsAfterAnswer)

@@ -22,18 +22,15 @@ extension [UInt8] {
         append("');\n" as StaticString)
     }
 
-    /// Appends the call that delivers response `number`.
-    /// - Parameter messages: Whole messages, those of an element with commas between them; escaped by ``ScriptEscaper``.
-    mutating func append(response number: Int, messages: some Collection<[UInt8]>) {
+    /// Appends the beginning of the call that delivers response `number`. Messages follow, with commas between them, escaped
+    /// by ``ScriptEscaper``, and ``appendResponseEnd()``.
+    mutating func append(responseBegin number: Int) {
         append("pRTLPCB(" as StaticString)
         append(decimal: Int64(number))
         append(",[" as StaticString)
-        var isFirst = true
-        for group in messages {
-            if !isFirst { append(UInt8(ascii: ",")) }
-            isFirst = false
-            append(contentsOf: group)
-        }
+    }
+
+    mutating func appendResponseEnd() {
         append("]);\n" as StaticString)
     }
 
@@ -77,6 +74,8 @@ extension [UInt8] {
 /// - U+2028 and U+2029 may stand in strings; before ECMAScript 2019 they end a line there.
 /// - A member `"__proto__":` of an object literal sets the object's prototype; `["__proto__"]:` is a member.
 struct ScriptEscaper {
+    /// Of what was appended last, the bytes that the next part may still change.
+    static let openByteCount = prototypeMember.count - 1
     /// As the server writes a member of that name.
     private static let prototypeMember = Array("\"__proto__\":".utf8)
 

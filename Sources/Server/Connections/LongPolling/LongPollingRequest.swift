@@ -76,14 +76,19 @@ enum LongPollingRequest: Equatable {
     static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
         guard query.pairs.count <= pairLimit else { throw Malformed(parameter: "seg\(segmentLimit)") }
         // `seg0`, `ts0`, `d0`, `seg1`, …: the first of each name counts.
-        var found = [(number: String?, total: String?, text: String?)](repeating: (nil, nil, nil), count: segmentLimit + 1)
+        var found: [(number: String?, total: String?, text: String?)] = []
+        func place(_ name: String, behind prefix: StaticString) -> Int? {
+            guard let index = index(in: name, behind: prefix) else { return nil }
+            while found.count <= index { found.append((nil, nil, nil)) }
+            return index
+        }
         for pair in query.pairs {
             let value = pair.value ?? ""
-            if let index = index(in: pair.name, behind: "seg") {
+            if let index = place(pair.name, behind: "seg") {
                 if found[index].number == nil { found[index].number = value }
-            } else if let index = index(in: pair.name, behind: "ts") {
+            } else if let index = place(pair.name, behind: "ts") {
                 if found[index].total == nil { found[index].total = value }
-            } else if let index = index(in: pair.name, behind: "d"), found[index].text == nil {
+            } else if let index = place(pair.name, behind: "d"), found[index].text == nil {
                 found[index].text = value
             }
         }
