@@ -119,7 +119,7 @@ class Page:
                 number, text = int(found[1]), found[2]
                 assert self.seen.setdefault(number, text) == text, f"response {number} has changed"
                 if number >= self.next_number:
-                    self.early[number] = json.loads(text)
+                    self.early[number] = json.loads(text.replace('["__proto__"]:', '"__proto__":'))
             elif found := CLOSE.match(line):
                 self.closed_behind = int(found[1]) if found[1] else -1
             else:
@@ -308,9 +308,6 @@ def test_a_session_starts(page):
         "id=-1&pw=aaaaaaaaaa&ser=2",
         "id=99999999999999999999999&pw=aaaaaaaaaa&ser=2",
         "id=1&pw=aaaaaaaaaa",
-        "id=1&pw=aaaaaaaaaa&ser=2&seg0=0&ts0=0&d0=a",
-        "id=1&pw=aaaaaaaaaa&ser=2&seg0=0&d0=a",
-        "id=1&pw=aaaaaaaaaa&ser=2&seg0=0&ts0=1",
         "dframe=t&id=1&pw=%3Cscript%3E",
         "disconn=t&id=1",
     ],
@@ -356,6 +353,16 @@ def test_unknown_namespaces_are_told_in_the_first_response(locked_world):
         assert one.pump(DEADLINE)
         if not one.is_closed and not one.polls:
             one.poll()
+    one.close()
+
+
+def test_an_ended_session_is_over_though_its_client_goes_on_to_ask(servers):
+    server = servers(dev=False, arguments=["--presence-timeout", PRESENCE])
+    one = Page(server.port, "nowhere")
+    began = time.monotonic()
+    while one.receive(one.poll()).strip() != "pLPCommand('close');":
+        assert time.monotonic() - began < GAP + 5
+    assert one.is_closed and time.monotonic() - began > GAP - 1
     one.close()
 
 
@@ -426,6 +433,8 @@ def test_many_segments_in_one_request(page):
     "segments",
     [
         [(0, 1, "!!!!")],
+        [(0, 1, "")],
+        [(0, 3, "e30."), (1, 3, "e30.")],
         [(0, 1, "eyJ0")],
         [(0, 1, "eyJ9=")],
         [(0, 1, "e30=")],
@@ -442,6 +451,42 @@ def test_what_is_no_message_ends_the_session(page, segments):
     assert one.receive(serial).strip() == "pLPCommand('close');"
     serial = one.poll()
     assert one.receive(serial).strip() == "pLPCommand('close');"
+
+
+@pytest.mark.parametrize("segments", ["seg0=0&ts0=0&d0=a", "seg0=0&d0=a", "seg0=0&ts0=1"])
+def test_segments_that_lack_something_are_refused(page, segments):
+    one = page()
+    http = HTTP(one.port)
+    status, _, body = http.ask(f"{one.url(one.serial + 1)}&{segments}")
+    assert status == 400 and "parameter" in body
+    assert one.must("s", {"c": {}}) == "", "the session goes on"
+    http.close()
+
+
+def test_a_message_that_does_not_go_on_ends_the_session(servers):
+    server = servers(memory=True, arguments=["--request-timeout", 1])
+    one = Page(server.port)
+    one.poll([(0, 2, "eyJ0")])
+    deadline = time.monotonic() + DEADLINE
+    while not one.is_closed:
+        assert time.monotonic() < deadline
+        if not one.polls:
+            one.poll()
+        one.pump(0.1)
+    one.close()
+
+
+def test_a_member_does_not_set_the_prototype(page, world):
+    """In an object literal `"__proto__": x` is no member."""
+    one, other = page(), world.connect()
+    value = {"__proto__": {"a": 1}, "b": '"__proto__":', "c": "__proto__"}
+    one.must("q", {"p": "/x", "h": ""})
+    other.must("p", {"p": "/x", "d": value})
+    one.wait(lambda: any("r" not in m["d"] for m in one.messages))
+    assert one.pushes() == [("x", value)]
+    text = "".join(one.seen.values())
+    assert text.count('["__proto__"]:') == 1
+    assert '"__proto__":' not in text.replace('\\"__proto__\\":', "").replace('["__proto__"]:', "")
 
 
 def test_large_values_in_both_directions(page, world):
@@ -538,6 +583,74 @@ def test_an_answer_that_was_not_read_comes_again(page, world, again):
     one.wait(lambda: one.messages)
     assert one.pushes() == [("x", value)]
     assert one.must("p", {"p": "/y", "d": 1}) == ""
+
+
+def test_to_ask_again_is_no_receipt_of_what_was_not_read(page, world):
+    """The next request comes on the same connection, but its client's machine has not taken the answer before."""
+    one, other = page(), world.connect()
+    one.must("q", {"p": "/x", "h": ""})
+    for serial in list(one.polls):
+        one.polls.pop(serial).close()
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    small.connect(("127.0.0.1", one.port))
+    holder = HTTP.__new__(HTTP)
+    holder.tcp, holder.host, holder.buffer = small, f"127.0.0.1:{one.port}", b""
+    one.poll(http=holder)
+    value = "v" * 40_000
+    other.must("p", {"p": "/x", "d": value})
+    assert holder.is_readable(DEADLINE)
+    one.poll(one.cut_up({"t": "d", "d": {"r": 900, "a": "p", "b": {"p": "/asked", "d": 1}}}), http=holder)
+    deadline = time.monotonic() + DEADLINE
+    while other.get("/asked") != 1:
+        assert time.monotonic() < deadline
+    holder.reset()
+    one.polls.clear()
+    assert one.response(900)["s"] == "ok"
+    assert one.pushes() == [("x", value)]
+
+
+def test_large_answers_are_taken_before_the_next_request_is_looked_at(many):
+    """Requests for sessions of several loops, sent ahead on one connection, and answers that are read late."""
+    pages, writer = [Page(many.port) for _ in range(3)], Connection(many.port)
+    for one in pages:
+        one.must("q", {"p": "/x", "h": ""})
+        for serial in list(one.polls):
+            one.polls.pop(serial).close()
+    value = "v" * 200_000
+    writer.must("p", {"p": "/x", "d": value})
+    http = HTTP(many.port)
+    for one in pages:
+        one.poll(http=http)
+    for one in pages:
+        (serial,) = one.polls
+        one.receive(serial)
+        one.idle = []
+        one.wait(lambda: one.messages)
+        assert one.pushes() == [("x", value)]
+    for closing in (*pages, writer, http):
+        closing.close()
+
+
+def test_a_poll_may_be_asked_on_many_connections(page, world):
+    one, other = page(), world.connect()
+    one.must("q", {"p": "/x", "h": ""})
+    for serial in list(one.polls):
+        one.polls.pop(serial).close()
+    serial = one.poll()
+    copies = [one.polls[serial]]
+    for _ in range(40):
+        one.poll(serial=serial, http=HTTP(one.port))
+        copies.append(one.polls[serial])
+    deadline = time.monotonic() + DEADLINE
+    while sum(copy.is_readable() for copy in copies) < len(copies) - 16:
+        assert time.monotonic() < deadline, "the oldest are given up"
+        select.select([copy.tcp for copy in copies if not copy.is_readable()], [], [], 0.1)
+    other.must("p", {"p": "/x", "d": 1})
+    one.wait(lambda: one.messages)
+    assert one.pushes() == [("x", 1)]
+    for copy in copies:
+        copy.close()
 
 
 def test_a_poll_that_is_asked_twice_gets_one_answer_on_both_connections(page, world):
@@ -660,6 +773,34 @@ def test_leaving_the_page_ends_the_session(page, world):
     assert one.receive(one.poll()).strip() == "pLPCommand('close');"
     watcher.close()
     http.close()
+
+
+def test_what_a_page_has_sent_when_it_is_left_is_done(servers):
+    server = servers(memory=True, arguments=["--loops", 1])
+    one, other, leaving = Page(server.port), Connection(server.port), HTTP(server.port)
+    assert leaving.ask("/.lp?disconn=t&id=1&pw=aaaaaaaaaa")[0] == 200
+    # A worker reads the first; the others wait for it.
+    messages = [{"t": "d", "d": {"r": 1, "a": "p", "b": {"p": "/big", "d": "x" * 200_000}}}]
+    messages += [{"t": "d", "d": {"r": 2 + r, "a": "p", "b": {"p": f"/k{r}", "d": r}}} for r in range(10)]
+    segments = one.cut_up(*messages)
+    for segment in segments[:-11]:
+        while len(one.polls) >= 2:
+            one.pump(0.1)
+        one.poll([segment])
+    while len(one.polls) >= 2:
+        one.pump(0.1)
+    one.poll(segments[-11:])
+    leaving.send(f"/.lp?disconn=t&id={one.id}&pw={one.pw}")
+    assert leaving.receive()[0] == 200
+    deadline = time.monotonic() + DEADLINE
+    while other.get("/k9") != 9:
+        assert time.monotonic() < deadline
+    assert other.get("/big") == "x" * 200_000
+    while one.polls:
+        one.pump(1)
+    assert one.is_closed
+    for closing in (one, other, leaving):
+        closing.close()
 
 
 def test_a_client_that_polls_no_more_is_gone(short):
@@ -895,6 +1036,22 @@ def test_data_waits_for_the_end_of_polling(many):
     mover.finish()
     assert mover.web.response(asked)["s"] == "ok"
     assert mover.web.get("/x") == "web"
+    mover.web.close()
+    one.close()
+
+
+def test_what_comes_behind_the_end_of_polling_is_ignored(many):
+    one = Page(many.port)
+    mover = Mover(one)
+    mover.pings()
+    mover.switch("n")
+    while len(one.polls) >= 2:
+        one.pump(1)
+    one.poll([(one.segment, 2, "!!!!"), (one.segment + 1000, 1, "e30.")])
+    mover.switch("a")
+    mover.finish()
+    mover.web.next_r = 50
+    assert mover.web.must("s", {"c": {}}) == ""
     mover.web.close()
     one.close()
 

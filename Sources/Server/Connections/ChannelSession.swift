@@ -40,8 +40,11 @@ class ChannelSession: ClientSession, ChannelDelegate {
     override var heldByteCount: Int {
         let output = channel.outboundByteCount
         let owned = output > 0 ? channel.ownedOutputByteCount : 0
-        return super.heldByteCount + owned + max(0, output - owned) / Self.sharedWeight
+        return super.heldByteCount + owned + max(0, output - owned) / sharedOutputWeight
     }
+
+    /// By how much the weight of output is divided that others may hold too.
+    var sharedOutputWeight: Int { Self.sharedWeight }
 
     // MARK: How fast the client takes it
 

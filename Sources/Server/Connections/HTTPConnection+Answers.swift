@@ -82,6 +82,7 @@ extension HTTPConnection {
             owner.becameIdle(self)
             return channel.closeAfterFlush()
         }
+        guard !mustDrain else { return stage = .draining }
         stage = .head
         channel.readByteLimit = Self.readByteLimit
         owner.becameIdle(self)

@@ -53,7 +53,7 @@ extension HTTPConnection {
         switch stage {
         case .admitting(let pending): proceed(pending, as: verdict)
         case .answering(let pending) where !isAnswering: proceed(pending, as: verdict)
-        case .head, .body, .answering, .streaming, .ended: break
+        case .head, .body, .answering, .draining, .streaming, .ended: break
         }
     }
 
@@ -174,7 +174,7 @@ extension HTTPConnection {
     func post(_ action: RESTCall.Action, _ pending: PendingRequest, byteCount: Int) {
         switch stage {
         case .admitting: break
-        case .head, .body, .answering, .streaming, .ended: stage = .answering(pending)
+        case .head, .body, .answering, .draining, .streaming, .ended: stage = .answering(pending)
         }
         hasPosted = true
         let call = RESTCall(namespace: pending.namespace, action: action)

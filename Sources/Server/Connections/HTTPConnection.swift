@@ -11,7 +11,8 @@ import PandoWire
 ///
 ///     head ──▶ body ──▶ answering ──▶ head …
 ///       │  admitting ⇅      a large body comes only where something may come of it
-///       └─▶ WebSocket (another object)   └─▶ streaming, until the connection ends
+///       └─▶ WebSocket (another object)   ├─▶ streaming, until the connection ends
+///                                        └─▶ draining ──▶ head …   where polls are answered
 ///
 /// A request is looked at when the one before it is answered, so answers need no other order; what a client sends
 /// ahead waits, and the socket is not read meanwhile.
@@ -23,6 +24,8 @@ final class HTTPConnection: ChannelSession {
         /// A large body waits, announced or begun, until it is known that the request is not refused whatever it says.
         case admitting(PendingRequest)
         case answering(PendingRequest)
+        /// What was answered is much, and is to be taken before the next request is looked at (``mustDrain``).
+        case draining
         /// ``stream`` tells what is heard.
         case streaming
         case ended
@@ -100,6 +103,8 @@ final class HTTPConnection: ChannelSession {
     var polling: LongPollingSession?
     /// Answers to polls that the client may not have received.
     var deliveries: [Delivery] = []
+    /// How often the connection was moved between loops.
+    var moveCount = 0
 
     /// An answer is being sent. (To compare it with nil would copy it.)
     var isAnswering: Bool { if case .some = answer { true } else { false } }
@@ -120,7 +125,7 @@ final class HTTPConnection: ChannelSession {
     override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         lastHeard = owner.loop.now
         switch stage {
-        case .answering, .admitting: keepAhead(bytes.bytes)
+        case .answering, .admitting, .draining: keepAhead(bytes.bytes)
         case .streaming, .ended: break
         case .head, .body:
             var offset = 0
@@ -154,10 +159,13 @@ final class HTTPConnection: ChannelSession {
 
     override var heldByteCount: Int { super.heldByteCount + keptByteCount }
 
+    /// Answers to polls are this client's alone, though its session keeps them too.
+    override var sharedOutputWeight: Int { deliveries.isEmpty ? super.sharedOutputWeight : 1 }
+
     /// A request waits for its answer, or to be let in; what comes behind it waits too.
     var isUnderWay: Bool {
         switch stage {
-        case .answering, .admitting: true
+        case .answering, .admitting, .draining: true
         case .head, .body, .streaming, .ended: false
         }
     }
@@ -170,7 +178,7 @@ final class HTTPConnection: ChannelSession {
                 guard readHead(&bytes, from: &offset) else { return }
             case .body(let pending):
                 guard readBody(pending, bytes.bytes, from: &offset) else { return }
-            case .answering, .admitting:
+            case .answering, .admitting, .draining:
                 if !isReadingAhead { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
                 return
             case .streaming, .ended: return
@@ -196,8 +204,7 @@ final class HTTPConnection: ChannelSession {
         headBegan = nil
         if keptByteCount > 0 { countKept() }
         owner.requestBegan(on: self)
-        // A client that asks again has received the answer before, unless it had sent this ahead.
-        if !isReadingAhead { settleDeliveries(.received) }
+        if !isReadingAhead { settleAcknowledgedDeliveries() }
         if owner.configuration.isDevelopment,
             let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
             refuse(head, foreign)
@@ -259,7 +266,7 @@ final class HTTPConnection: ChannelSession {
             pending.context.keepsAlive = false
             send(.error(.unavailable, pending.context), pending)
         case .answering where bodyJob != nil: break
-        case .head, .answering, .streaming, .ended: channel.reset()
+        case .head, .answering, .draining, .streaming, .ended: channel.reset()
         }
     }
 
@@ -315,7 +322,7 @@ final class HTTPConnection: ChannelSession {
         case .streaming:
             stream?.finishSurvey(isTooHeavy: survey.isTooHeavy)
             sendEvents()
-        case .head, .body, .admitting, .ended: break
+        case .head, .body, .admitting, .draining, .ended: break
         }
     }
 
@@ -333,6 +340,7 @@ final class HTTPConnection: ChannelSession {
 
     override func channelDidDrain(_ channel: Channel) {
         if isAnswering { sendAnswer() }
+        goOnIfDrained()
         sendEvents()
         super.channelDidDrain(channel)
     }
@@ -379,8 +387,10 @@ final class HTTPConnection: ChannelSession {
                 bytesPerSecond: Self.slowestBodyBytesPerSecond)
             if isTooSlow { refuse(.requestTimeout) }
         case .answering(let pending):
-            if isAnswering { return checkAnswerPace(at: now) }
+            // Of a poll that waits, the answer to the one before it.
+            if isAnswering || polling != nil && channel.outboundByteCount > 0 { return checkAnswerPace(at: now) }
             if pending.request?.method.isRead == true, now - pending.began > RESTLimits.timeout { giveUp() }
+        case .draining: checkAnswerPace(at: now)
         case .streaming:
             guard let stream else { return }
             if channel.outboundByteCount > 0 || stream.isPrinting {
@@ -410,7 +420,7 @@ final class HTTPConnection: ChannelSession {
     override func endIfIdle() {
         endsAfterAnswer = true
         switch stage {
-        case .head, .body, .admitting, .streaming: channel.closeAfterFlush()
+        case .head, .body, .admitting, .draining, .streaming: channel.closeAfterFlush()
         case .answering, .ended: break
         }
     }

@@ -62,6 +62,8 @@ final class IOLoop: @unchecked Sendable {
     var isPressing = false
     /// When sessions were last paused or disconnected for it.
     var pressingSince = MonotonicTime(nanoseconds: 0)
+    /// Since when the process holds more than it may; nil while it does not.
+    var exceededSince: MonotonicTime?
     var memoryCutCount = 0
     var lastMemoryReport: MonotonicTime?
     /// Sessions by long polling that were ended since the last report because too many had no poll.

@@ -25,7 +25,9 @@ extension IOLoop {
             memory.change(by: byteCount - publishedByteCount)
             publishedByteCount = byteCount
         }
-        switch memory.pressure {
+        let pressure = memory.pressure
+        if pressure != .exceeded { exceededSince = nil }
+        switch pressure {
         case .none:
             // At once when there is room, else after a while: what others hold may stay for hours.
             if isPressing, memory.byteCount <= memory.calmByteCount || loop.now - pressingSince > Self.patience {
@@ -38,12 +40,17 @@ extension IOLoop {
             } else if loop.now - pressingSince > Self.patience {
                 relieve(cuts: true)
             }
-        case .exceeded: relieve(cuts: true)
+        case .exceeded:
+            if exceededSince == nil { exceededSince = loop.now }
+            relieve(cuts: true)
         }
     }
 
     /// How long it may be too much while those who hold most are not read.
     private static let patience: Duration = .seconds(2)
+
+    /// How long the limit may be exceeded before those are disconnected too who hold little each.
+    private static let smallPatience: Duration = .milliseconds(250)
 
     /// Stops reading from the sessions that hold most, or disconnects them. O(sessions); at most once a tick while the limit is
     /// exceeded, and once when it comes near.
@@ -59,6 +66,8 @@ extension IOLoop {
             if byteCount > Self.smallByteCount { debtors.append((byteCount, session)) }
         }
         debtors.sort { $0.byteCount > $1.byteCount }
+        // Where many hold little each, the limit holds all the same; on another loop there may be some who hold much.
+        if cuts, debtors.isEmpty, let exceededSince, loop.now - exceededSince > Self.smallPatience { debtors = smallDebtors() }
         // Connections are dealt to the loops in turn, so each has its share of those who hold most.
         var excess = memory.excessByteCount / allLoops.count
         for (byteCount, session) in debtors.prefix(cuts ? Self.cutCount : debtors.count) {
@@ -72,6 +81,17 @@ extension IOLoop {
             }
         }
         if cuts { reportMemoryCuts() }
+    }
+
+    /// Those who hold anything at all; first who has sent nothing for longest.
+    private func smallDebtors() -> [(byteCount: Int, session: ClientSession)] {
+        var debtors: [(byteCount: Int, session: ClientSession)] = []
+        for case let session? in sessions {
+            let byteCount = session.heldByteCount
+            if byteCount > 0 { debtors.append((byteCount, session)) }
+        }
+        debtors.sort { $0.session.lastHeard < $1.session.lastHeard }
+        return debtors
     }
 
     /// Where nothing else happens, this looks again.

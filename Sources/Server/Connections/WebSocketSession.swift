@@ -178,8 +178,12 @@ final class WebSocketSession: ChannelSession {
         owner.keepUnfinished(byteCount, for: self)
     }
 
+    /// What was said before the session moved here is this client's, too.
+    override var heldByteCount: Int { super.heldByteCount + (former?.heldByteCount ?? 0) }
+
     /// What is unread is thrown away with the connection; only what is half there can be refused in words.
     override func giveUpHeldBytes() {
+        former?.leaveFormer()
         guard channel.outboundByteCount == 0 else { return channel.reset() }
         close(with: .tryAgainLater)
         // Now, not when the client has closed its side too.

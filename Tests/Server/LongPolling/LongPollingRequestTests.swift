@@ -1,12 +1,16 @@
 import PandoBytes
 import PandoEngine
 import PandoHTTP
+import PandoReactor
 import Testing
 
 @testable import PandoServer
 
 private func request(_ query: String) throws(LongPollingRequest.Malformed) -> LongPollingRequest {
-    try LongPollingRequest(QueryString(Array(query.utf8)[...], plusIsSpace: false))
+    let query = QueryString(Array(query.utf8)[...], plusIsSpace: false)
+    let request = try LongPollingRequest(query)
+    if case .poll = request { _ = try LongPollingRequest.segments(query) }
+    return request
 }
 
 @Suite struct LongPollingRequestTests {
@@ -21,22 +25,36 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
             "v=5&ls=SID1&ns=&start=t",
             .start(.init(callback: [], namespace: nil, previousSession: "SID1"))
         ),
-        ("id=5124373&pw=k2Jd83hf0Q&ser=48190214", .poll(.init(address: address, serial: 48_190_214, segments: []))),
+        ("id=5124373&pw=k2Jd83hf0Q&ser=48190214", .poll(.init(address: address, serial: 48_190_214))),
         (
             "pw=k2Jd83hf0Q&id=5124373&ser=1&ns=demo&seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored",
-            .poll(
-                .init(
-                    address: address, serial: 1,
-                    segments: [
-                        .init(number: 3, total: 2, text: Array("eyJ0".utf8)),
-                        .init(number: 4, total: 2, text: Array("Ijox.".utf8)),
-                    ]))
+            .poll(.init(address: address, serial: 1))
         ),
         ("dframe=t&id=5124373&pw=k2Jd83hf0Q", .disconnectPage(address)),
         ("disconn=t&id=5124373&pw=k2Jd83hf0Q", .disconnect(address)),
     ] as [(String, LongPollingRequest)])
     func reads(query: String, expected: LongPollingRequest) throws {
         #expect(try request(query) == expected)
+    }
+
+    @Test(arguments: [
+        ("seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored", [(3, 2, "eyJ0"), (4, 2, "Ijox.")]),
+        ("", []),
+        ("d1=b&ts1=1&seg1=6&d0=a&ts0=1&seg0=5", [(5, 1, "a"), (6, 1, "b")]),
+        ("seg0=1&ts0=1&d0=a&seg0=2&ts0=2&d0=b", [(1, 1, "a")]),
+        ("seg00=9&seg0=1&d00=x&d0=a&ts0=1", [(1, 1, "a")]),
+        ("seg1=1&ts1=1&d1=behind-a-gap", []),
+        ("seg0=1&ts0=1&d0&dframe1=x&disconn0=x&seg129=1&seg99999999999999999999=1", [(1, 1, "")]),
+        ("seg=1&ts=1&d=a&segx=1&SEG0=1&s=1", []),
+    ] as [(String, [(Int, Int, String)])])
+    func readsSegments(query: String, expected: [(Int, Int, String)]) throws {
+        let segments = try LongPollingRequest.segments(QueryString(Array(query.utf8)[...], plusIsSpace: false))
+        #expect(segments == expected.map { .init(number: $0.0, total: $0.1, text: Array($0.2.utf8)) })
+    }
+
+    @Test func queriesOfManyPairsAreRefused() {
+        let pairs = (0..<10_000).map { "x\($0)=1" }.joined(separator: "&")
+        #expect(throws: LongPollingRequest.Malformed.self) { try request("id=1&pw=aaaaaaaaaa&ser=1&" + pairs) }
     }
 
     @Test(arguments: [
@@ -95,13 +113,11 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
                 """)
     }
 
-    @Test(arguments: [
-        ([], "pRTLPCB(3,[]);\n"), (["{}"], "pRTLPCB(3,[{}]);\n"), (["{},{}", "1"], "pRTLPCB(3,[{},{},1]);\n"),
-    ] as [([String], String)])
-    func responses(messages: [String], expected: String) {
+    @Test func responses() {
         var script: [UInt8] = []
-        script.append(response: 3, messages: messages.map { Array($0.utf8) })
-        #expect(String(decoding: script, as: UTF8.self) == expected)
+        script.append(responseBegin: 3)
+        script.appendResponseEnd()
+        #expect(String(decoding: script, as: UTF8.self) == "pRTLPCB(3,[]);\n")
     }
 
     @Test(arguments: [(nil, "pLPCommand('close');\n"), (0, "pLPCommand('close');\n"), (12, "pLPCommand('close',12);\n")])
@@ -117,7 +133,35 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
     ])
     func lineSeparatorsAreEscaped(text: String, expected: String) {
         var script: [UInt8] = []
-        script.append(script: Array(text.utf8).rawSpan)
+        var escaper = ScriptEscaper()
+        escaper.escape(Array(text.utf8).rawSpan, into: &script)
         #expect(String(decoding: script, as: UTF8.self) == expected)
+    }
+
+    /// Cut into any two parts, and into bytes.
+    @Test(arguments: [
+        (#"{"__proto__":1}"#, #"{["__proto__"]:1}"#),
+        (#"{"a":{"__proto__":{"__proto__":null}},"b":0}"#, #"{"a":{["__proto__"]:{["__proto__"]:null}},"b":0}"#),
+        (#"{"a":"__proto__","b":["__proto__"]}"#, #"{"a":"__proto__","b":["__proto__"]}"#),
+        (#"{"\"__proto__":1}"#, #"{"\"__proto__":1}"#),
+        (#"{"a":"\"__proto__\":"}"#, #"{"a":"\"__proto__\":"}"#),
+        (#"{"a":"\\","__proto__":1}"#, #"{"a":"\\",["__proto__"]:1}"#),
+        (#"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#, #"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#),
+    ])
+    func aMemberDoesNotSetThePrototype(text: String, expected: String) {
+        let bytes = Array(text.utf8)
+        func escaped(_ parts: [ArraySlice<UInt8>]) -> String {
+            var answers = PollAnswers()
+            for part in parts { answers.append(Array(part).rawSpan) }
+            answers.endMessage()
+            let byteCount = answers.pendingByteCount
+            let script = answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0)).scripts[0].array
+            #expect(byteCount == expected.utf8.count)
+            return String(decoding: script, as: UTF8.self)
+        }
+        for cut in bytes.indices {
+            #expect(escaped([bytes[..<cut], bytes[cut...]]) == "pRTLPCB(0,[\(expected)]);\n")
+        }
+        #expect(escaped(bytes.indices.map { bytes[$0...$0] }) == "pRTLPCB(0,[\(expected)]);\n")
     }
 }

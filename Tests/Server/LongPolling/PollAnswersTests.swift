@@ -116,6 +116,39 @@ extension PollAnswers.Answer {
         #expect(answers.answer(serial: 2, asked: start, closes: true).text.hasSuffix("]);\npLPCommand('close',1);\n"))
     }
 
+    /// Nothing is done for all of it at once, wherever it is cut; what must be escaped may stand where it is.
+    @Test(arguments: [-13, -12, -11, -5, -1, 0, 1])
+    func aLargeMessageStaysInParts(offset: Int) {
+        let opening = PollAnswers.partByteCount + offset - 8
+        let before = #"{"a":""# + String(repeating: "v", count: opening) + #"","#
+        let after = #"1,"b":""# + String(repeating: "w", count: PollAnswers.partByteCount) + #""}"#
+        let bytes = Array((before + #""__proto__":"# + after).utf8)
+        var answers = PollAnswers()
+        answers.say(1)
+        var (at, largest) = (0, 0)
+        while at < bytes.count {
+            let end = min(bytes.count, at + (abs(at - opening) > 4096 ? 4096 : 7))
+            answers.append(Array(bytes[at..<end]).rawSpan)
+            largest = max(largest, answers.pendingByteCount)
+            at = end
+        }
+        answers.endMessage()
+        #expect(largest < PollAnswers.partByteCount + 4096)
+        let message = before + #"["__proto__"]:"# + after
+        let expected = "pRTLPCB(0,[1,\(message)]);\n"
+        #expect(answers.byteCount == message.utf8.count + 1)
+        let answer = answers.answer(serial: 1, asked: start)
+        // Of texts so long only the outcome is shown.
+        let isExpected = answer.text == expected
+        #expect(answer.scripts.count >= 3 && isExpected)
+        #expect(answers.pendingByteCount == 0 && answers.byteCount == expected.utf8.count)
+        let isRepeated = answers.receivedPoll(1, at: start)?.text == expected
+        #expect(isRepeated)
+        answers.note([0], .received)
+        _ = answers.receivedPoll(2, at: start)
+        #expect(answers.heldByteCount == 0)
+    }
+
     @Test func whatIsHeldIsCountedAndLetGo() {
         var answers = PollAnswers()
         #expect(answers.byteCount == 0)

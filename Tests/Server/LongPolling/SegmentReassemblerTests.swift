@@ -52,6 +52,11 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
         ([(0, 1, "e31.")], .malformedBase64, "spare bits that are not zero"),
         ([(0, 1, "e 0.")], .malformedBase64, "a foreign character"),
         ([(0, 2, "e30."), (1, 1, "e30.")], .inconsistentTotal, "a message of two segments, or of one"),
+        ([(0, 3, "e30."), (1, 3, "e")], .malformedBase64, "padding inside, at the end of a segment"),
+        ([(0, 3, "e30."), (1, 3, "."), (2, 3, "")], .malformedBase64, "padding twice"),
+        ([(0, 9, "e!00")], .malformedBase64, "seen before the message is complete"),
+        ([(0, 1, "")], .emptyMessage, "no client sends nothing"),
+        ([(0, 2, ""), (1, 2, "")], .emptyMessage, "also not in parts"),
         ([(257, 1, "e30.")], .tooFarAhead, "no request overtakes so many"),
         ([(0, 2, String(repeating: "e", count: 16)), (1, 2, "eeee")], .messageTooBig, "twelve bytes are allowed"),
         ([(5, 1, String(repeating: "e", count: 20))], .messageTooBig, "also where it waits for others"),
@@ -65,6 +70,18 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
             }
         }
         #expect(messages.isEmpty)
+    }
+
+    @Test func whatIsPlacedIsHeldDecoded() throws {
+        var reassembler = SegmentReassembler(messageByteLimit: 1000)
+        var messages: [[UInt8]] = []
+        let text = encode(String(repeating: "a", count: 100))
+        try reassembler.accept(Segment(number: 0, total: 3, text: Array(text[..<50])), into: &messages)
+        #expect(reassembler.byteCount == 36 + 2)
+        try reassembler.accept(Segment(number: 1, total: 3, text: Array(text[50..<53])), into: &messages)
+        #expect(reassembler.byteCount == 39 + 1)
+        try reassembler.accept(Segment(number: 2, total: 3, text: Array(text[53...])), into: &messages)
+        #expect(messages == [[UInt8](repeating: UInt8(ascii: "a"), count: 100)] && reassembler.byteCount == 0)
     }
 
     /// Any order, and some twice: each message comes once, in order, and nothing is left.

@@ -21,7 +21,8 @@ extension HTTPConnection {
         var context = AnswerContext(head, dateLine: owner.dateLine)
         // A script is loaded without a body; behind one that is not read nothing can be.
         let hasBody = head.framing != .none && head.framing != .length(0)
-        if hasBody { context.keepsAlive = false }
+        // A proxy's connection that has moved so often is given up in favour of a new one.
+        if hasBody || moveCount >= Self.moveLimit { context.keepsAlive = false }
         let pending = PendingRequest(context, began: owner.loop.now)
         if channel.isReserved {
             refuseForWantOfConnections(pending)
@@ -37,11 +38,12 @@ extension HTTPConnection {
             refuse(.badRequest, pending)
             return true
         }
+        let query = head.query(plusIsSpace: false)
         let request: LongPollingRequest
         do throws(LongPollingRequest.Malformed) {
-            request = try LongPollingRequest(head.query(plusIsSpace: false))
+            request = try LongPollingRequest(query)
         } catch {
-            send(.error(.badRequest, text: "missing or malformed parameter: \(error.parameter)", context), pending)
+            refuse(error, pending)
             return true
         }
         stage = .answering(pending)
@@ -53,9 +55,7 @@ extension HTTPConnection {
             send(.verbatim(page, contentType: "text/html; charset=utf-8", context), pending)
         case .poll(let poll):
             guard let loop = otherLoop(of: poll.address.id) else {
-                find(poll.address) { session in
-                    if let session { session.receive(poll, on: self) } else { answerClosed() }
-                }
+                receive(poll, query, pending)
                 return true
             }
             owner.move(self, head, rest: bytes.bytes.extracting(offset..<bytes.byteCount), to: loop)
@@ -70,6 +70,23 @@ extension HTTPConnection {
             return false
         }
         return true
+    }
+
+    /// The session is looked up before anything else of the request is read.
+    private func receive(_ poll: LongPollingRequest.Poll, _ query: QueryString, _ pending: PendingRequest) {
+        find(poll.address) { session in
+            guard let session else { return answerClosed() }
+            do throws(LongPollingRequest.Malformed) {
+                let segments = try LongPollingRequest.segments(query)
+                session.receive(poll, segments, on: self)
+            } catch {
+                refuse(error, pending)
+            }
+        }
+    }
+
+    private func refuse(_ error: LongPollingRequest.Malformed, _ pending: PendingRequest) {
+        send(.error(.badRequest, text: "missing or malformed parameter: \(error.parameter)", pending.context), pending)
     }
 
     /// The number of the loop where a session is, if that is another than ours.
@@ -88,6 +105,9 @@ extension HTTPConnection {
 
     // MARK: To and from another loop
 
+    /// Moves of one connection between loops, each of which makes work; then it is closed behind its answer.
+    private static let moveLimit = 256
+
     /// The channel was taken away: nothing is left here.
     func leaveForOtherLoop() {
         stage = .ended
@@ -100,6 +120,7 @@ extension HTTPConnection {
     /// The request that another loop has read, and what came behind it.
     func goOn(with moved: MovedConnection) {
         lastHeard = owner.loop.now
+        moveCount = moved.moveCount
         channel.write(moved.unsent.rawSpan)
         owner.requestBegan(on: self)
         var bytes = moved.rest
@@ -164,6 +185,19 @@ extension HTTPConnection {
         endAnswer(closes: !pending.context.keepsAlive)
     }
 
+    /// Whether the next request must wait until the client has taken what it was answered: where that may be for a session of
+    /// another loop, what is not sent by then is copied there.
+    var mustDrain: Bool {
+        (moveCount > 0 || channel.remembersTakenBytes) && channel.isOpen
+            && channel.outboundByteCount > owner.loop.configuration.outboundLowWaterByteCount
+    }
+
+    /// The client has taken nearly all: its next request is looked at.
+    func goOnIfDrained() {
+        guard case .draining = stage else { return }
+        endAnswer(closes: endsAfterAnswer)
+    }
+
     // MARK: Deliveries
 
     /// Responses that were written here, of which it is not known whether the client has received them.
@@ -189,6 +223,24 @@ extension HTTPConnection {
         swap(&settled, &deliveries)
         for delivery in settled { delivery.session?.note(delivery.numbers, on: self, outcome) }
     }
+
+    /// The client asks again: it has received what its machine has acknowledged. What it has not, it may have asked ahead of.
+    func settleAcknowledgedDeliveries() {
+        guard !deliveries.isEmpty else { return }
+        let taken = channel.takenByteCount
+        let received = Array(deliveries.prefix { $0.end <= taken })
+        deliveries.removeFirst(received.count)
+        for delivery in received { delivery.session?.note(delivery.numbers, on: self, .received) }
+    }
+
+    /// The session waits no longer for a sign that what was written here has arrived.
+    func loseDeliveries(of session: LongPollingSession) {
+        let lost = deliveries.filter { $0.session === session }
+        deliveries.removeAll { $0.session === session }
+        for delivery in lost { session.note(delivery.numbers, on: self, .lost) }
+    }
+
+    func hasDeliveries(of session: LongPollingSession) -> Bool { deliveries.contains { $0.session === session } }
 
     /// Looks what the client's machine has acknowledged. One system call, unless that is known.
     func noteAcknowledged() {

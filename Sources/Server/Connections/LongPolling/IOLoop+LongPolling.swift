@@ -114,7 +114,9 @@ extension IOLoop {
         bytes.append(rest)
         connection.leaveForOtherLoop()
         // A loop that has stopped drops it, and with it the connection.
-        directory.moves[Int(loop)].post(MovedConnection(socket: socket, unsent: unsent, head: head, rest: bytes))
+        directory.moves[Int(loop)].post(
+            MovedConnection(
+                socket: socket, unsent: unsent, head: head, rest: bytes, moveCount: connection.moveCount + 1))
     }
 
     /// Goes on with a connection that another loop has moved here.

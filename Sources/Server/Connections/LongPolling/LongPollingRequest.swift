@@ -31,7 +31,6 @@ enum LongPollingRequest: Equatable {
         var address: Address
         /// One more with each poll of a session; a poll that is asked again has the same.
         var serial: UInt64
-        var segments: [Segment]
     }
 
     /// A piece of a client's message, as Base64.
@@ -54,7 +53,10 @@ enum LongPollingRequest: Equatable {
     static let passwordCount = 10
     /// Segments of one request: clients fit 62 empty ones, and the target of a request is bounded.
     static let segmentLimit = 128
+    /// Pairs of one query: three for each segment, and room for all others that clients send.
+    private static let pairLimit = 3 * segmentLimit + 16
 
+    /// Of a poll, only what names its session; ``segments(_:)`` reads the rest.
     init(_ query: QueryString) throws(Malformed) {
         if query["start"] != nil {
             self = try .start(Start(query))
@@ -65,26 +67,65 @@ enum LongPollingRequest: Equatable {
         } else {
             let address = try Address(query)
             guard let serial = query["ser"].flatMap(Self.number) else { throw Malformed(parameter: "ser") }
-            self = try .poll(Poll(address: address, serial: serial, segments: Self.segments(query)))
+            self = .poll(Poll(address: address, serial: serial))
         }
     }
 
-    private static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
+    /// The segments that a poll brings.
+    /// - Complexity: O(bytes of the query).
+    static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
+        guard query.pairs.count <= pairLimit else { throw Malformed(parameter: "seg\(segmentLimit)") }
+        // `seg0`, `ts0`, `d0`, `seg1`, …: the first of each name counts.
+        var found: [(number: String?, total: String?, text: String?)] = []
+        func place(_ name: String, behind prefix: StaticString) -> Int? {
+            guard let index = index(in: name, behind: prefix) else { return nil }
+            while found.count <= index { found.append((nil, nil, nil)) }
+            return index
+        }
+        for pair in query.pairs {
+            let value = pair.value ?? ""
+            if let index = place(pair.name, behind: "seg") {
+                if found[index].number == nil { found[index].number = value }
+            } else if let index = place(pair.name, behind: "ts") {
+                if found[index].total == nil { found[index].total = value }
+            } else if let index = place(pair.name, behind: "d"), found[index].text == nil {
+                found[index].text = value
+            }
+        }
         var segments: [Segment] = []
-        // `seg0`, `ts0`, `d0`, `seg1`, …: found by name, one after the other.
-        while let text = query["seg\(segments.count)"] {
-            let index = segments.count
+        for (index, (text, total, data)) in found.enumerated() {
+            // Those behind a gap are not looked at.
+            guard let text else { break }
             guard index < segmentLimit else { throw Malformed(parameter: "seg\(index)") }
             guard let number = number(text).flatMap(Int.init(exactly:)), number < numberLimit else {
                 throw Malformed(parameter: "seg\(index)")
             }
-            guard let total = query["ts\(index)"].flatMap(Self.number).flatMap(Int.init(exactly:)), total > 0 else {
+            guard let total = total.flatMap(Self.number).flatMap(Int.init(exactly:)), total > 0 else {
                 throw Malformed(parameter: "ts\(index)")
             }
-            guard let data = query["d\(index)"] else { throw Malformed(parameter: "d\(index)") }
+            guard let data else { throw Malformed(parameter: "d\(index)") }
             segments.append(Segment(number: number, total: total, text: Array(data.utf8)))
         }
         return segments
+    }
+
+    /// The number behind a parameter's name, as clients write it; nil where there is none, or a larger one than counts.
+    private static func index(in name: String, behind prefix: StaticString) -> Int? {
+        var index = 0
+        var count = 0
+        for byte in name.utf8 {
+            defer { count += 1 }
+            guard count >= prefix.utf8CodeUnitCount else {
+                // In bounds: `count` is less than the prefix's length.
+                guard unsafe byte == prefix.utf8Start[count] else { return nil }
+                continue
+            }
+            // No second name for the same: no zero before other digits.
+            guard byte >= 0x30, byte <= 0x39, index > 0 || count == prefix.utf8CodeUnitCount else { return nil }
+            index = index * 10 + Int(byte - 0x30)
+            guard index <= segmentLimit else { return nil }
+        }
+        return count > prefix.utf8CodeUnitCount ? index : nil
     }
 
     /// More than a client ever counts to, and far from overflow.

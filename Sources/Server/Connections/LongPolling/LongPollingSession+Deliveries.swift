@@ -5,7 +5,7 @@ import PandoReactor
 extension LongPollingSession {
     /// What is known now of responses that a connection was given.
     func note(_ numbers: [Int], on connection: HTTPConnection, _ delivery: PollAnswers.Delivery) {
-        if delivery != .acknowledged { carriers.removeAll { $0 === connection } }
+        if delivery != .acknowledged, !connection.hasDeliveries(of: self) { carriers.removeAll { $0 === connection } }
         answers.note(numbers, delivery)
         noteDrained()
         answerLater()

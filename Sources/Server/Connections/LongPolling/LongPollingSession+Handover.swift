@@ -13,7 +13,7 @@ extension LongPollingSession {
     }
 
     /// Whether a WebSocket may still join.
-    var mayBeJoined: Bool { phase == .open && !hasUpstreamEnded }
+    var mayBeJoined: Bool { phase == .open && !hasUpstreamEnded && !isLeaving }
 
     func webSocketWasAcknowledged(_ webSocket: WebSocketSession) { moveIfAgreed() }
 
@@ -39,7 +39,7 @@ extension LongPollingSession {
         phase = .former
         // What has been held back for a slow reader goes to the new connection.
         if isLagging { catchUp() }
-        owner.keepUnfinished(0, for: self)
+        dropInput()
         owner.connectedPolling(self)
         owner.replace(self, by: webSocket)
         owner.loop.schedule(after: owner.configuration.pollGap) { [weak self] in self?.leaveFormer() }

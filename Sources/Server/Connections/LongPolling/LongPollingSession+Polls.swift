@@ -7,9 +7,18 @@ extension LongPollingSession {
     /// Polls that may wait while what the client has sent does. Clients have two under way.
     private static let heldPollLimit = 4
 
+    /// Connections on which one poll waits, or whose answers may not have arrived: clients ask again now and then.
+    private static let carrierLimit = 16
+
     func hold(_ poll: HeldPoll) {
         var poll = poll
         let serial = poll.serial
+        let copies = polls.indices.filter { polls[$0].serial == serial }
+        if copies.count >= Self.carrierLimit, let oldest = copies.first {
+            let lost = polls.remove(at: oldest)
+            release(lost)
+            lost.connection.channel.reset()
+        }
         poll.timer = owner.loop.schedule(after: owner.configuration.pollHoldTime) { [weak self] in
             self?.answerHeld(for: serial)
         }
@@ -69,7 +78,13 @@ extension LongPollingSession {
     }
 
     func send(_ answer: PollAnswers.Answer, on connection: HTTPConnection) {
-        if !carriers.contains(where: { $0 === connection }) { carriers.append(connection) }
+        if !carriers.contains(where: { $0 === connection }) {
+            if carriers.count >= Self.carrierLimit {
+                let oldest = carriers.removeFirst()
+                oldest.loseDeliveries(of: self)
+            }
+            carriers.append(connection)
+        }
         connection.answer(answer, of: self)
     }
 

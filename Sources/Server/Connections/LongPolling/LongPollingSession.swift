@@ -33,6 +33,11 @@ final class LongPollingSession: ClientSession {
     /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client stops when
     /// its polls are not answered, so only what it had sent by then waits.
     private static let waitingMessageByteLimit = 1 << 20
+    /// As many of them, and what each takes beside its bytes. What two requests bring is far less.
+    private static let waitingMessageLimit = 1024
+    private static let messageOverhead = 64
+    /// Messages that are looked at before others have their turn.
+    private static let turnMessageCount = 64
     /// Responses that a client may leave without a sign that it has received them.
     private static let unconfirmedLimit = 256
 
@@ -49,6 +54,13 @@ final class LongPollingSession: ClientSession {
     private var messageHead = 0
     private var messageByteCount = 0
     private var isReading = false
+    /// The messages that wait go on when others have had their turn.
+    private var continuesLater = false
+    /// Of segments, all that came, and how fast the message that is not complete does; nil while none is under way.
+    private var receivedByteCount = 0
+    private var inputPace: Pace?
+    /// The client's page was left: what it had sent is handed on, and then the session is over.
+    private(set) var isLeaving = false
     private var frames = FrameUnwrapper()
     var answers = PollAnswers()
     /// Oldest first.
@@ -100,8 +112,10 @@ final class LongPollingSession: ClientSession {
     // MARK: From the client
 
     /// A poll has come, perhaps with segments.
-    func receive(_ poll: LongPollingRequest.Poll, on connection: HTTPConnection) {
-        guard phase != .over else { return connection.answerClosed() }
+    func receive(
+        _ poll: LongPollingRequest.Poll, _ segments: [LongPollingRequest.Segment], on connection: HTTPConnection
+    ) {
+        guard phase != .over, !isLeaving else { return connection.answerClosed() }
         lastHeard = owner.loop.now
         settleDeliveries()
         if let repeated = answers.receivedPoll(poll.serial, at: owner.loop.now) {
@@ -112,37 +126,51 @@ final class LongPollingSession: ClientSession {
         }
         if answers.unconfirmedCount > Self.unconfirmedLimit { return cut() }
         noteDrained()
-        if phase == .open { take(poll.segments) }
+        // Behind its `n` the client sends nothing: what comes is of a request that was sent again.
+        if phase == .open, !hasUpstreamEnded, !segments.isEmpty { take(segments) }
         answerLater()
     }
 
     private func take(_ new: [LongPollingRequest.Segment]) {
         do throws(SegmentReassembler.Violation) {
             var complete: [[UInt8]] = []
-            for segment in new { try segments.accept(segment, into: &complete) }
+            for segment in new {
+                receivedByteCount += segment.text.count
+                try segments.accept(segment, into: &complete)
+            }
             for message in complete {
-                messageByteCount += message.count
+                messageByteCount += message.count + Self.messageOverhead
                 messages.append(message)
             }
         } catch {
             return fail(error == .messageTooBig ? .messageTooBig : .malformedMessage)
         }
         read()
-        if messageByteCount > Self.waitingMessageByteLimit, messages.count - messageHead > 1 { fail(.messageTooBig) }
+        let waitingCount = messages.count - messageHead
+        if messageByteCount > Self.waitingMessageByteLimit && waitingCount > 1 || waitingCount > Self.waitingMessageLimit {
+            return fail(.messageTooBig)
+        }
         countUnfinished()
     }
 
     /// Nothing more is looked at for now.
-    var isHolding: Bool { isReadingPaused || session.isHolding }
+    var isHolding: Bool { continuesLater || isReadingPaused || session.isHolding }
 
     private func read() {
         guard !isReading else { return }
         isReading = true
+        var count = 0
         while phase == .open, !hasUpstreamEnded, !isHolding, messageHead < messages.count {
+            guard count < Self.turnMessageCount else {
+                continuesLater = true
+                owner.nextTick(for: id)
+                break
+            }
+            count += 1
             var message: [UInt8] = []
             swap(&message, &messages[messageHead])
             messageHead += 1
-            messageByteCount -= message.count
+            messageByteCount -= message.count + Self.messageOverhead
             session.receive(message, over: self)
         }
         isReading = false
@@ -163,9 +191,18 @@ final class LongPollingSession: ClientSession {
         messageByteCount = 0
     }
 
+    /// What is not read will not be.
+    func dropInput() {
+        segments = SegmentReassembler(messageByteLimit: owner.configuration.messageByteLimit)
+        inputPace = nil
+        dropMessages()
+        owner.keepUnfinished(0, for: self)
+    }
+
     override func inputMayGoOn() {
         read()
         countUnfinished()
+        cutIfLeft()
         answerLater()
     }
 
@@ -187,6 +224,7 @@ final class LongPollingSession: ClientSession {
     // MARK: Outputs
 
     override func write(_ bytes: RawSpan) {
+        guard !isLeaving else { return }
         frames.unwrap(bytes, into: &answers)
         outputChanged()
     }
@@ -214,7 +252,12 @@ final class LongPollingSession: ClientSession {
     /// The next piece follows when others have had their turn.
     override func pieceWasWritten() { owner.nextTick(for: id) }
 
-    override func nextTick() { sendPieces() }
+    override func nextTick() {
+        sendPieces()
+        guard continuesLater else { return }
+        continuesLater = false
+        inputMayGoOn()
+    }
 
     /// A message goes out in one response, and is kept until that was received.
     override func canTake(_ message: LargeMessage) -> Bool {
@@ -253,6 +296,7 @@ final class LongPollingSession: ClientSession {
         // `a` means nothing here.
         guard case .endOfTransmission = control else { return }
         hasUpstreamEnded = true
+        segments = SegmentReassembler(messageByteLimit: owner.configuration.messageByteLimit)
         moveIfAgreed()
     }
 
@@ -261,18 +305,40 @@ final class LongPollingSession: ClientSession {
     /// The client's page was left.
     func disconnect() {
         // The page also says so when polling ends because a WebSocket has taken over.
-        if phase == .former { leaveFormer() } else { cut() }
+        if phase == .former { return leaveFormer() }
+        guard phase == .open, !hasUpstreamEnded, !isLeaving, hasInput else { return cut() }
+        // What it has sent is done. Its answers go nowhere, and so hold nothing back.
+        isLeaving = true
+        candidate?.refuseMove()
+        candidate = nil
+        closePolls()
+        answers = PollAnswers()
+        carriers = []
+        countOutput()
+        segments = SegmentReassembler(messageByteLimit: owner.configuration.messageByteLimit)
+        // No poll comes any more: ``checkIdle(at:)`` bounds how long it takes.
+        noteDisconnected()
+        noteDrained()
+        inputMayGoOn()
+    }
+
+    /// Messages of the client wait, or are being read.
+    private var hasInput: Bool { messageHead < messages.count || session.parsingByteCount > 0 }
+
+    private func cutIfLeft() {
+        if isLeaving, !isReading, !hasInput { cut() }
     }
 
     /// Where the server has said its last, that is delivered first; a client that is replaced, or whose server ends, gets the
     /// end at once.
     override func end(_ reason: OutputBatch.CloseReason) {
-        guard reason == .finished, phase == .open else { return cut() }
+        guard reason == .finished, phase == .open, !isLeaving else { return cut() }
         phase = .finishing
         endSession()
-        dropMessages()
-        owner.keepUnfinished(0, for: self)
+        dropInput()
         noteDisconnected()
+        // However long the client goes on to ask.
+        owner.loop.schedule(after: owner.configuration.pollGap) { [weak self] in self?.cut() }
         answerLater()
     }
 
@@ -301,22 +367,41 @@ final class LongPollingSession: ClientSession {
 
     func becomeOver() {
         phase = .over
-        for poll in polls {
-            release(poll)
-            poll.connection.answerClosed()
-        }
-        polls = []
+        closePolls()
         carriers = []
         answers = PollAnswers()
         countOutput()
-        dropMessages()
-        owner.keepUnfinished(0, for: self)
+        dropInput()
         owner.connectedPolling(self)
         dropOutputs()
     }
 
+    private func closePolls() {
+        var closed: [HeldPoll] = []
+        swap(&closed, &polls)
+        for poll in closed {
+            release(poll)
+            poll.connection.answerClosed()
+        }
+    }
+
     /// A client that has not polled for long is gone (§1.5.3).
     override func checkIdle(at now: MonotonicTime) {
-        if polls.isEmpty, now - pollEnded > owner.configuration.pollGap { cut() }
+        let isSilent = polls.isEmpty && now - pollEnded > owner.configuration.pollGap
+        if isSilent || isInputTooSlow(at: now) { cut() }
+    }
+
+    /// Whether a message that is not complete comes too slowly, or not at all: it is held for it.
+    private func isInputTooSlow(at now: MonotonicTime) -> Bool {
+        // While its polls are not answered it cannot send.
+        guard phase == .open, !isHolding, segments.byteCount > 0 else {
+            inputPace = nil
+            return false
+        }
+        var pace = inputPace ?? Pace(receivedByteCount, at: now)
+        defer { inputPace = pace }
+        return pace.isTooSlow(
+            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
+            bytesPerSecond: Self.slowestBytesPerSecond)
     }
 }

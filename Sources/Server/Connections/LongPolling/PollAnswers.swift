@@ -29,7 +29,9 @@ struct PollAnswers {
         let number: Int
         /// Of the poll that it answers; nil for the session's start.
         let serial: UInt64?
-        let script: SharedBytes
+        /// Sent one after the other.
+        let script: [SharedBytes]
+        let byteCount: Int
         /// When that poll came.
         var asked: MonotonicTime
         var delivery = Delivery.underWay
@@ -40,6 +42,15 @@ struct PollAnswers {
 
         /// The client has very likely received it.
         var isKept: Bool { delivery == .acknowledged && isFollowed }
+    }
+
+    /// Messages that no response has.
+    private struct Group {
+        /// The beginning of a large message.
+        var parts: [SharedBytes]
+        /// Behind the parts: the rest of that message, and others, with commas between them.
+        var text: [UInt8]
+        var partByteCount: Int { parts.reduce(0) { $0 + $1.count } }
     }
 
     /// What a poll is sent.
@@ -59,22 +70,27 @@ struct PollAnswers {
     private static let keptByteLimit = 1 << 20
     /// Messages are joined up to here.
     private static let joinedByteLimit = 16 << 10
+    /// A message is cut into parts from here on, as it comes, so that nothing is done for all of a large one at once.
+    static let partByteCount = 128 << 10
 
     private var nextNumber = 0
     /// In the order of their numbers.
     private var unconfirmed: [Response] = []
     private var unconfirmedByteCount = 0
     private var keptByteCount = 0
-    /// Whole messages that no response has, several to an element, from ``pendingHead`` on.
-    private var pending: [[UInt8]] = []
+    /// Whole messages that no response has, from ``pendingHead`` on.
+    private var pending: [Group] = []
     private var pendingHead = 0
     /// The beginning of a message.
     private var unfinished: [UInt8] = []
-    /// Bytes of messages that no response has.
+    private var unfinishedParts: [SharedBytes] = []
+    private var escaper = ScriptEscaper()
+    /// Bytes of messages that no response has, but those of parts, which count themselves.
     private(set) var pendingByteCount = 0
+    private var partByteCount = 0
 
     /// Bytes that the client has not taken, as far as is known.
-    var byteCount: Int { pendingByteCount + unconfirmedByteCount }
+    var byteCount: Int { pendingByteCount + partByteCount + unconfirmedByteCount }
 
     /// All that is held.
     var heldByteCount: Int { byteCount + keptByteCount }
@@ -92,19 +108,32 @@ struct PollAnswers {
     /// A part of a message: JSON, cut between characters. The message is complete with ``endMessage()``.
     mutating func append(_ part: RawSpan) {
         let before = unfinished.count
-        unfinished.append(script: part)
+        escaper.escape(part, into: &unfinished)
         pendingByteCount += unfinished.count - before
+        if unfinished.count >= Self.partByteCount { cutUnfinished() }
+    }
+
+    private mutating func cutUnfinished() {
+        let part = SharedBytes(Array(unfinished.dropLast(ScriptEscaper.openByteCount)))
+        unfinished.removeFirst(part.count)
+        unfinishedParts.append(part)
+        pendingByteCount -= part.count
+        partByteCount += part.count
     }
 
     mutating func endMessage() {
-        if hasMessages, pending[pending.count - 1].count + unfinished.count < Self.joinedByteLimit {
-            pending[pending.count - 1].append(UInt8(ascii: ","))
-            pending[pending.count - 1] += unfinished
+        escaper = ScriptEscaper()
+        if unfinishedParts.isEmpty, hasMessages,
+            pending[pending.count - 1].text.count + unfinished.count < Self.joinedByteLimit
+        {
+            pending[pending.count - 1].text.append(UInt8(ascii: ","))
+            pending[pending.count - 1].text += unfinished
             pendingByteCount += 1
             unfinished.removeAll(keepingCapacity: true)
         } else {
-            pending.append(unfinished)
+            pending.append(Group(parts: unfinishedParts, text: unfinished))
             unfinished = []
+            unfinishedParts = []
         }
     }
 
@@ -141,13 +170,13 @@ struct PollAnswers {
         var keptCount = 0
         for index in unconfirmed.indices.reversed() {
             guard unconfirmed[index].isKept else {
-                unconfirmedByteCount += unconfirmed[index].script.count
+                unconfirmedByteCount += unconfirmed[index].byteCount
                 continue
             }
             keptCount += 1
-            keptByteCount += unconfirmed[index].script.count
+            keptByteCount += unconfirmed[index].byteCount
             if keptCount > Self.keptLimit || keptByteCount > Self.keptByteLimit {
-                keptByteCount -= unconfirmed[index].script.count
+                keptByteCount -= unconfirmed[index].byteCount
                 unconfirmed.remove(at: index)
             }
         }
@@ -165,26 +194,37 @@ struct PollAnswers {
         var answer = takeRepeated()
         let number = nextNumber
         nextNumber += 1
-        var groups = 0
+        var script: [SharedBytes] = []
+        var text = prefix
+        text.append(responseBegin: number)
         var byteCount = 0
-        while pendingHead + groups < pending.count, byteCount < Self.responseByteLimit {
-            byteCount += pending[pendingHead + groups].count
-            groups += 1
+        while hasMessages, byteCount < Self.responseByteLimit {
+            if byteCount > 0 { text.append(UInt8(ascii: ",")) }
+            let group = pending[pendingHead]
+            pending[pendingHead] = Group(parts: [], text: [])
+            pendingHead += 1
+            if !group.parts.isEmpty {
+                script.append(SharedBytes(text))
+                text = []
+                script += group.parts
+                partByteCount -= group.partByteCount
+            }
+            text += group.text
+            pendingByteCount -= group.text.count
+            byteCount += group.partByteCount + group.text.count
         }
-        var script = prefix
-        script.append(response: number, messages: pending[pendingHead..<(pendingHead + groups)])
-        for index in pendingHead..<(pendingHead + groups) { pending[index] = [] }
-        pendingHead += groups
-        pendingByteCount -= byteCount
         if !hasMessages {
             pending = []
             pendingHead = 0
         }
-        if closes, !hasMessages { script.append(closeCommand: number) }
-        let bytes = SharedBytes(script)
-        unconfirmed.append(Response(number: number, serial: serial, script: bytes, asked: asked))
+        text.appendResponseEnd()
+        if closes, !hasMessages { text.append(closeCommand: number) }
+        script.append(SharedBytes(text))
+        unconfirmed.append(
+            Response(
+                number: number, serial: serial, script: script, byteCount: script.reduce(0) { $0 + $1.count }, asked: asked))
         settle()
-        answer.scripts.append(bytes)
+        answer.scripts += script
         answer.numbers.append(number)
         return answer
     }
@@ -196,7 +236,7 @@ struct PollAnswers {
             unconfirmed[index].isRepeated = false
             unconfirmed[index].isFollowed = false
             unconfirmed[index].delivery = .underWay
-            answer.scripts.append(unconfirmed[index].script)
+            answer.scripts += unconfirmed[index].script
             answer.numbers.append(unconfirmed[index].number)
         }
         settle()

@@ -7,7 +7,8 @@ import PandoBytes
 //           ├ ts 1 ┤├──── ts 3 ──────────┤   ├ ts 1 …
 //           message  message: 1 ‖ 2 ‖ 3, decoded once
 
-/// Puts segments in order and messages together. Holds memory only for what is not complete.
+/// Puts segments in order and messages together, and decodes each segment as it is put in its place. Holds memory only for
+/// what is not complete.
 struct SegmentReassembler {
     /// What a client did wrong; its session ends.
     enum Violation: Error, Equatable {
@@ -17,28 +18,37 @@ struct SegmentReassembler {
         case inconsistentTotal
         case messageTooBig
         case malformedBase64
+        case emptyMessage
     }
 
     /// Segments that may have overtaken a missing one. Two requests are under way at a time, each with at most 62.
     static let aheadLimit = 256
 
+    /// Beside its text, a segment that waits: about what its place in a table takes.
+    private static let aheadOverhead = 64
+
+    private let messageByteLimit: Int
     private let textByteLimit: Int
     /// The next segment to be put in its place.
     private var next = 0
     private var ahead: [Int: LongPollingRequest.Segment] = [:]
     private var aheadByteCount = 0
-    /// Of the message that is not complete.
-    private var text: [UInt8] = []
+    /// Of the message that is not complete: what is decoded, and up to three digits whose group is not.
+    private var message: [UInt8] = []
+    private var carry: [UInt8] = []
+    /// The padding has come: no digit may follow.
+    private var isPadded = false
     private var total = 0
     private var gathered = 0
 
     /// - Parameter messageByteLimit: Bytes of one message, decoded.
     init(messageByteLimit: Int) {
+        self.messageByteLimit = messageByteLimit
         textByteLimit = (messageByteLimit + 2) / 3 * 4
     }
 
     /// Bytes held.
-    var byteCount: Int { text.count + aheadByteCount }
+    var byteCount: Int { message.count + carry.count + aheadByteCount + ahead.count * Self.aheadOverhead }
 
     /// Takes a segment, and appends the messages that it completes.
     /// - Throws: ``Violation``; the reassembler is then of no further use.
@@ -50,7 +60,7 @@ struct SegmentReassembler {
         guard segment.number - next <= Self.aheadLimit else { throw .tooFarAhead }
         guard segment.number == next else {
             aheadByteCount += segment.text.count
-            guard byteCount <= textByteLimit else { throw .messageTooBig }
+            guard message.count + aheadByteCount <= textByteLimit else { throw .messageTooBig }
             ahead[segment.number] = segment
             return
         }
@@ -66,29 +76,36 @@ struct SegmentReassembler {
     ) throws(Violation) {
         if gathered == 0 { total = segment.total }
         guard segment.total == total else { throw .inconsistentTotal }
-        guard segment.text.count <= textByteLimit - text.count else { throw .messageTooBig }
         next += 1
         gathered += 1
-        text += segment.text
+        try decode(segment.text)
         guard gathered == total else { return }
-        messages.append(try Self.decode(text))
+        guard carry.isEmpty else { throw .malformedBase64 }
+        guard !message.isEmpty else { throw .emptyMessage }
+        messages.append(message)
+        message = []
+        isPadded = false
         gathered = 0
-        // Of a large message no room is kept.
-        text.removeAll(keepingCapacity: text.capacity <= Self.keptByteCount)
     }
 
-    private static let keptByteCount = 4 << 10
-
-    /// Base64 with `-` and `_`, padded with `.` (§1.5.2); nothing else.
-    private static func decode(_ text: [UInt8]) throws(Violation) -> [UInt8] {
-        var text = text
-        guard text.count % 4 == 0, !text.contains(UInt8(ascii: "=")) else { throw .malformedBase64 }
-        var index = text.count
-        while index > 0, text.count - index < 2, text[index - 1] == UInt8(ascii: ".") {
+    /// Base64 with `-` and `_`, padded with `.` (§1.5.2); nothing else. Appends the groups of four digits that are whole.
+    private mutating func decode(_ text: [UInt8]) throws(Violation) {
+        guard !text.isEmpty else { return }
+        guard !isPadded, !text.contains(UInt8(ascii: "=")) else { throw .malformedBase64 }
+        carry += text
+        let count = carry.count & ~3
+        var groups = Array(carry[..<count])
+        carry.removeFirst(count)
+        var index = count
+        while index > 0, count - index < 2, groups[index - 1] == UInt8(ascii: ".") {
             index -= 1
-            text[index] = UInt8(ascii: "=")
+            groups[index] = UInt8(ascii: "=")
         }
-        guard let message = decodeBase64(text.rawSpan, alphabet: .urlSafe) else { throw .malformedBase64 }
-        return message
+        isPadded = index < count
+        guard !isPadded || carry.isEmpty, let bytes = decodeBase64(groups.rawSpan, alphabet: .urlSafe) else {
+            throw .malformedBase64
+        }
+        guard bytes.count <= messageByteLimit - message.count else { throw .messageTooBig }
+        message += bytes
     }
 }

@@ -17,6 +17,8 @@ struct MovedConnection: Sendable {
     let head: RequestHead
     /// What came behind the request.
     let rest: [UInt8]
+    /// This move included.
+    let moveCount: Int
 }
 
 /// What the loops know of each other's sessions by long polling. Any thread.
