@@ -75,7 +75,7 @@ final class EchoConnection: ChannelDelegate {
 
     private func readFrames(_ bytes: inout MutableRawSpan, from start: Int, _ channel: Channel) {
         var offset = start
-        // The reader lends memory of its own, so nobody else may hold it meanwhile.
+        // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
         var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: true)
         swap(&reader, &self.reader)
         do {

@@ -122,8 +122,8 @@ extension Engine {
         end(&listens, atMost: .max)
     }
 
-    /// Takes all of a session's listens, which are to be ended in parts (``end(_:atMost:)``): the session has ended, and what
-    /// it queued has not run yet. To end fifty thousand takes forty milliseconds.
+    /// Takes all of a session's listens, which are to be ended in parts (``end(_:atMost:)``), since to end fifty thousand takes
+    /// forty milliseconds. What the session has queued stays, and may run before the last of them has ended.
     /// - Returns: Nil where there are none.
     package mutating func takeListens(of session: SessionID) -> EndingListens? {
         guard var state = sessions.removeValue(forKey: session) else { return nil }

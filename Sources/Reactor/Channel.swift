@@ -314,7 +314,7 @@ package final class Channel: Pollable {
 
     // MARK: Moving
 
-    /// Gives the connection up, so that another loop can adopt it. The delegate is told nothing any more, and what is
+    /// Detaches the socket, so that another loop can adopt it. The delegate gets no further call, and what is
     /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the caller takes along.
     /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil where the
     ///   connection is no longer open.

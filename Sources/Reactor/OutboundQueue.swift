@@ -67,9 +67,9 @@ final class CopiedBytes {
 
 /// One channel's list in the loop's ``ChunkArena``.
 struct OutboundQueue {
-    fileprivate var first = ChunkArena.nobody
-    fileprivate var last = ChunkArena.nobody
-    var isEmpty: Bool { first == ChunkArena.nobody }
+    fileprivate var first = ChunkArena.noIndex
+    fileprivate var last = ChunkArena.noIndex
+    var isEmpty: Bool { first == ChunkArena.noIndex }
 }
 
 /// The chunks of all of a loop's channels. A channel's list is given and taken as a value.
@@ -87,7 +87,7 @@ struct ChunkArena {
         var next: Int32
     }
 
-    fileprivate static var nobody: Int32 { -1 }
+    fileprivate static var noIndex: Int32 { -1 }
     /// An array that grew beyond this is given back once it is unused.
     private static var keptNodeCount: Int { 16 << 10 }
 
@@ -99,7 +99,7 @@ struct ChunkArena {
     private var nodes: [Node] = []
     private var spares: [CopiedBytes] = []
     private var spareByteCount = 0
-    private var firstFree = nobody
+    private var firstFree = noIndex
     private var usedCount = 0
 
     /// Queues a reference. Empty bytes are not queued.
@@ -111,7 +111,7 @@ struct ChunkArena {
     /// Queues a copy.
     mutating func append(_ bytes: UnsafeRawBufferPointer, to queue: OutboundQueue) -> OutboundQueue {
         guard bytes.count > 0 else { return queue }
-        if queue.last != Self.nobody, case .copied(let chunk) = nodes[Int(queue.last)].content {
+        if queue.last != Self.noIndex, case .copied(let chunk) = nodes[Int(queue.last)].content {
             let capacity = chunk.capacity
             if unsafe chunk.append(bytes) {
                 copiedByteCount += chunk.capacity - capacity
@@ -136,7 +136,7 @@ struct ChunkArena {
     ) -> (sliceCount: Int, byteCount: Int) {
         var (sliceCount, byteCount) = (used, 0)
         var index = queue.first
-        while index != Self.nobody, sliceCount < slices.count {
+        while index != Self.noIndex, sliceCount < slices.count {
             let node = nodes[Int(index)]
             let slice: pando_slice
             switch node.content {
@@ -202,9 +202,9 @@ struct ChunkArena {
         usedCount -= 1
         if usedCount == 0, nodes.count > Self.keptNodeCount {
             nodes = []
-            firstFree = Self.nobody
+            firstFree = Self.noIndex
         }
-        return OutboundQueue(first: next, last: next == Self.nobody ? next : queue.last)
+        return OutboundQueue(first: next, last: next == Self.noIndex ? next : queue.last)
     }
 
     private mutating func copy(_ bytes: UnsafeRawBufferPointer) -> CopiedBytes {
@@ -227,7 +227,7 @@ struct ChunkArena {
     func bytes(of queue: OutboundQueue) -> [UInt8] {
         var bytes: [UInt8] = []
         var index = queue.first
-        while index != Self.nobody {
+        while index != Self.noIndex {
             let node = nodes[Int(index)]
             // In bounds: the offset is less than the content's count. Alive: the node holds the content.
             switch node.content {
@@ -249,7 +249,7 @@ struct ChunkArena {
     /// Bytes that are kept for this queue alone. O(chunks).
     func copiedByteCount(of queue: OutboundQueue) -> Int {
         var (total, index) = (0, queue.first)
-        while index != Self.nobody {
+        while index != Self.noIndex {
             total += MemoryLayout<Node>.stride
             if case .copied(let chunk) = nodes[Int(index)].content { total += chunk.capacity }
             index = nodes[Int(index)].next
@@ -261,8 +261,8 @@ struct ChunkArena {
         usedCount += 1
         copiedByteCount += MemoryLayout<Node>.stride
         if case .copied(let chunk) = content { copiedByteCount += chunk.capacity }
-        let node = Node(content: content, offset: 0, next: Self.nobody)
-        if firstFree == Self.nobody {
+        let node = Node(content: content, offset: 0, next: Self.noIndex)
+        if firstFree == Self.noIndex {
             nodes.append(node)
             return Int32(nodes.count - 1)
         }

@@ -20,7 +20,7 @@ extension Checker {
         _ session: UInt64, _ number: Int?, isRefusedForRoom: Bool, at milliseconds: Int64,
         _ contradiction: (Posted, Outcome) -> String?
     ) throws {
-        // A server whose disk has failed refuses, and nobody hears of it.
+        // A server whose disk has failed refuses, and sends no answer.
         guard !isRefusedForRoom || !isDelivered else { throw BrokenPromise(description: "refused for want of room") }
         let entry = try waiting.answer(session, number)
         if let taken = entry.taken, let bound {

@@ -126,7 +126,7 @@ package final class WebSocketClient: ChannelDelegate {
         _ bytes: inout MutableRawSpan, from start: Int, for delegate: any WebSocketClientDelegate
     ) {
         var offset = start
-        // The reader lends memory of its own, so nobody else may hold it meanwhile.
+        // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
         var reader = MessageReader(role: .client, messageByteLimit: 0, checksText: false)
         swap(&reader, &self.reader)
         do {

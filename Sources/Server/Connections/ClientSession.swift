@@ -388,4 +388,23 @@ class ClientSession {
         noteLag()
         if byteCount > Self.unreadByteLimit { pause(.unreadOutput) }
     }
+
+    /// Whether a message that is not complete comes too slowly, or not at all: memory is held for it.
+    /// - Parameters:
+    ///   - receivedByteCount: Bytes of input so far.
+    ///   - isExpected: A message is not complete, and the client may send.
+    ///   - pace: Begins when it first is, and ends when it is not.
+    final func isInputTooSlow(
+        _ receivedByteCount: Int, whileExpected isExpected: Bool, _ pace: inout Pace?, at now: MonotonicTime
+    ) -> Bool {
+        guard isExpected else {
+            pace = nil
+            return false
+        }
+        var current = pace ?? Pace(receivedByteCount, at: now)
+        defer { pace = current }
+        return current.isTooSlow(
+            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
+            bytesPerSecond: Self.slowestBytesPerSecond)
+    }
 }

@@ -82,7 +82,7 @@ extension IOLoop {
         sessions[Int(connection.id.slot)] = nil
         freeSlots.append(connection.id.slot)
         paused.removeAll { $0 === connection }
-        // Whoever takes the channel over has no reason yet not to read it.
+        // The next session of this channel begins without a reason to pause it.
         connection.resumeAll()
     }
 

@@ -134,7 +134,7 @@ final class SnapshotWorkers: Sendable {
         light.post(job)
     }
 
-    /// Any thread: frees what nobody else holds.
+    /// Any thread: releases a value on the heavy worker, which frees it if that was its last reference.
     func free(_ garbage: consuming any Sendable) { heavy.free(consume garbage) }
 
     /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is finished.

@@ -119,10 +119,10 @@ final class WebSocketSession: ChannelSession {
     /// Looks at frames until there are no more, or ``isHolding``.
     private func read(_ bytes: inout MutableRawSpan, from offset: inout Int) {
         isReading = true
-        // The reader lends memory of its own, so nobody else may hold it meanwhile.
+        // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
         var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
         swap(&reader, &self.reader)
-        // Out of this class as well: of a local the compiler knows that nobody else touches it.
+        // In a local variable too: the compiler then omits the checks that a property needs.
         var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
         swap(&reassembler, &self.reassembler)
         do {
@@ -304,15 +304,8 @@ final class WebSocketSession: ChannelSession {
 
     /// Whether a message that is not complete comes too slowly, or not at all: it is held for it.
     private func isInputTooSlow(at now: MonotonicTime) -> Bool {
-        guard !isReadingPaused, reader.ownedByteCount + reassembler.byteCount > 0 else {
-            inputPace = nil
-            return false
-        }
-        var pace = inputPace ?? Pace(receivedByteCount, at: now)
-        defer { inputPace = pace }
-        return pace.isTooSlow(
-            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
-            bytesPerSecond: Self.slowestBytesPerSecond)
+        let isExpected = !isReadingPaused && reader.ownedByteCount + reassembler.byteCount > 0
+        return isInputTooSlow(receivedByteCount, whileExpected: isExpected, &inputPace, at: now)
     }
 
     /// The client has closed its side: its session is over, also where it still reads.

@@ -31,7 +31,7 @@ extension DatabaseHost {
         }
         // Whatever becomes of them, they are freed elsewhere.
         let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
-        defer { if !largeNodes.isEmpty { free(largeNodes) } }
+        defer { freeElsewhere(largeNodes) }
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         if case .onDisconnect(let writes, _) = operation, !hasRoom(for: writes, of: session) {
             return encoder.answer(.tooBig(number), to: session)
@@ -40,6 +40,9 @@ extension DatabaseHost {
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
         if let queryText, case .listening? = reply { sessions[session]?.queryTexts[queryText.tag] = queryText.text }
     }
+
+    /// Nothing happens where there are none.
+    func freeElsewhere(_ nodes: [Node]) { if !nodes.isEmpty { free(nodes) } }
 
     /// Whether the writes may be queued beside what the session has queued already: they are written once more when it ends.
     /// O(size of the writes).

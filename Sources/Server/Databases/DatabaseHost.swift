@@ -203,7 +203,7 @@ final class DatabaseHost {
 
     /// Takes a burst in the order of arrival; the rest of one that takes long is left to be taken in turn.
     private func takeBurst(_ turn: inout Turn) {
-        // Out of the backlog meanwhile: of a local the compiler knows that nobody else touches it. Nothing comes before
+        // In a local variable: the compiler then omits the checks and copies that a property needs. Nothing comes before
         // this returns.
         var burst: [DatabaseMessage] = []
         backlog.takeBurst(&burst)
@@ -304,12 +304,12 @@ final class DatabaseHost {
             answeredByteCount += request.byteCount
             handle(request)
         case .rest(let session, let call, let byteCount):
-            if let database = suspendForPreparation(call, byteCount: byteCount, of: session) {
+            if !isLight, let database = suspendForPreparation(call, byteCount: byteCount, of: session) {
                 return .suspended(session, database)
             }
             answeredByteCount += byteCount
             answer(call, byteCount: byteCount, to: session)
-            if byteCount > Self.smallByteCount, case .data(_, let body?, _) = call.action { free(body.largeNodes) }
+            if !isLight, case .data(_, let body?, _) = call.action { freeElsewhere(body.largeNodes) }
         case .answer(let session, let answer, let byteCount):
             answeredByteCount += byteCount
             encoder.answer(answer, to: session)

@@ -174,7 +174,7 @@ extension PollAnswers.Answer {
     /// once, in order.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func nothingIsLostOrDoubled(seed: UInt64) {
-        var random = Shuffler(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var answers = PollAnswers()
         var client = ModelClient()
         var now = start

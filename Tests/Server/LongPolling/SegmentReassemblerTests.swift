@@ -87,7 +87,7 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
     /// Any order, and some twice: each message comes once, in order, and nothing is left.
     @Test(arguments: 0..<40 as Range<UInt64>)
     func anyOrder(seed: UInt64) throws {
-        var random = Shuffler(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let messages = (0..<12).map { "{\"m\(seed)-\($0)\":\"" + String(repeating: "é", count: Int.random(in: 0...40, using: &random)) + "\"}" }
         let lengths = messages.map { _ in Int.random(in: 1...64, using: &random) }
         let segments = cut(messages) { lengths[$0] }
@@ -101,20 +101,5 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
         for segment in arrivals { try reassembler.accept(segment, into: &complete) }
         #expect(complete.map { String(decoding: $0, as: UTF8.self) } == messages)
         #expect(reassembler.byteCount == 0)
-    }
-}
-
-/// SplitMix64.
-struct Shuffler: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

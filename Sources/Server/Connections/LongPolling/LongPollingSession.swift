@@ -394,14 +394,7 @@ final class LongPollingSession: ClientSession {
     /// Whether a message that is not complete comes too slowly, or not at all: it is held for it.
     private func isInputTooSlow(at now: MonotonicTime) -> Bool {
         // While its polls are not answered it cannot send.
-        guard phase == .open, !isHolding, segments.byteCount > 0 else {
-            inputPace = nil
-            return false
-        }
-        var pace = inputPace ?? Pace(receivedByteCount, at: now)
-        defer { inputPace = pace }
-        return pace.isTooSlow(
-            receivedByteCount, at: now, window: owner.configuration.requestTimeout,
-            bytesPerSecond: Self.slowestBytesPerSecond)
+        let isExpected = phase == .open && !isHolding && segments.byteCount > 0
+        return isInputTooSlow(receivedByteCount, whileExpected: isExpected, &inputPace, at: now)
     }
 }
