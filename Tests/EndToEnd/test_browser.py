@@ -21,7 +21,7 @@ SEED = int(os.environ.get("PANDO_BROWSER_SEED", "1"))
 RESTARTS = {"allowed": 10, "forbidden": 4}  # the back-off grows with each
 RELOADS = 12
 # Beyond the back-off that the page itself has reached: connecting, the first listen, a busy machine.
-BACK_SLACK = 15
+BACK_SLACK = 60
 # A page that is left before its frame has loaded, or whose browser is killed, cannot say that it goes: then its polls stop,
 # and the server ends the session in this time.
 PRESENCE_TIMEOUT = 10
@@ -165,7 +165,7 @@ def test_a_page_uses_its_websocket_and_forgets_the_failure(scene):
     assert page_writes(scene, 20)["acknowledged"] == 20
     report = scene.check()
     assert report["requests"] == 0
-    print(f"WebSocket: an event is there after {report['latency']} ms")
+    print(f"WebSocket: an event is there after {report.get('latency')} ms")
 
 
 def test_a_page_whose_last_websocket_failed_polls_and_moves_to_a_websocket(scene):
@@ -202,7 +202,7 @@ def test_a_page_without_a_websocket_that_works_stays_with_its_polls(scene, how):
         assert report["transport"] == "lp"
     report = scene.check()
     print(f"{how}: {report['requests']} requests for {report['messages']} messages, "
-          f"an event is there after {report['latency']} ms")
+          f"an event is there after {report.get('latency')} ms")  # none where all came with the first listen
     assert report["requests"] <= 2 * report["messages"] + 10  # and what opens and closes the sessions
 
 
