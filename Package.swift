@@ -9,8 +9,9 @@ let rules: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
     .enableExperimentalFeature("Lifetimes"),  // spans as results: borrowed bytes without a closure or a copy
-    // Whether two accesses to one variable overlap is checked at run time in debug builds (the tests of the rooms, and
-    // those of the protocols from end to end); in release it took a fifteenth of a GET's instructions and of a set's.
+    // Whether two accesses to one variable overlap is checked at run time in debug builds (the tests of the
+    // rooms, and those of the protocols from end to end); in release it took a fifteenth of a GET's
+    // instructions and of a set's.
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
@@ -20,7 +21,9 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 
 /// A folder under `Sources`, built as the module `Pando` + folder.
-func room(_ folder: String, on rooms: [String] = [], c: [String] = [], libraries: [Target.Dependency] = []) -> Target {
+func room(_ folder: String, on rooms: [String] = [], c: [String] = [], libraries: [Target.Dependency] = [])
+    -> Target
+{
     .target(
         name: "Pando\(folder)",
         dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
@@ -106,7 +109,8 @@ let package = Package(
         room(
             "Server",
             on: [
-                "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Journal", "Reactor", "Compression", "Identity",
+                "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Journal", "Reactor",
+                "Compression", "Identity",
                 "Bytes",
             ],
             libraries: [logging]
@@ -116,14 +120,16 @@ let package = Package(
         door(
             "CommandLine",
             on: [
-                "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression", "Identity", "Bytes",
+                "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression",
+                "Identity", "Bytes",
             ],
             libraries: [argumentParser, logging]),
         door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
         door(
             "Bench",
             on: [
-                "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk", "Reactor",
+                "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk",
+                "Reactor",
                 "Bytes",
             ],
             c: ["CCounting"], libraries: [argumentParser]),
@@ -152,6 +158,9 @@ let package = Package(
         tests("Simulate", on: ["Simulate"]),
         tests(
             "Server",
-            on: ["Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Bytes"]),
+            on: [
+                "Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP",
+                "WebSocket", "Bytes",
+            ]),
     ]
 )

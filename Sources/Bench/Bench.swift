@@ -2,24 +2,28 @@ import ArgumentParser
 import PandoReactor
 import PandoTraffic
 
-//  `pando-bench`: measures servers over real sockets, as a client made of our own WebSocket and Reactor rooms.
+//  `pando-bench`: measures servers over real sockets, as a client made of our own WebSocket and Reactor
+//  rooms.
 //
 //  Enters:  a server that listens (`echo`, `broadcast`: pando-echo; `fan-out`, `writes`: pando), or for `run` the
 //           folder with both. `micro` needs nothing: it calls pure rooms; `machine` neither.
 //  Leaves:  rates, latencies, processor time; exit 1 if a message was missing, doubled, out of order or changed.
 //  Always true: every message carries its number and is checked where it arrives; every wait has a deadline.
-//  Start at Session.swift (a run), then RoundTripLoad.swift and OneToManyLoad.swift (what runs), Dialect.swift.
+//  Start at Session.swift (a run), then RoundTripLoad.swift and OneToManyLoad.swift (what runs),
+//  Dialect.swift.
 //
-//  Client and server share the machine's processors, so absolute numbers say as much about the client as about
-//  the server. Compare numbers of one run: that is what `run` prints. The client's own processor time is shown:
-//  when it is near 100 %, its one thread is the limit.
+//  Client and server share the machine's processors, so absolute numbers say as much about the client as
+//  about the server. Compare numbers of one run: that is what `run` prints. The client's own processor time
+//  is shown: when it is near 100 %, its one thread is the limit.
 
 @main
 struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pando-bench",
         abstract: "Measures pando and pando-echo over real sockets.",
-        subcommands: [Echo.self, Broadcast.self, FanOut.self, Writes.self, Run.self, Micro.self, Machine.self]
+        subcommands: [
+            Echo.self, Broadcast.self, FanOut.self, Writes.self, Run.self, Micro.self, Machine.self,
+        ]
     )
 }
 
@@ -81,8 +85,8 @@ struct EffortOptions: ParsableArguments {
 
 /// Sizes that every load has.
 struct SizeOptions: ParsableArguments {
-    /// A realtime message of up to 16 384 characters is one frame (wire-protocol §2.1); this leaves room for what
-    /// stands around the value.
+    /// A realtime message of up to 16 384 characters is one frame (wire-protocol §2.1); this leaves room for
+    /// what stands around the value.
     static let byteLimit = 16_000
 
     @Option(

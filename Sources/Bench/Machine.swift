@@ -5,7 +5,8 @@ import PandoReactor
 import PandoTraffic
 import Synchronization
 
-/// What disk and processors give by themselves: no durable acknowledgement can be faster, on this machine, today.
+/// What disk and processors give by themselves: no durable acknowledgement can be faster, on this machine,
+/// today.
 struct Machine: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "machine",
@@ -65,10 +66,11 @@ extension Machine {
     static let fileName = "pando-bench.tmp"
 
     /// Writes a block and syncs it, again and again.
-    /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the other.
+    /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the
+    ///   other.
     ///   - isPrepared: Zeros are written, and synced, where the blocks will be; no part of the times.
-    /// - Returns: From when each began, or was due, until it was durable; and how many moments had none, because twice
-    ///   the time was over before their turn. The first always has one.
+    /// - Returns: From when each began, or was due, until it was durable; and how many moments had none,
+    ///   because twice the time was over before their turn. The first always has one.
     static func syncTimes(
         on disk: some Disk, for duration: Duration, every interval: Duration?, isPrepared: Bool = false
     ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {
@@ -104,7 +106,9 @@ extension Machine {
     }
 
     /// A file without a name: it is gone when this ends, however it ends.
-    private static func newFile<Storage: Disk>(on disk: Storage, isPrepared: Bool) throws(DiskFailure) -> Storage.File {
+    private static func newFile<Storage: Disk>(on disk: Storage, isPrepared: Bool) throws(DiskFailure)
+        -> Storage.File
+    {
         let file = try disk.open(fileName, .create)
         try disk.remove(fileName)
         try disk.reserve(0..<fileByteCount, of: file)
@@ -172,7 +176,8 @@ struct Stalls: Sendable {
         let limit = Figures.decimal(Self.shortest / .milliseconds(1), places: 1)
         guard count > 0 else { return "never kept waiting for \(limit) ms" }
         let share = total / (Duration.seconds(seconds) * threadCount) * 100
-        return "kept waiting \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
+        return
+            "kept waiting \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
             + "the time, \(Figures.decimal(longest / .milliseconds(1), places: 1)) ms at the longest"
     }
 }

@@ -61,8 +61,8 @@ struct Measurement: Sendable {
     var messagesPerSecond: Double { Double(completedCount) / seconds }
     var deliveriesPerSecond: Double { Double(deliveryCount) / seconds }
 
-    /// Processor time of the server per delivery, in microseconds: what it costs, however many others share the
-    /// machine.
+    /// Processor time of the server per delivery, in microseconds: what it costs, however many others share
+    /// the machine.
     var serverMicrosecondsPerDelivery: Double? {
         guard let serverLoad, deliveryCount > 0 else { return nil }
         return serverLoad * seconds * 1e6 / Double(deliveryCount)

@@ -15,7 +15,8 @@ struct Micro: ParsableCommand {
         case json, tree, hash, engine, growth, fanOut = "fan-out", rules, frames, wire, http, journal
     }
 
-    @Argument(help: "What to measure: \(Subject.allCases.map(\.rawValue).joined(separator: ", ")); all, without.")
+    @Argument(
+        help: "What to measure: \(Subject.allCases.map(\.rawValue).joined(separator: ", ")); all, without.")
     var subjects: [Subject] = []
 
     @Option(help: "Calls that are measured, after a tenth as many.")
@@ -30,7 +31,9 @@ struct Micro: ParsableCommand {
     func run() throws {
         print(Timing.head)
         for subject in subjects.isEmpty ? Subject.allCases : subjects {
-            for timing in try subject.timings(MicroEffort(rounds: rounds, counts: true)) { print(timing.text) }
+            for timing in try subject.timings(MicroEffort(rounds: rounds, counts: true)) {
+                print(timing.text)
+            }
         }
     }
 }

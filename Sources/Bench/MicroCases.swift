@@ -11,7 +11,8 @@ import PandoWire
 // What `pando-bench micro` measures, room by room. Each call says whether it did what it should.
 
 /// A message as chats and games write them: 100 bytes.
-private let messageJSON = #"{"from":"-OabcdefghijklmnopqR","text":"Shall we meet at the old oak at noon?","at":1760000000000}"#
+private let messageJSON =
+    #"{"from":"-OabcdefghijklmnopqR","text":"Shall we meet at the old oak at noon?","at":1760000000000}"#
 
 /// 100 groups of 100 members: 10 000 leaves.
 private func groups() -> Node {
@@ -29,7 +30,9 @@ private func path(_ group: Int, _ member: Int) -> Path {
 /// Paths in no order that a page's cache could like, the same in every run.
 private let paths: [Path] = {
     var random = SeededGenerator(seed: 1)
-    return (0..<4096).map { _ in path(Int.random(in: 0..<100, using: &random), Int.random(in: 0..<100, using: &random)) }
+    return (0..<4096).map { _ in
+        path(Int.random(in: 0..<100, using: &random), Int.random(in: 0..<100, using: &random))
+    }
 }()
 
 // MARK: Values
@@ -91,7 +94,9 @@ func engineTimings(_ effort: MicroEffort) throws -> [Timing] {
             node.set(.integer(number), at: Path(["at"]))
             return node
         },
-        put("engine, set a number, one listens to it", effort, listening: [Path(["groups"])]) { .integer($0) },
+        put("engine, set a number, one listens to it", effort, listening: [Path(["groups"])]) {
+            .integer($0)
+        },
     ]
 }
 
@@ -120,7 +125,8 @@ private func put(
 }
 
 private func command(_ operation: Operation, session: UInt64 = 1) -> Command {
-    Command(session: SessionID(session), credential: .anonymous, time: 1_760_000_000_000, operation: operation)
+    Command(
+        session: SessionID(session), credential: .anonymous, time: 1_760_000_000_000, operation: operation)
 }
 
 /// The same set in trees of very different sizes: 1000 children each, as many as it takes.
@@ -132,7 +138,8 @@ func growthTimings(_ effort: MicroEffort) -> [Timing] {
         for start in stride(from: 0, to: size, by: 1000) {
             let children = (0..<1000).map { Children.Entry(key: Key(index: $0), node: .integer(Int64($0))) }
             let write = Write(
-                Target(Path(["groups", Key(index: start / 1000)])), Draft(.object(Children(ascending: children))))
+                Target(Path(["groups", Key(index: start / 1000)])),
+                Draft(.object(Children(ascending: children))))
             _ = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
         }
         var random = SeededGenerator(seed: 1)
@@ -176,7 +183,8 @@ func fanOutTimings(_ effort: MicroEffort) -> [Timing] {
 
 // MARK: Bytes on the wire
 
-private let putMessage = #"{"t":"d","d":{"r":7,"a":"p","b":{"p":"/groups/group7/member42","d":"\#(String(repeating: "x", count: 100))"}}}"#
+private let putMessage =
+    #"{"t":"d","d":{"r":7,"a":"p","b":{"p":"/groups/group7/member42","d":"\#(String(repeating: "x", count: 100))"}}}"#
 
 func wireTimings(_ effort: MicroEffort) throws -> [Timing] {
     let put = Array(putMessage.utf8)
@@ -204,7 +212,9 @@ func wireTimings(_ effort: MicroEffort) throws -> [Timing] {
 func frameTimings(_ effort: MicroEffort) -> [Timing] {
     func read(_ name: String, _ byteCount: Int) -> Timing {
         var masked: [UInt8] = []
-        masked.append(frame: .text, payload: [UInt8](repeating: 0x61, count: byteCount).rawSpan, maskingKey: 0x1234_5678)
+        masked.append(
+            frame: .text, payload: [UInt8](repeating: 0x61, count: byteCount).rawSpan, maskingKey: 0x1234_5678
+        )
         var reader = MessageReader(role: .server, messageByteLimit: 1 << 20, checksText: true)
         var window: [UInt8] = []
         return Timing(name, effort) {
@@ -232,7 +242,8 @@ func frameTimings(_ effort: MicroEffort) -> [Timing] {
 
 func headTimings(_ effort: MicroEffort) throws -> [Timing] {
     let head = Array(
-        "GET /groups/group7/member42.json?print=silent HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nAccept: */*\r\n\r\n".utf8)
+        "GET /groups/group7/member42.json?print=silent HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nAccept: */*\r\n\r\n"
+            .utf8)
     return [
         Timing("http, read the head of a GET", effort) {
             var reader = RequestHeadReader()

@@ -1,9 +1,9 @@
 import PandoReactor
 import PandoTraffic
 
-/// One connection writes, all others must get every message, once and in order. The writer waits for the last of
-/// them, and for its own answer (its copy of the broadcast, the acknowledgement of its put), before it counts a
-/// message as done; it keeps `inFlight` under way.
+/// One connection writes, all others must get every message, once and in order. The writer waits for the last
+/// of them, and for its own answer (its copy of the broadcast, the acknowledgement of its put), before it
+/// counts a message as done; it keeps `inFlight` under way.
 ///
 /// Connection 0 is the writer.
 final class OneToManyLoad: Load {

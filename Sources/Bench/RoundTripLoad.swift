@@ -1,7 +1,7 @@
 import PandoReactor
 
-/// Every connection keeps `inFlight` requests under way and waits for each answer: echoes, and writes with their
-/// acknowledgements. Each connection writes a path of its own.
+/// Every connection keeps `inFlight` requests under way and waits for each answer: echoes, and writes with
+/// their acknowledgements. Each connection writes a path of its own.
 final class RoundTripLoad: Load {
     private struct Lane {
         /// The last request's number; they begin at 1.

@@ -41,7 +41,8 @@ struct SuiteRatio {
     let target: Double?
 }
 
-/// What `run` measures. Where a case is the mark for another one, both put the same number of bytes on the wire.
+/// What `run` measures. Where a case is the mark for another one, both put the same number of bytes on the
+/// wire.
 enum Suite {
     private static let valueByteCount = 200
     private static let writeByteCount = 100

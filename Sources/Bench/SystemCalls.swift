@@ -22,8 +22,8 @@ struct SystemCalls {
 
     var isEmpty: Bool { counts.isEmpty }
 
-    /// Calls per message, the most frequent first: what `longer` made more than `shorter`, a run that differs by
-    /// `messages` fewer messages. So start, connections and end do not count.
+    /// Calls per message, the most frequent first: what `longer` made more than `shorter`, a run that differs
+    /// by `messages` fewer messages. So start, connections and end do not count.
     static func perMessage(
         longer: SystemCalls, shorter: SystemCalls, messages: Int
     ) -> [(name: String, calls: Double)] {

@@ -21,7 +21,8 @@ struct Timing {
     var allocations = 0.0
     var retains = 0.0
     var releases = 0.0
-    /// How many calls gave the answer they should: all of them. It also keeps the work from being optimised away.
+    /// How many calls gave the answer they should: all of them. It also keeps the work from being optimised
+    /// away.
     var rightCount: Int
     let rounds: Int
 

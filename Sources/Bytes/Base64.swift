@@ -1,5 +1,5 @@
-// Base64 (RFC 4648): the standard alphabet with padding for hashes and handshakes, the URL-safe one for tokens
-// and long polling.
+// Base64 (RFC 4648): the standard alphabet with padding for hashes and handshakes, the URL-safe one for
+// tokens and long polling.
 
 package enum Base64Alphabet: Sendable {
     /// `+` and `/` (RFC 4648 §4).

@@ -78,7 +78,9 @@ package struct ByteCursor {
             index &+= 8
         }
         while index < length {
-            guard unsafe next.load(fromByteOffset: index, as: UInt8.self) == text.utf8Start[index] else { return false }
+            guard unsafe next.load(fromByteOffset: index, as: UInt8.self) == text.utf8Start[index] else {
+                return false
+            }
             index &+= 1
         }
         offset &+= length
@@ -90,7 +92,9 @@ package struct ByteCursor {
         let length = text.utf8CodeUnitCount
         guard remaining >= length else { return false }
         // In bounds on both sides, as above.
-        for index in 0..<length where unsafe base[count - length + index] != text.utf8Start[index] { return false }
+        for index in 0..<length where unsafe base[count - length + index] != text.utf8Start[index] {
+            return false
+        }
         return true
     }
 

@@ -1,9 +1,10 @@
-/// Writes forward into room of a fixed size that an array lends: what ``ByteCursor`` is to reading. For encoders of many
-/// small things, to which the array's own questions (am I shared, have I room?) at every byte would be most of the work.
+/// Writes forward into room of a fixed size that an array lends: what ``ByteCursor`` is to reading. For
+/// encoders of many small things, to which the array's own questions (am I shared, have I room?) at every
+/// byte would be most of the work.
 ///
-/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number perhaps its beginning),
-/// and is remembered in ``isOverrun``; what was written since some moment is taken back with ``truncate(to:)``. A writer is
-/// handed out by `append(room:_:)` and must not outlive that call.
+/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number perhaps
+/// its beginning), and is remembered in ``isOverrun``; what was written since some moment is taken back with
+/// ``truncate(to:)``. A writer is handed out by `append(room:_:)` and must not outlive that call.
 @safe
 @usableFromInline
 package struct ByteWriter {
@@ -122,7 +123,8 @@ package struct ByteWriter {
     ) -> Bool {
         guard byteCount <= capacity &- count else { return false }
         // In bounds: guarded.
-        guard let written = unsafe body(UnsafeMutableRawBufferPointer(start: base + count, count: byteCount)) else {
+        guard let written = unsafe body(UnsafeMutableRawBufferPointer(start: base + count, count: byteCount))
+        else {
             return false
         }
         precondition(written >= 0 && written <= byteCount)
@@ -144,10 +146,13 @@ extension [UInt8] {
     /// - Complexity: What `body` does, and one copy of the array if it had less room.
     @inlinable
     package mutating func append(room byteCount: Int, _ body: (inout ByteWriter) -> Void) {
-        // The writer counts the bytes it has written, all of them from the first on, and never more than there is room.
+        // The writer counts the bytes it has written, all of them from the first on, and never more than
+        // there is room.
         append(addingCapacity: byteCount) { output in
             unsafe output.withUnsafeMutableBufferPointer { room, writtenCount in
-                guard let start = room.baseAddress else { preconditionFailure("an array has no memory for its room") }
+                guard let start = room.baseAddress else {
+                    preconditionFailure("an array has no memory for its room")
+                }
                 var writer = unsafe ByteWriter(base: start, capacity: byteCount)
                 defer { writtenCount = writer.count }
                 body(&writer)

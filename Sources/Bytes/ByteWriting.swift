@@ -35,12 +35,14 @@ extension [UInt8] {
         unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
     }
 
-    /// Appends the bytes of a span to an array that may become large: from a mebibyte on it takes four times the room at
-    /// once in place of twice, so that what has come is copied less often, and never more than a quarter of it at
-    /// once. What is not filled takes no memory.
+    /// Appends the bytes of a span to an array that may become large: from a mebibyte on it takes four times
+    /// the room at once in place of twice, so that what has come is copied less often, and never more than a
+    /// quarter of it at once. What is not filled takes no memory.
     package mutating func appendGrowing(_ bytes: RawSpan) {
         let needed = count + bytes.byteCount
-        if needed > capacity, capacity >= Self.fastGrowthByteCount { reserveCapacity(Swift.max(needed, 4 * capacity)) }
+        if needed > capacity, capacity >= Self.fastGrowthByteCount {
+            reserveCapacity(Swift.max(needed, 4 * capacity))
+        }
         append(bytes)
     }
 

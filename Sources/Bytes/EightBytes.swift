@@ -3,9 +3,9 @@
 //     word      2F 61 62 63 22 7D 00 00        eight bytes, the first one lowest when loaded little-endian
 //     marks     80 00 00 00 00 00 80 80        what the functions below give: the highest bit of each byte found
 //
-// A subtraction borrows from the next higher byte, so that marks *above* the lowest one may be of bytes that are not
-// meant; the lowest is always right, and without any there is none. Who asks only "is there one", or looks for the
-// first, needs no more.
+// A subtraction borrows from the next higher byte, so that marks *above* the lowest one may be of bytes that
+// are not meant; the lowest is always right, and without any there is none. Who asks only "is there one", or
+// looks for the first, needs no more.
 
 /// One byte eight times.
 @inlinable @inline(__always)

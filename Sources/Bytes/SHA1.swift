@@ -1,7 +1,8 @@
 import COpenSSL
 
-/// An incremental SHA-1 (FIPS 180-4) in libcrypto, which uses the processor's SHA instructions where it has them.
-/// Allocates nothing. For node hashes and WebSocket handshakes, where the protocol demands it; not for secrets.
+/// An incremental SHA-1 (FIPS 180-4) in libcrypto, which uses the processor's SHA instructions where it has
+/// them. Allocates nothing. For node hashes and WebSocket handshakes, where the protocol demands it; not for
+/// secrets.
 package struct SHA1 {
     private var context = pando_sha1()
 

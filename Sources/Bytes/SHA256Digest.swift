@@ -1,7 +1,7 @@
 import COpenSSL
 
-/// The SHA-256 (FIPS 180-4) of some bytes, by libcrypto: stands for what is itself a secret, or too long to keep.
-/// Allocates nothing.
+/// The SHA-256 (FIPS 180-4) of some bytes, by libcrypto: stands for what is itself a secret, or too long to
+/// keep. Allocates nothing.
 package struct SHA256Digest: Hashable, Sendable {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -11,7 +11,9 @@ package struct SHA256Digest: Hashable, Sendable {
         unsafe span.withUnsafeMutableBufferPointer { buffer in
             unsafe bytes.withUnsafeBytes { bytes in
                 // 32 bytes: the array's own count.
-                if let start = buffer.baseAddress { unsafe pando_sha256(bytes.baseAddress, bytes.count, start) }
+                if let start = buffer.baseAddress {
+                    unsafe pando_sha256(bytes.baseAddress, bytes.count, start)
+                }
             }
         }
         func word(_ index: Int) -> UInt64 {

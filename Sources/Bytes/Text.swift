@@ -1,8 +1,8 @@
 /// Unicode text that is equal only when every byte is, and ordered by UTF-16 code units (wire-protocol §7.3).
 ///
 /// `String` would not do: it calls `é` and `e` + U+0301 equal, and the database must not (§8.6: no Unicode
-/// normalisation). Most of what is done with a value is to keep it, compare it and write it down, and all of that is
-/// done with bytes; a `String` is made where somebody needs one (``string``).
+/// normalisation). Most of what is done with a value is to keep it, compare it and write it down, and all of
+/// that is done with bytes; a `String` is made where somebody needs one (``string``).
 ///
 /// Sixteen bytes, two words:
 ///
@@ -11,11 +11,11 @@
 ///     long      how many bytes it has             1      reference to all of them
 ///
 /// Bytes stand with the first one lowest, zeros behind the last: as they stand in memory. Each text has one
-/// representation: a short one, unless it has more bytes than that or ends with a zero. The seven bits, which no pointer
-/// uses, are for enums that hold a text beside other things.
+/// representation: a short one, unless it has more bytes than that or ends with a zero. The seven bits, which
+/// no pointer uses, are for enums that hold a text beside other things.
 ///
-/// Public, though nothing outside this package sees it: the compiler makes ``withBytes(_:)`` for the types at hand in
-/// other modules only of public code, and a key would otherwise cost a call through type metadata.
+/// Public, though nothing outside this package sees it: the compiler makes ``withBytes(_:)`` for the types at
+/// hand in other modules only of public code, and a key would otherwise cost a call through type metadata.
 public struct Text: Hashable, Comparable, Sendable {
     /// See above.
     @usableFromInline let head: UInt64
@@ -37,15 +37,17 @@ public struct Text: Hashable, Comparable, Sendable {
     /// Bytes of a text that needs no heap.
     static let shortByteCount = 15
 
-    /// The bit of the tail that says a text is long: the tail of a short one is below it, that of a long one is not.
+    /// The bit of the tail that says a text is long: the tail of a short one is below it, that of a long one
+    /// is not.
     @usableFromInline static var longBit: UInt64 { 1 << 63 }
 
     /// Both words as numbers.
     @inlinable
     @inline(__always)
     var words: (head: UInt64, tail: UInt64) {
-        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the highest of the bits that
-        // no pointer and no payload of seven bytes uses, is pinned down by the tests of this type.
+        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the highest of
+        // the bits that no pointer and no payload of seven bytes uses, is pinned down by the tests of this
+        // type.
         unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
     }
 
@@ -62,8 +64,8 @@ public struct Text: Hashable, Comparable, Sendable {
         tail = .long(bytes)
     }
 
-    /// Trusts the caller that the bytes are UTF-8. One allocation and one copy when they are many, none when they are
-    /// few.
+    /// Trusts the caller that the bytes are UTF-8. One allocation and one copy when they are many, none when
+    /// they are few.
     package init(utf8 bytes: Span<UInt8>) {
         let count = bytes.count
         if count <= Self.shortByteCount, count == 0 || bytes[count &- 1] != 0 {
@@ -114,7 +116,8 @@ public struct Text: Hashable, Comparable, Sendable {
         }
     }
 
-    /// A copy, for people and for what works on characters; what is written out borrows the bytes instead. O(bytes).
+    /// A copy, for people and for what works on characters; what is written out borrows the bytes instead.
+    /// O(bytes).
     public var string: String {
         withBytes { bytes in
             unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
@@ -134,8 +137,8 @@ public struct Text: Hashable, Comparable, Sendable {
 
     /// Lends the UTF-8 bytes to `body`.
     ///
-    /// There is no property that borrows them: optimised code let the span of a text of up to 15 bytes, which has no
-    /// storage but the text itself, point to a copy of it on the stack that was gone.
+    /// There is no property that borrows them: optimised code let the span of a text of up to 15 bytes, which
+    /// has no storage but the text itself, point to a copy of it on the stack that was gone.
     @inlinable
     @inline(__always)
     public func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
@@ -203,7 +206,8 @@ extension Text {
     @inline(__always)
     private static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
         let count = bytes.count
-        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that are there.
+        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that
+        // are there.
         let raw = unsafe bytes.bytes
         if count >= 8 {
             let head = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self)
@@ -261,8 +265,8 @@ private func firstDifference(_ a: Span<UInt8>, _ b: Span<UInt8>, count: Int) -> 
 
 /// Which of two UTF-8 texts comes first by UTF-16 code units: negative, zero or positive.
 ///
-/// The two orders differ in one place: characters beyond U+FFFF (lead bytes F0…) are surrogates in UTF-16 and so
-/// come before U+E000…U+FFFF (lead bytes EE, EF).
+/// The two orders differ in one place: characters beyond U+FFFF (lead bytes F0…) are surrogates in UTF-16 and
+/// so come before U+E000…U+FFFF (lead bytes EE, EF).
 package func compareUTF16(_ a: Span<UInt8>, _ b: Span<UInt8>) -> Int {
     let common = min(a.count, b.count)
     let index = firstDifference(a, b, count: common)

@@ -1,9 +1,9 @@
-/// The bytes of a long text on the heap: one object of 16 bytes and those, never changed once they are there. How many
-/// there are is for its owner to know.
+/// The bytes of a long text on the heap: one object of 16 bytes and those, never changed once they are there.
+/// How many there are is for its owner to know.
 @usableFromInline
 struct TextBytes: @unchecked Sendable {
-    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else sees it, and
-    // only read afterwards.
+    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else
+    // sees it, and only read afterwards.
     @usableFromInline let buffer: ManagedBuffer<Void, UInt8>
 
     init(_ bytes: Span<UInt8>) {

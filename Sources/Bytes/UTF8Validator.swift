@@ -1,5 +1,5 @@
-/// Checks UTF-8 as it arrives, in pieces of any size (RFC 3629: no overlong forms, no surrogates, nothing above
-/// U+10FFFF). A piece may end inside a character; the next one goes on from there.
+/// Checks UTF-8 as it arrives, in pieces of any size (RFC 3629: no overlong forms, no surrogates, nothing
+/// above U+10FFFF). A piece may end inside a character; the next one goes on from there.
 package struct UTF8Validator: Equatable, Sendable {
     /// Continuation bytes still owed by the character that has begun. 0…3.
     private var owed: UInt8 = 0

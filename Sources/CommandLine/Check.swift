@@ -67,7 +67,9 @@ struct CheckData: ParsableCommand {
         var replay = CheckReplay()
         let report: InspectionReport
         do throws(StartError) {
-            report = try DataDirectory.inspectRecords(directory) { record, payload in replay.take(record, payload) }
+            report = try DataDirectory.inspectRecords(directory) { record, payload in
+                replay.take(record, payload)
+            }
         } catch {
             printError(error.description)
             throw ExitCode(error.exitCode)
@@ -78,7 +80,8 @@ struct CheckData: ParsableCommand {
         let problems = replay.problems + report.problems.filter(\.isDamage).map(\.description)
         try conclude(
             problems,
-            orSay: "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments"
+            orSay:
+                "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments"
                 + " and in \(report.checkpoints.count) checkpoints")
     }
 }
@@ -86,7 +89,8 @@ struct CheckData: ParsableCommand {
 /// `pando check backup FILE|DIR`
 struct CheckBackup: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Checks every byte and every record of a backup: what a restore would do.")
+        commandName: "backup",
+        abstract: "Checks every byte and every record of a backup: what a restore would do.")
 
     @Argument(help: "A file, or a directory with its log.")
     var backup: String
@@ -117,8 +121,8 @@ struct CheckBackup: ParsableCommand {
     }
 }
 
-/// Does again what the records say: each checkpoint from nothing, and the log from the oldest of them on, or from its
-/// beginning.
+/// Does again what the records say: each checkpoint from nothing, and the log from the oldest of them on, or
+/// from its beginning.
 private struct CheckReplay {
     private(set) var problems: [String] = []
     /// What the log goes on from.
@@ -147,7 +151,8 @@ private struct CheckReplay {
         _ record: InspectedRecord, _ payload: RawSpan, into state: inout RecoveredState
     ) -> [String] {
         do throws(UnreadableRecord) {
-            try state.replay(record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
+            try state.replay(
+                record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
             return []
         } catch {
             return ["\(record.file), byte \(record.byteOffset): \(error.reason)"]

@@ -62,7 +62,8 @@ struct NamespaceOptions: ParsableArguments {
     func find(in state: RecoveredState) throws -> (id: UInt32, root: Node) {
         guard let found = state.database(named: namespace.lowercased()) else {
             printError(
-                "--namespace: there is no \"\(namespace)\"; there are \(state.namespaceNames.joined(separator: ", "))")
+                "--namespace: there is no \"\(namespace)\"; there are \(state.namespaceNames.joined(separator: ", "))"
+            )
             throw Exit.badConfiguration
         }
         return found

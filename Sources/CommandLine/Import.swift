@@ -58,7 +58,8 @@ struct Import: ParsableCommand {
         }
         guard RecoveredState.isName(namespaceOptions.namespace) else {
             throw ValidationError(
-                "--namespace: \"\(namespaceOptions.namespace)\" is no name: letters, digits, - and _; at most 63")
+                "--namespace: \"\(namespaceOptions.namespace)\" is no name: letters, digits, - and _; at most 63"
+            )
         }
         switch try place.place {
         case .directory(let path): try run(DataOptions(path), target)
@@ -123,7 +124,8 @@ struct Import: ParsableCommand {
             if let writtenByteCount {
                 printError(
                     "\(writtenByteCount) bytes of \(file) are there"
-                        + "\(replace ? ", and what was there before is gone" : ""); import it again with --replace")
+                        + "\(replace ? ", and what was there before is gone" : ""); import it again with --replace"
+                )
             }
             throw error.exitCode
         }

@@ -31,7 +31,8 @@ struct Log: ParsableCommand {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 guard checkpoints || !record.isOfCheckpoint else { return }
                 var line: [UInt8] = []
-                line.append(utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
+                line.append(
+                    utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
                 line.append(utf8: "\(record.kind)\t")
                 line.append(utf8: describe(record, payload))
                 line.append(UInt8(ascii: "\n"))

@@ -13,7 +13,8 @@ struct NamespaceCommand: ParsableCommand {
 }
 
 struct NamespaceCreate: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "create", abstract: "Creates an empty database.")
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Creates an empty database.")
 
     @OptionGroup var dataOptions: DataOptions
 
@@ -36,7 +37,8 @@ struct NamespaceCreate: ParsableCommand {
 }
 
 struct NamespaceList: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "Prints the databases' names.")
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Prints the databases' names.")
 
     @OptionGroup var dataOptions: DataOptions
 
@@ -73,7 +75,8 @@ struct NamespaceDelete: ParsableCommand {
             printError("\(name): holds data; --force deletes it")
             throw Exit.badConfiguration
         }
-        let record = JournalRecord(.namespaceDeleted, namespace: database.id, timestamp: Offline.milliseconds, payload: [])
+        let record = JournalRecord(
+            .namespaceDeleted, namespace: database.id, timestamp: Offline.milliseconds, payload: [])
         try Offline.append([record], to: &journal)
         try writeOutput(Array("deleted \(name)\n".utf8))
     }

@@ -13,7 +13,8 @@ struct Pando: ParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self, NamespaceCommand.self, Token.self,
+            Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self,
+            NamespaceCommand.self, Token.self,
         ]
     )
 }

@@ -21,8 +21,8 @@ import PandoTree
 ///       } … ]
 ///     }
 ///
-/// A case is read as the REST request that it stands for, so it means what it would mean on the wire: server values,
-/// illegal keys, query parameters. Comments are let pass, as in rules.
+/// A case is read as the REST request that it stands for, so it means what it would mean on the wire: server
+/// values, illegal keys, query parameters. Comments are let pass, as in rules.
 struct RulesCases {
     struct Case {
         var name: String
@@ -61,8 +61,8 @@ struct RulesCases {
     private static let standardTime: Int64 = 1_760_000_000_000
 }
 
-/// A JSON object of the file, and how problems name it. A name that is there twice is one: the case would be asked about
-/// somebody else than its reader thinks.
+/// A JSON object of the file, and how problems name it. A name that is there twice is one: the case would be
+/// asked about somebody else than its reader thinks.
 private struct Members {
     private let object: JSONObject
     private let owner: String
@@ -72,7 +72,8 @@ private struct Members {
 
     init(_ json: [UInt8], _ owner: String) throws(RulesCases.Problem) {
         guard let object = JSONObject(json, depthLimit: Self.depthLimit) else {
-            throw RulesCases.Problem(text: "\(owner) is no JSON object, or nests too deep, or has a name twice")
+            throw RulesCases.Problem(
+                text: "\(owner) is no JSON object, or nests too deep, or has a name twice")
         }
         (self.object, self.owner) = (object, owner)
     }
@@ -125,7 +126,9 @@ extension RulesCases.Case {
     fileprivate init(
         _ members: Members, _ number: Int, _ data: Node, _ now: Int64
     ) throws(RulesCases.Problem) {
-        func problem(_ text: String) -> RulesCases.Problem { RulesCases.Problem(text: "case \(number): \(text)") }
+        func problem(_ text: String) -> RulesCases.Problem {
+            RulesCases.Problem(text: "case \(number): \(text)")
+        }
 
         try members.expect(
             only: Set(["name", "auth", "query", "value", "expect", "data", "now"] + Self.methods.map(\.0)))
@@ -143,7 +146,8 @@ extension RulesCases.Case {
         milliseconds = try members.integer("now") ?? now
         let auth = members["auth"] ?? Array("null".utf8)
         switch auth.first {
-        case UInt8(ascii: "{"): credential = Credential(authVariable: Text(String(decoding: auth, as: UTF8.self)))
+        case UInt8(ascii: "{"):
+            credential = Credential(authVariable: Text(String(decoding: auth, as: UTF8.self)))
         case UInt8(ascii: "n"): credential = .anonymous
         default:
             guard try members.text("auth") == "admin" else {
@@ -151,7 +155,9 @@ extension RulesCases.Case {
             }
             credential = .admin
         }
-        let who = credential.isAdmin ? "the administrator" : members["auth"].map { String(decoding: $0, as: UTF8.self) }
+        let who =
+            credential.isAdmin
+            ? "the administrator" : members["auth"].map { String(decoding: $0, as: UTF8.self) }
         summary = "\(verb) \(path) as \(who ?? "null")"
         let needsValue = method == "PUT" || method == "PATCH"
         guard (members["value"] != nil) == needsValue else {
@@ -186,7 +192,8 @@ extension RulesCases.Case {
         if request.method.isRead { return .get(target.path, request.query) }
         switch try request.readBody(body.rawSpan) {
         case .value(let draft): return .put(Write(target, draft), expectedHash: nil, wantsCurrentValue: false)
-        case .update(let updates): return .merge(base: target.path, updates.map { Write($0.target, $0.draft) })
+        case .update(let updates):
+            return .merge(base: target.path, updates.map { Write($0.target, $0.draft) })
         }
     }
 }
@@ -215,7 +222,11 @@ private func withoutComments(_ text: [UInt8]) -> [UInt8] {
     func at(_ place: Int) -> UInt8? { place < text.count ? text[place] : nil }
     while let byte = at(index) {
         if isInString {
-            if byte == UInt8(ascii: "\\") { index += 1 } else if byte == UInt8(ascii: "\"") { isInString = false }
+            if byte == UInt8(ascii: "\\") {
+                index += 1
+            } else if byte == UInt8(ascii: "\"") {
+                isInString = false
+            }
         } else if byte == UInt8(ascii: "\"") {
             isInString = true
         } else if byte == UInt8(ascii: "/"), at(index + 1) == UInt8(ascii: "/") {
@@ -226,7 +237,9 @@ private func withoutComments(_ text: [UInt8]) -> [UInt8] {
         } else if byte == UInt8(ascii: "/"), at(index + 1) == UInt8(ascii: "*") {
             let start = index
             index += 2
-            while let next = at(index), !(next == UInt8(ascii: "*") && at(index + 1) == UInt8(ascii: "/")) { index += 1 }
+            while let next = at(index), !(next == UInt8(ascii: "*") && at(index + 1) == UInt8(ascii: "/")) {
+                index += 1
+            }
             index = min(index + 1, text.count - 1)
             for place in start...index where text[place] != 0x0A { result[place] = 0x20 }
         }

@@ -70,12 +70,14 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Time after which one is written if there was any write; 0 for never. (default: 0)", valueName: "seconds"))
+            "Time after which one is written if there was any write; 0 for never. (default: 0)",
+            valueName: "seconds"))
     var checkpointInterval: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Checkpoints to keep, with the log since the oldest; at least 2. (default: 2)", valueName: "count"))
+            "Checkpoints to keep, with the log since the oldest; at least 2. (default: 2)", valueName: "count"
+        ))
     var keepCheckpoints: Int?
 
     @Option(help: "Threads for connections; 0 stands for one less than the processors. (default: 0)")
@@ -83,7 +85,8 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Bytes a client may leave unread before it is disconnected. (default: 67108864)", valueName: "bytes"))
+            "Bytes a client may leave unread before it is disconnected. (default: 67108864)",
+            valueName: "bytes"))
     var outboundLimit: Int?
 
     @Option(
@@ -150,7 +153,9 @@ struct Serve: ParsableCommand {
     @Option(help: ArgumentHelp("aud of those tokens.", valueName: "text"))
     var jwksAudience: String?
 
-    @Option(help: ArgumentHelp("OpenID Connect issuer whose tokens are taken; its keys are fetched.", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "OpenID Connect issuer whose tokens are taken; its keys are fetched.", valueName: "url"))
     var oidcIssuer: String?
 
     @Option(help: ArgumentHelp("aud of the tokens of --oidc-issuer.", valueName: "text"))
@@ -159,10 +164,14 @@ struct Serve: ParsableCommand {
     @Option(help: ArgumentHelp("Firebase project whose ID tokens are taken.", valueName: "id"))
     var firebaseProject: String?
 
-    @Option(help: ArgumentHelp("By how much a clock may be wrong, 0 to 60. (default: 60)", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("By how much a clock may be wrong, 0 to 60. (default: 60)", valueName: "seconds"))
     var authClockSkew: Int?
 
-    @Option(help: "The least of what is logged: trace, debug, info, notice, warning, error or critical. (default: info)")
+    @Option(
+        help:
+            "The least of what is logged: trace, debug, info, notice, warning, error or critical. (default: info)"
+    )
     var logLevel: String?
 
     @Option(help: ArgumentHelp("Configuration file: one JSON object of these options.", valueName: "file"))
@@ -186,7 +195,8 @@ struct Serve: ParsableCommand {
     private func layers(_ problems: inout [String]) -> SettingsLayers {
         var layers = SettingsLayers(environment: ProcessInfo.processInfo.environment)
         let flags: [String: String?] = [
-            "host": host, "port": port?.description, "data": data, "rules": rules, "memory": memory ? "true" : nil,
+            "host": host, "port": port?.description, "data": data, "rules": rules,
+            "memory": memory ? "true" : nil,
             "dev": dev ? "true" : nil,
             "allow-origin": allowOrigin.isEmpty ? nil : allowOrigin.joined(separator: "\n"),
             "durability": durability?.rawValue, "loops": loops?.description,

@@ -23,59 +23,77 @@ struct Setting: Sendable {
     }
 
     init(_ name: String, flag set: @escaping @Sendable (inout Configuration, Bool) -> Void) {
-        self.init(name, text: { configuration, text in
-            guard let value = Bool(text) else { return false }
-            set(&configuration, value)
-            return true
-        })
+        self.init(
+            name,
+            text: { configuration, text in
+                guard let value = Bool(text) else { return false }
+                set(&configuration, value)
+                return true
+            })
     }
 
     init(_ name: String, number set: @escaping @Sendable (inout Configuration, Int) -> Void) {
-        self.init(name, text: { configuration, text in
-            guard let value = Int(text), (0...(1 << 40)).contains(value) else { return false }
-            set(&configuration, value)
-            return true
-        })
+        self.init(
+            name,
+            text: { configuration, text in
+                guard let value = Int(text), (0...(1 << 40)).contains(value) else { return false }
+                set(&configuration, value)
+                return true
+            })
     }
 
     /// Every option, one row each.
     static let all: [Setting] = [
-        Setting("host", text: { configuration, text in
-            configuration.host = text
-            return !text.isEmpty
-        }),
-        Setting("port", text: { configuration, text in
-            guard let port = UInt16(text) else { return false }
-            configuration.port = port
-            return true
-        }),
-        Setting("data", text: { configuration, text in
-            configuration.dataDirectory = text
-            return true
-        }),
-        Setting("rules", text: { configuration, text in
-            configuration.rulesPath = text
-            return true
-        }),
+        Setting(
+            "host",
+            text: { configuration, text in
+                configuration.host = text
+                return !text.isEmpty
+            }),
+        Setting(
+            "port",
+            text: { configuration, text in
+                guard let port = UInt16(text) else { return false }
+                configuration.port = port
+                return true
+            }),
+        Setting(
+            "data",
+            text: { configuration, text in
+                configuration.dataDirectory = text
+                return true
+            }),
+        Setting(
+            "rules",
+            text: { configuration, text in
+                configuration.rulesPath = text
+                return true
+            }),
         Setting("memory", flag: { $0.isMemoryOnly = $1 }),
         Setting("dev", flag: { $0.isDevelopment = $1 }),
         // Several origins are several lines, or have commas or spaces between them: none has one inside.
-        Setting("allow-origin", text: { configuration, text in
-            let names = text.split { $0 == "," || $0.isWhitespace }
-            let origins = names.compactMap { WebOrigin($0) }
-            configuration.allowedOrigins += origins
-            return !names.isEmpty && origins.count == names.count
-        }),
-        Setting("durability", text: { configuration, text in
-            guard let durability = Durability(rawValue: text) else { return false }
-            configuration.durability = durability
-            return true
-        }),
-        Setting("log-level", text: { configuration, text in
-            guard let level = Logger.Level(rawValue: text) else { return false }
-            configuration.logLevel = level
-            return true
-        }),
+        Setting(
+            "allow-origin",
+            text: { configuration, text in
+                let names = text.split { $0 == "," || $0.isWhitespace }
+                let origins = names.compactMap { WebOrigin($0) }
+                configuration.allowedOrigins += origins
+                return !names.isEmpty && origins.count == names.count
+            }),
+        Setting(
+            "durability",
+            text: { configuration, text in
+                guard let durability = Durability(rawValue: text) else { return false }
+                configuration.durability = durability
+                return true
+            }),
+        Setting(
+            "log-level",
+            text: { configuration, text in
+                guard let level = Logger.Level(rawValue: text) else { return false }
+                configuration.logLevel = level
+                return true
+            }),
         Setting("loops", number: { $0.loopCount = $1 }),
         Setting("outbound-limit", number: { $0.outboundByteLimit = $1 }),
         Setting("in-flight-limit", number: { $0.inFlightByteLimit = $1 }),
@@ -91,10 +109,12 @@ struct Setting: Sendable {
         Setting("request-timeout", number: { $0.requestTimeout = .seconds($1) }),
         Setting("chunk-limit", number: { $0.chunkCountLimit = $1 }),
         // Several files are several lines.
-        Setting("auth-secret-file", text: { configuration, text in
-            configuration.identity.secrets += text.split(separator: "\n").map { .init(.file(String($0))) }
-            return !text.isEmpty
-        }),
+        Setting(
+            "auth-secret-file",
+            text: { configuration, text in
+                configuration.identity.secrets += text.split(separator: "\n").map { .init(.file(String($0))) }
+                return !text.isEmpty
+            }),
         Setting("allow-secret-as-admin", flag: { $0.identity.allowsSecretAsAdmin = $1 }),
         Setting("auth-clock-skew", number: { $0.identity.clockSkew = Int64($1) }),
         Setting("jwks-file", text: { set($1, &$0.identity.shorthand.keyFile) }),
@@ -123,7 +143,8 @@ struct SettingsLayers {
     /// `auth` of the configuration file.
     var auth: JSONObject?
 
-    /// A secret itself, where no file can be had; never a flag's value, which everybody on the machine can read.
+    /// A secret itself, where no file can be had; never a flag's value, which everybody on the machine can
+    /// read.
     static let secretVariable = "PANDO_AUTH_SECRET"
 
     /// - Parameter problems: Everything wrong with the values, each in the words in which it was given.
@@ -140,7 +161,9 @@ struct SettingsLayers {
             guard let (source, text) = sources.first(where: { $0.1 != nil }), let text else { continue }
             if setting.name == "data", flags["data"] == nil, flags["memory"] == "true" { continue }
             if setting.name == "memory", flags["memory"] == nil, flags["data"] != nil { continue }
-            if !setting.apply(&configuration, text) { problems.append("\(source): \"\(text)\" is no value for it") }
+            if !setting.apply(&configuration, text) {
+                problems.append("\(source): \"\(text)\" is no value for it")
+            }
         }
         if let secret = environment[Self.secretVariable] {
             configuration.identity.secrets.append(.init(.environment(secret, name: Self.secretVariable)))
@@ -157,7 +180,9 @@ struct SettingsLayers {
             do {
                 let node = try Node(json: json.rawSpan)
                 problems.append(
-                    "configuration file: " + (node.isLeaf ? "an object is expected" : "nests too deep, or a name is there twice"))
+                    "configuration file: "
+                        + (node.isLeaf ? "an object is expected" : "nests too deep, or a name is there twice")
+                )
             } catch {
                 problems.append("configuration file: \(error)")
             }

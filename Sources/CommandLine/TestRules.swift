@@ -77,7 +77,8 @@ struct TestRules: ParsableCommand {
         let access = Access.loaded(rules)
         let engine = Engine(root: row.data, access: access)
         let command = Command(
-            session: SessionID(0), credential: row.credential, time: row.milliseconds, operation: row.operation)
+            session: SessionID(0), credential: row.credential, time: row.milliseconds,
+            operation: row.operation)
         let scope = RuleScope(credential: row.credential, milliseconds: row.milliseconds, root: row.data)
         switch engine.question(of: command) {
         case .read(let path, let query)?:

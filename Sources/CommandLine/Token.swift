@@ -31,13 +31,16 @@ struct Token: ParsableCommand {
     @Option(help: ArgumentHelp("File with the secret.", valueName: "file"))
     var secretFile: String?
 
-    @Option(help: ArgumentHelp("The secret's id, where the server's configuration gives it one: kid.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp(
+            "The secret's id, where the server's configuration gives it one: kid.", valueName: "id"))
     var secretID: String?
 
     func run() throws {
         var problems: [String] = []
         let mint = TokenMint(
-            uid: uid.map { Text($0) }, lifetime: lifetime(&problems), claims: claims(&problems), isAdmin: admin)
+            uid: uid.map { Text($0) }, lifetime: lifetime(&problems), claims: claims(&problems),
+            isAdmin: admin)
         problems += mint.problems
         let secret = secret(&problems)
         guard problems.isEmpty, let secret else {
@@ -45,7 +48,9 @@ struct Token: ParsableCommand {
             throw ExitCode.validationFailure
         }
         let now = Int64(Date().timeIntervalSince1970)
-        guard let token = waitFor({ try? await mint.token(signedWith: secret, at: now) }) else { throw Exit.ourFault }
+        guard let token = waitFor({ try? await mint.token(signedWith: secret, at: now) }) else {
+            throw Exit.ourFault
+        }
         try writeOutput(Array("\(token)\n".utf8))
     }
 

@@ -1,7 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// Waits on this thread for what the concurrency runtime does on its own: commands are synchronous from end to end.
+/// Waits on this thread for what the concurrency runtime does on its own: commands are synchronous from end
+/// to end.
 func waitFor<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
     let outcome = Outcome<Value>()
     Task.detached {

@@ -2,7 +2,8 @@
 package enum CompressionCoding: Equatable, Sendable {
     /// Members of a gzip file (RFC 1952): HTTP's `Content-Encoding: gzip`.
     case gzip
-    /// Bare deflate (RFC 1951): what `permessage-deflate` sends (RFC 7692). The window has 2^bits bytes, 9…15.
+    /// Bare deflate (RFC 1951): what `permessage-deflate` sends (RFC 7692). The window has 2^bits bytes,
+    /// 9…15.
     case raw(windowBits: Int)
 
     /// As zlib spells it.
@@ -10,7 +11,8 @@ package enum CompressionCoding: Equatable, Sendable {
         switch self {
         case .gzip: 16 + 15
         case .raw(let bits):
-            // Asked for by a handshake that knows no others; zlib cannot deflate with 8 (RFC 7692 §7.1.2.1 allows it).
+            // Asked for by a handshake that knows no others; zlib cannot deflate with 8 (RFC 7692 §7.1.2.1
+            // allows it).
             -Int32(min(15, max(9, bits)))
         }
     }

@@ -44,7 +44,8 @@ package final class Deflater {
                     // In bounds: the offset is what zlib took so far.
                     let rest = unsafe UnsafeRawBufferPointer(rebasing: source[offset...])
                     return unsafe pando_deflate_step(
-                        stream, rest.baseAddress, min(rest.count, Self.stepByteLimit), target.baseAddress, target.count,
+                        stream, rest.baseAddress, min(rest.count, Self.stepByteLimit), target.baseAddress,
+                        target.count,
                         rest.count > Self.stepByteLimit ? PANDO_ZLIB_NO_FLUSH : flush.raw)
                 }
             }

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// Inflates a body with `Content-Encoding: gzip`, as its pieces come in: one member or several (RFC 1952 §2.2), and
-/// nothing behind the last.
+/// Inflates a body with `Content-Encoding: gzip`, as its pieces come in: one member or several (RFC 1952
+/// §2.2), and nothing behind the last.
 ///
 /// What is inflated is bounded while it is inflated, so a bomb costs no more than the limit.
 package struct GzipBody: ~Copyable {

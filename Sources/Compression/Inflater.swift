@@ -25,7 +25,8 @@ package final class Inflater {
         unsafe pando_inflate_free(stream)
     }
 
-    /// Takes bytes of `input` from `offset` on, moves `offset` behind them, and appends what comes out to `output`.
+    /// Takes bytes of `input` from `offset` on, moves `offset` behind them, and appends what comes out to
+    /// `output`.
     /// - Parameter byteLimit: Most bytes that are appended.
     /// - Throws: ``CompressionError/corrupt``, ``CompressionError/noMemory``; then only ``reset()`` is left.
     package func inflate(
@@ -40,7 +41,8 @@ package final class Inflater {
                     // In bounds: the offset is what was taken so far.
                     let rest = unsafe UnsafeRawBufferPointer(rebasing: source[start...])
                     return unsafe pando_inflate_step(
-                        stream, rest.baseAddress, min(rest.count, Self.inputByteLimit), target.baseAddress, target.count)
+                        stream, rest.baseAddress, min(rest.count, Self.inputByteLimit), target.baseAddress,
+                        target.count)
                 }
             }
             offset += step.taken

@@ -82,7 +82,8 @@ final class EchoConnection: ChannelDelegate {
             while let event = try reader.next(&bytes, from: &offset) {
                 switch event {
                 case .text(let payload): reader.withBytes(of: payload, in: bytes) { echo(.text, $0, channel) }
-                case .binary(let payload): reader.withBytes(of: payload, in: bytes) { echo(.binary, $0, channel) }
+                case .binary(let payload):
+                    reader.withBytes(of: payload, in: bytes) { echo(.binary, $0, channel) }
                 case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0, channel) }
                 case .pong: break
                 case .close(let code, _): act(closing.receivedClose(code), channel)

@@ -56,7 +56,8 @@ final class EchoLoop: @unchecked Sendable {
         if listeners.removeValue(forKey: ObjectIdentifier(channel)) != nil { walk = nil }
     }
 
-    /// Sends a ready frame to everybody on `/broadcast`: here at once, on other loops through their mailboxes.
+    /// Sends a ready frame to everybody on `/broadcast`: here at once, on other loops through their
+    /// mailboxes.
     func broadcast(_ frame: SharedBytes) {
         guard all.count > 1 else { return deliver(frame) }
         for mailbox in all { mailbox.post(frame) }

@@ -2,8 +2,8 @@ import ArgumentParser
 import Glibc
 import PandoReactor
 
-/// `pando-echo`: the bare WebSocket and Reactor rooms with nothing behind them. It sets the mark that the database is
-/// measured against, and is what conformance suites talk to.
+/// `pando-echo`: the bare WebSocket and Reactor rooms with nothing behind them. It sets the mark that the
+/// database is measured against, and is what conformance suites talk to.
 @main
 struct EchoServer: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -11,8 +11,8 @@ package struct SessionID: Hashable, Sendable {
     }
 }
 
-/// A request to one database, with everything that is not the engine's to know: the host stamps the time, so that
-/// the same commands in the same order give the same state and effects anywhere.
+/// A request to one database, with everything that is not the engine's to know: the host stamps the time, so
+/// that the same commands in the same order give the same state and effects anywhere.
 package struct Command: Sendable {
     package var session: SessionID
     package var credential: Credential
@@ -28,8 +28,8 @@ package struct Command: Sendable {
     }
 }
 
-/// What a command asks for (wire-protocol §4, free of its spelling). Reads are boxed: queries are large, and a write
-/// would be moved in their size.
+/// What a command asks for (wire-protocol §4, free of its spelling). Reads are boxed: queries are large, and
+/// a write would be moved in their size.
 package enum Operation: Sendable {
     indirect case listen(Listen)
     indirect case unlisten(Path, Query?, tag: Int64?)
@@ -38,8 +38,8 @@ package enum Operation: Sendable {
     case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
     /// Writes that happen together or not at all. `base` is where the client stood.
     case merge(base: Path, [Write])
-    /// - signIn: Which of the session's sign-ins the credential is of, as the host numbers them: what can be revoked. 0 is of
-    ///   none.
+    /// - signIn: Which of the session's sign-ins the credential is of, as the host numbers them: what can be
+    ///   revoked. 0 is of none.
     case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
     /// The session's sign-ins of these numbers count no more: what they queued is dropped, and never runs.

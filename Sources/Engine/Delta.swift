@@ -2,8 +2,8 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// What a command comes to, decided but not done: resolved, authorised, and free of anything that could turn out
-/// differently when it is replayed.
+/// What a command comes to, decided but not done: resolved, authorised, and free of anything that could turn
+/// out differently when it is replayed.
 package struct Delta: Sendable {
     package var session: SessionID
     package var kind: Kind
@@ -14,8 +14,8 @@ package struct Delta: Sendable {
         case nothing
         /// The rules forbid what was asked for; it is handed back to who asks why.
         indirect case denied(Operation)
-        /// One change by itself, as most are: an array would cost an allocation. Its commit tells when it changes nothing
-        /// (``Effects/isRedundant``).
+        /// One change by itself, as most are: an array would cost an allocation. Its commit tells when it
+        /// changes nothing (``Effects/isRedundant``).
         case put(Change)
         case write(base: Path, [Change])
         // Boxed, as in ``Operation``.

@@ -1,18 +1,20 @@
 import PandoRules
 import PandoTree
 
-/// What a session wants written when it ends (wire-protocol §12.1): the sparse tree that the SDKs keep as well.
+/// What a session wants written when it ends (wire-protocol §12.1): the sparse tree that the SDKs keep as
+/// well.
 ///
 ///     rooms ─┬─ r1 ─── typing      (nil, as anonymous)
 ///            └─ r2                 ({…}, as ann)         what is queued below r2 has become part of this
 ///
-/// Always true: a branch with something queued has no branches below it, and every branch but the root has one or the
-/// other. So the order of the writes does not matter.
+/// Always true: a branch with something queued has no branches below it, and every branch but the root has
+/// one or the other. So the order of the writes does not matter.
 package struct DisconnectQueue: Sendable {
     /// Who has queued something.
     package struct Author: Equatable, Sendable {
         package var credential: Credential
-        /// By which of the session's sign-ins; 0 for none. Two may have the same credential, and one of them be revoked.
+        /// By which of the session's sign-ins; 0 for none. Two may have the same credential, and one of them
+        /// be revoked.
         package var signIn: UInt32
 
         package init(credential: Credential, signIn: UInt32 = 0) {
@@ -24,7 +26,8 @@ package struct DisconnectQueue: Sendable {
     /// What is queued at one path.
     private struct Pending: Sendable {
         var value: QueuedValue
-        /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write all of it.
+        /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write
+        /// all of it.
         var authors: [Author]
         /// About how many it takes in the log; of what was overwritten inside it, too.
         var byteCount: Int
@@ -57,7 +60,9 @@ package struct DisconnectQueue: Sendable {
         /// Those of the authors, each once.
         var credentials: [Credential] {
             var credentials: [Credential] = []
-            for author in authors where !credentials.contains(author.credential) { credentials.append(author.credential) }
+            for author in authors where !credentials.contains(author.credential) {
+                credentials.append(author.credential)
+            }
             return credentials
         }
     }
@@ -74,10 +79,12 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's memory.
+    /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's
+    /// memory.
     static let capacity = 10_000
 
-    /// Different people whose writes one connection may put into one another: nobody does that, and each is remembered.
+    /// Different people whose writes one connection may put into one another: nobody does that, and each is
+    /// remembered.
     static let authorLimit = 8
 
     private var root = Branch()
@@ -136,7 +143,8 @@ package struct DisconnectQueue: Sendable {
     /// - Complexity: O(depth) a write, and O(what it replaces).
     mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
-            let pending = Pending(value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount)
+            let pending = Pending(
+                value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount)
             totals += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
@@ -163,22 +171,26 @@ package struct DisconnectQueue: Sendable {
 
     // MARK: Cancelling
 
-    /// Where something is queued into which one of these sign-ins has put something, in ascending order: to be cancelled,
-    /// since all of it runs as all of its authors. The root alone where that is everything.
+    /// Where something is queued into which one of these sign-ins has put something, in ascending order: to
+    /// be cancelled, since all of it runs as all of its authors. The root alone where that is everything.
     /// - Complexity: O(queue).
     func paths(by signIns: Set<UInt32>) -> [Path] {
         var paths: [Path] = []
         func gather(_ branch: Branch, _ path: Path) {
-            if branch.pending?.authors.contains(where: { signIns.contains($0.signIn) }) == true { paths.append(path) }
-            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) { gather(child, path.appending(key)) }
+            if branch.pending?.authors.contains(where: { signIns.contains($0.signIn) }) == true {
+                paths.append(path)
+            }
+            for (key, child) in branch.children.sorted(by: { $0.key < $1.key }) {
+                gather(child, path.appending(key))
+            }
         }
         gather(root, .root)
         // One record of the log in place of thousands.
         return paths.count == count && count > 0 ? [.root] : paths
     }
 
-    /// Removes what is queued at the path and below. A put queued above loses that part: its children become writes of
-    /// their own, and the put itself, which would have cleared everything else, is gone.
+    /// Removes what is queued at the path and below. A put queued above loses that part: its children become
+    /// writes of their own, and the put itself, which would have cleared everything else, is gone.
     mutating func cancel(at path: Path) {
         var difference = Totals()
         _ = Self.cancel(at: path.keys[...], in: &root, &difference)
@@ -227,7 +239,8 @@ extension Write {
         headByteCount + keyCount * keyByteCount + node.weight(upTo: weightLimit)
     }
 
-    /// Session, credential and counts of its record; a key of a path, and a server value, as they are commonly.
+    /// Session, credential and counts of its record; a key of a path, and a server value, as they are
+    /// commonly.
     private static var headByteCount: Int { 64 }
     private static var keyByteCount: Int { 16 }
     private static var placeholderByteCount: Int { 64 }
@@ -296,7 +309,8 @@ struct QueuedValue: Sendable {
         return Draft(node, placeholders: placeholders, depth: depth)
     }
 
-    /// The children with what is theirs of the server values, in key order. The value's own priority belongs to none.
+    /// The children with what is theirs of the server values, in key order. The value's own priority belongs
+    /// to none.
     var children: [(key: Key, value: QueuedValue)] {
         node.children.entries.map { entry in
             (
@@ -306,7 +320,8 @@ struct QueuedValue: Sendable {
         }
     }
 
-    /// Does to the value what a put of `other` does to a tree (§8.4). A final key `.priority` means the priority.
+    /// Does to the value what a put of `other` does to a tree (§8.4). A final key `.priority` means the
+    /// priority.
     mutating func overwrite(at keys: ArraySlice<Key>, with other: QueuedValue) {
         let isPriority = keys.last == Path.priorityKey
         node.apply(Change(path: Path(Array(keys)), node: other.node))

@@ -25,7 +25,8 @@ package struct Push: Sendable {
         case merge(Path, [Entry])
         /// The answer to a compound hash (§5.3).
         case rangeMerge(Path, [RangeMerge])
-        /// What a listen begins with, where finding that out takes time: it is left to ``InitialState/body(knowing:)``.
+        /// What a listen begins with, where finding that out takes time: it is left to
+        /// ``InitialState/body(knowing:)``.
         indirect case initial(InitialState)
     }
 
@@ -63,7 +64,8 @@ package struct InitialState: Sendable {
     /// Whether ``body(knowing:)`` looks at the simple hash of the node.
     package var comparesSimpleHash: Bool { (hash?.utf8Count ?? 0) > 0 && !node.isEmpty }
 
-    /// What the client lacks: all of it, the ranges that differ, or nothing (nil). O(size) where a hash is compared.
+    /// What the client lacks: all of it, the ranges that differ, or nothing (nil). O(size) where a hash is
+    /// compared.
     /// - Parameter knownHash: The simple hash of the node; nil where it is not known.
     package func body(knowing knownHash: String?) -> Push.Body? {
         if let window {
@@ -77,7 +79,8 @@ package struct InitialState: Sendable {
             return .overwrite(path, node)
         }
         if !ranges.isEmpty { return .rangeMerge(path, ranges) }
-        // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is sent.
+        // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is
+        // sent.
         return hash == nil ? nil : .overwrite(path, node)
     }
 

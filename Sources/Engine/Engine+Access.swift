@@ -2,8 +2,8 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Asking the rules (security-rules.md §2). Where nobody has to be asked (no rules, an administrator) nothing is made for
-// the question either.
+// Asking the rules (security-rules.md §2). Where nobody has to be asked (no rules, an administrator) nothing
+// is made for the question either.
 
 /// What a command asks of the rules.
 package enum RuleQuestion: Sendable {
@@ -28,8 +28,8 @@ extension Engine {
         }
     }
 
-    /// What rules see of a listen's query: one that asks for nothing is none (security-rules.md §3.2). Clients do not
-    /// spell the default order, so it is the same as no query.
+    /// What rules see of a listen's query: one that asks for nothing is none (security-rules.md §3.2).
+    /// Clients do not spell the default order, so it is the same as no query.
     static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
 
     /// Why the rules deny the command; nil when they do not. Far slower than asking them.
@@ -60,7 +60,8 @@ extension Engine {
     /// May all of this be written, as one write?
     /// - Parameter changes: What it comes to on the tree as it is. Asked for only when rules look at it.
     func mayWrite(
-        _ targets: @autoclosure () -> [Path], _ changes: @autoclosure () -> [Change], as credential: Credential,
+        _ targets: @autoclosure () -> [Path], _ changes: @autoclosure () -> [Change],
+        as credential: Credential,
         at time: Int64
     ) -> Bool {
         if let verdict = access.verdict(on: credential) { return verdict }
@@ -68,12 +69,13 @@ extension Engine {
         return access.allowsWrite(at: targets(), after: root.applying(changes()), in: scope)
     }
 
-    /// Those of the queued writes that may run, together, at this moment: each as whoever queued it, all against the
-    /// tree as the ones that run leave it. One that may not run is dropped by itself (wire-protocol §12.3); that
-    /// changes what the others are looked at with, so they are asked again.
+    /// Those of the queued writes that may run, together, at this moment: each as whoever queued it, all
+    /// against the tree as the ones that run leave it. One that may not run is dropped by itself
+    /// (wire-protocol §12.3); that changes what the others are looked at with, so they are asked again.
     func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [Write] {
         // Writes that lean on one another in a long row are left out; then whoever stands alone goes on.
-        let settled = settle(queued, at: time) ?? settle(queued.filter { mayRun($0, with: [$0], at: time) }, at: time)
+        let settled =
+            settle(queued, at: time) ?? settle(queued.filter { mayRun($0, with: [$0], at: time) }, at: time)
         return (settled ?? []).map(\.write)
     }
 
@@ -82,7 +84,9 @@ extension Engine {
     private func settle(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry]? {
         var remaining = queued
         for _ in 0..<Self.runRoundLimit {
-            let asksRules = remaining.contains { $0.authors.contains { access.verdict(on: $0.credential) == nil } }
+            let asksRules = remaining.contains {
+                $0.authors.contains { access.verdict(on: $0.credential) == nil }
+            }
             let after = asksRules ? root.applying(changes(of: remaining.map(\.write), at: time)) : root
             let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
             if allowed.count == remaining.count { return remaining }
@@ -91,11 +95,13 @@ extension Engine {
         return nil
     }
 
-    /// How often the writes of one queue are looked at together: a row of writes each of which needs the one before it
-    /// must not cost the square of its length.
+    /// How often the writes of one queue are looked at together: a row of writes each of which needs the one
+    /// before it must not cost the square of its length.
     private static let runRoundLimit = 16
 
-    private func mayRun(_ entry: DisconnectQueue.Entry, with all: [DisconnectQueue.Entry], at time: Int64) -> Bool {
+    private func mayRun(_ entry: DisconnectQueue.Entry, with all: [DisconnectQueue.Entry], at time: Int64)
+        -> Bool
+    {
         mayRun(entry, leaving: root.applying(changes(of: all.map(\.write), at: time)), at: time)
     }
 

@@ -1,11 +1,11 @@
 import PandoTree
 
 extension Engine {
-    /// What a session is to be sent that has missed the pushes about some places: the values of now, one push for each of its
-    /// listens (wire-protocol §5.1, §5.2).
+    /// What a session is to be sent that has missed the pushes about some places: the values of now, one push
+    /// for each of its listens (wire-protocol §5.1, §5.2).
     /// - Parameters:
-    ///   - paths: Places that have changed, none at or below another. Those to which it does not listen any more are left out;
-    ///     of one above its listens, each listen is sent whole.
+    ///   - paths: Places that have changed, none at or below another. Those to which it does not listen any
+    ///     more are left out; of one above its listens, each listen is sent whole.
     ///   - tags: Filtered listens whose windows have changed; sent whole.
     package func catchUp(_ session: SessionID, paths: Set<Path>, tags: Set<Int64>) -> [Push] {
         guard let state = sessions[session] else { return [] }
@@ -13,7 +13,8 @@ extension Engine {
         for (listen, changed) in changes(of: paths, in: state) {
             var push = Push(body: .overwrite(changed[0], root[changed[0]]))
             if changed.count > 1 {
-                push.body = .merge(listen, changed.map { Push.Entry(path: listen.relative($0), node: root[$0]) })
+                push.body = .merge(
+                    listen, changed.map { Push.Entry(path: listen.relative($0), node: root[$0]) })
             }
             push.recipients = [[session]]
             pushes.append(push)
@@ -23,7 +24,8 @@ extension Engine {
             guard let window = listeners.window(of: key) else { continue }
             pushes.append(
                 Push(
-                    body: .overwrite(key.path, window.node), taggedRecipients: [.init(session: session, tag: key.tag)]))
+                    body: .overwrite(key.path, window.node),
+                    taggedRecipients: [.init(session: session, tag: key.tag)]))
         }
         return pushes
     }

@@ -20,7 +20,8 @@ extension Engine {
                 return refusal(command, "Too many listens on this connection")
             }
             if listen.query != nil,
-                (sessions[command.session]?.filteredCounts[listen.path] ?? 0) >= SessionState.filteredListenLimit
+                (sessions[command.session]?.filteredCounts[listen.path] ?? 0)
+                    >= SessionState.filteredListenLimit
             {
                 return refusal(command, "Too many listens with a query at this location on this connection")
             }
@@ -72,8 +73,8 @@ extension Engine {
     private static let invalidPriority: StaticString = "A priority must be null, a number or a string"
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
-    /// The data of a location, through a query when it filters (§4.4, §7.4); left to be done where the query looks at many
-    /// children.
+    /// The data of a location, through a query when it filters (§4.4, §7.4); left to be done where the query
+    /// looks at many children.
     private func read(_ path: Path, _ query: Query?) -> Reply {
         let node = root[path]
         guard let query, !query.loadsAllData else { return .data(node) }
@@ -101,7 +102,8 @@ extension Engine {
                 return delta(
                     command, .nothing,
                     staleReply(
-                        current, hash: hash, at: write.target, wantsCurrentValue, command.session, command.credential,
+                        current, hash: hash, at: write.target, wantsCurrentValue, command.session,
+                        command.credential,
                         command.time))
             }
         }
@@ -113,13 +115,17 @@ extension Engine {
             guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
             return delta(command, .put(change), .ok)
         }
-        // Whether it is there already, its commit sees: to look for it here would be half of what the commit costs.
+        // Whether it is there already, its commit sees: to look for it here would be half of what the commit
+        // costs.
         return delta(command, .put(resolve(write, at: command.time)), .ok)
     }
 
-    /// Whether a location holds what a hash stands for. That of nothing is empty, and needs no look at what is there.
+    /// Whether a location holds what a hash stands for. That of nothing is empty, and needs no look at what
+    /// is there.
     /// - Returns: Its hash too, unless it was not needed.
-    private func compare(_ node: Node, at path: Path, with expectedHash: Text) -> (isEqual: Bool, hash: String?) {
+    private func compare(_ node: Node, at path: Path, with expectedHash: Text) -> (
+        isEqual: Bool, hash: String?
+    ) {
         if expectedHash.utf8Count == 0 { return (node.isEmpty, hashes[path]) }
         let hash = hashes[path] ?? node.hash
         return (Text(hash) == expectedHash, hash)
@@ -132,7 +138,8 @@ extension Engine {
     /// May this be put, by the rules? They are asked once more when it is done.
     package func mayPut(_ write: Write, as credential: Credential, at time: Int64) -> Bool {
         mayWrite(
-            [write.target.path], write.isPriorityValid ? [resolve(write, at: time)] : [], as: credential, at: time)
+            [write.target.path], write.isPriorityValid ? [resolve(write, at: time)] : [], as: credential,
+            at: time)
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
@@ -145,15 +152,15 @@ extension Engine {
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
-    /// Resolves writes that lie beside one another against the tree as it is, all at one instant, and drops those
-    /// that change nothing.
+    /// Resolves writes that lie beside one another against the tree as it is, all at one instant, and drops
+    /// those that change nothing.
     ///
-    /// In the order in which they are to be done: first what brings data, so that no ancestor is without children for
-    /// a moment and vanishes with its priority; then removals; then priorities, so that one may be set on a node that
-    /// the same write makes.
+    /// In the order in which they are to be done: first what brings data, so that no ancestor is without
+    /// children for a moment and vanishes with its priority; then removals; then priorities, so that one may
+    /// be set on a node that the same write makes.
     ///
-    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone it is refused (§4.5);
-    /// among others it is let pass, as recorded traffic of the JavaScript SDK expects.
+    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone it is refused
+    /// (§4.5); among others it is let pass, as recorded traffic of the JavaScript SDK expects.
     func changes(of writes: [Write], at time: Int64) -> [Change] {
         var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
         for write in writes {
@@ -190,14 +197,17 @@ extension Engine {
             path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
     }
 
-    /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An operation that
-    /// its credential may no longer do is dropped, and so is a priority for a node that is not there.
+    /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An
+    /// operation that its credential may no longer do is dropped, and so is a priority for a node that is not
+    /// there.
     private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
         guard let queue = sessions[session]?.queue, !queue.isEmpty else { return [] }
         return changes(of: runnable(queue.pending, at: time), at: time)
     }
 
-    private func mayWrite(_ command: Command, _ writes: [Write], _ changes: @autoclosure () -> [Change]) -> Bool {
+    private func mayWrite(_ command: Command, _ writes: [Write], _ changes: @autoclosure () -> [Change])
+        -> Bool
+    {
         mayWrite(writes.map(\.target.path), changes(), as: command.credential, at: command.time)
     }
 }

@@ -10,8 +10,8 @@ extension Engine {
         sessions[session]?.hasDefaultListen(covering: path) ?? false
     }
 
-    /// The session's listens that a credential may not read, by path: after a change of credential or rules the host
-    /// tells the client that they are revoked (§5.4) and ends them. Hashes are nil.
+    /// The session's listens that a credential may not read, by path: after a change of credential or rules
+    /// the host tells the client that they are revoked (§5.4) and ends them. Hashes are nil.
     /// - Parameter time: `now`, for the rules.
     package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
         guard let state = sessions[session] else { return [] }
@@ -30,8 +30,8 @@ extension Engine {
         (sessions[session]?.queue ?? DisconnectQueue()).canAdd(writes, by: author)
     }
 
-    /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push, or none
-    /// when its hash matches.
+    /// Registers a listen, in place of the same one if there is, and gives what the client lacks: one push,
+    /// or none when its hash matches.
     mutating func begin(_ listen: Listen, for session: SessionID) -> [Push] {
         if let query = listen.query, let tag = listen.tag {
             return beginFiltered(
@@ -51,19 +51,26 @@ extension Engine {
     private mutating func beginFiltered(
         _ listen: Listen, _ key: FilteredListenKey, _ session: SessionID
     ) -> [Push] {
-        let prepared = preparedWindow.take().flatMap { $0.path == key.path && $0.window.query == key.query ? $0 : nil }
+        let prepared = preparedWindow.take().flatMap {
+            $0.path == key.path && $0.window.query == key.query ? $0 : nil
+        }
         let window = listeners.addFiltered(key, session, over: root[key.path], prepared: prepared?.window)
         sessions[session, default: SessionState()].insert(key)
-        guard window.entries.count > Self.inlineQueryChildCount else { return initialPush(window.node, listen, session) }
+        guard window.entries.count > Self.inlineQueryChildCount else {
+            return initialPush(window.node, listen, session)
+        }
         let state = InitialState(
-            path: listen.path, node: .empty, window: window, hash: listen.hash, compoundHash: listen.compoundHash)
+            path: listen.path, node: .empty, window: window, hash: listen.hash,
+            compoundHash: listen.compoundHash)
         return [push(.initial(state), of: listen, to: session)]
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {
-        let state = InitialState(path: listen.path, node: node, hash: listen.hash, compoundHash: listen.compoundHash)
+        let state = InitialState(
+            path: listen.path, node: node, hash: listen.hash, compoundHash: listen.compoundHash)
         let knownHash = listen.query == nil && listen.compoundHash == nil ? hashes[listen.path] : nil
-        let isLeftToHost = knownHash == nil && state.needsHash && node.isHeavier(than: Self.inlineHashByteCount)
+        let isLeftToHost =
+            knownHash == nil && state.needsHash && node.isHeavier(than: Self.inlineHashByteCount)
         guard let body = isLeftToHost ? .initial(state) : state.body(knowing: knownHash) else { return [] }
         return [push(body, of: listen, to: session)]
     }
@@ -108,9 +115,10 @@ extension Engine {
         }
     }
 
-    /// Places below the path among which are all of the session's listens there, in no order: each listen is at a
-    /// point of its own, so none matters. Everybody's places there or the session's everywhere, whichever are fewer: a
-    /// session that listens to fifty thousand places beside one another pays for none of the others.
+    /// Places below the path among which are all of the session's listens there, in no order: each listen is
+    /// at a point of its own, so none matters. Everybody's places there or the session's everywhere,
+    /// whichever are fewer: a session that listens to fifty thousand places beside one another pays for none
+    /// of the others.
     private func ownListens(below path: Path, _ state: SessionState) -> [Path] {
         guard !state.defaultListens.isEmpty else { return [] }
         return listeners.paths(below: path, atMost: state.defaultListens.count)
@@ -122,8 +130,9 @@ extension Engine {
         end(&listens, atMost: .max)
     }
 
-    /// Takes all of a session's listens, which are to be ended in parts (``end(_:atMost:)``), since to end fifty thousand takes
-    /// forty milliseconds. What the session has queued stays, and may run before the last of them has ended.
+    /// Takes all of a session's listens, which are to be ended in parts (``end(_:atMost:)``), since to end
+    /// fifty thousand takes forty milliseconds. What the session has queued stays, and may run before the
+    /// last of them has ended.
     /// - Returns: Nil where there are none.
     package mutating func takeListens(of session: SessionID) -> EndingListens? {
         guard var state = sessions.removeValue(forKey: session) else { return nil }
@@ -140,7 +149,9 @@ extension Engine {
             listeners.removeDefault(listens.session, at: path, isCovered: isCovered)
         }
         let last = listens.firstFiltered + min(limit, listens.filtered.count - listens.firstFiltered)
-        for index in listens.firstFiltered..<last { listeners.removeFiltered(listens.filtered[index], listens.session) }
+        for index in listens.firstFiltered..<last {
+            listeners.removeFiltered(listens.filtered[index], listens.session)
+        }
         listens.firstFiltered = last
     }
 }

@@ -1,8 +1,8 @@
 import PandoTree
 
-// Windows over large locations. To find the ten highest of a million children takes most of a second: a host has the window made
-// on a snapshot before it runs the listen (``locationOfWindow(of:at:)``), hands it over, and what has changed since is caught up
-// with here.
+// Windows over large locations. To find the ten highest of a million children takes most of a second: a host
+// has the window made on a snapshot before it runs the listen (``locationOfWindow(of:at:)``), hands it over,
+// and what has changed since is caught up with here.
 
 /// A window that was made before its listen is run.
 struct PreparedWindow: Sendable {
@@ -18,8 +18,8 @@ extension Engine {
     /// Entries of a window that are moved for that, about: a few milliseconds.
     private static let movedEntryLimit = 4 << 20
 
-    /// What a window has to be made over before a listen can begin; nil when that takes next to no time: the location has few
-    /// children, the query needs few, or others listen through it already.
+    /// What a window has to be made over before a listen can begin; nil when that takes next to no time: the
+    /// location has few children, the query needs few, or others listen through it already.
     package func locationOfWindow(of query: Query, at path: Path) -> Node? {
         let node = root[path]
         guard query.visits(moreThan: Self.inlineWindowChildCount, of: node),
@@ -35,13 +35,16 @@ extension Engine {
         let current = root[path]
         var prepared = PreparedWindow(path: path, window: window)
         if !current.isSameSnapshot(as: node) {
-            guard let differences = current.children.differences(from: node.children, atMost: Self.differenceLimit),
+            guard
+                let differences = current.children.differences(
+                    from: node.children, atMost: Self.differenceLimit),
                 // Each moves what lies behind it in the window.
                 differences.count * window.entries.count <= Self.movedEntryLimit
             else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
-                    differences.map { Window.ChildChange(key: $0.key, old: $0.old, new: $0.new) }, in: current)
+                    differences.map { Window.ChildChange(key: $0.key, old: $0.old, new: $0.new) }, in: current
+                )
             }
         }
         preparedWindow = prepared

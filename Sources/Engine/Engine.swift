@@ -8,12 +8,12 @@ import PandoTree
 ///                reads        │      changes
 ///                             └─ journal entry
 ///
-/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same commands in
-/// the same order give the same tree, the same deltas and the same effects on every machine. No clock, no random
-/// bits, no order of a hash table is in here.
+/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same
+/// commands in the same order give the same tree, the same deltas and the same effects on every machine. No
+/// clock, no random bits, no order of a hash table is in here.
 ///
-/// Nobody copies it: whoever asks it something asks it where it is. (A copy would count every part of it anew for each
-/// question, and make the next change copy all that is known of sessions.)
+/// Nobody copies it: whoever asks it something asks it where it is. (A copy would count every part of it anew
+/// for each question, and make the next change copy all that is known of sessions.)
 package struct Engine: ~Copyable, Sendable {
     /// The tree. A copy is a snapshot.
     package private(set) var root: Node
@@ -79,8 +79,8 @@ package struct Engine: ~Copyable, Sendable {
         return effects
     }
 
-    /// Large nodes that commits have taken out of the tree since the last call, nil for none: to free a million children takes a
-    /// tenth of a second, which a host may leave to another thread.
+    /// Large nodes that commits have taken out of the tree since the last call, nil for none: to free a
+    /// million children takes a tenth of a second, which a host may leave to another thread.
     package mutating func takeReplaced() -> [Node]? {
         if replaced.isEmpty { return nil }
         var taken: [Node] = []
@@ -95,7 +95,8 @@ package struct Engine: ~Copyable, Sendable {
     private mutating func note(replaced node: consuming Node) {
         // Most are leaves, which are not weighed.
         switch node {
-        case .object, .prioritized: if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
+        case .object, .prioritized:
+            if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
         case .empty, .boolean, .integer, .double, .string: break
         }
     }
@@ -105,7 +106,8 @@ package struct Engine: ~Copyable, Sendable {
         for change in changes { hashes.invalidate(change.path) }
     }
 
-    /// Whether the delta is a put of what is there already: what its commit would tell (``Effects/isRedundant``).
+    /// Whether the delta is a put of what is there already: what its commit would tell
+    /// (``Effects/isRedundant``).
     package func isRedundant(_ delta: Delta) -> Bool {
         if case .put(let change) = delta.kind { isThere(change) } else { false }
     }
@@ -145,7 +147,9 @@ package struct Engine: ~Copyable, Sendable {
     private mutating func write(_ changes: [Change], base: Path, _ effects: inout Effects) {
         guard !listeners.isEmpty else {
             for change in changes {
-                if change.path.namesPriority { root.apply(change) } else {
+                if change.path.namesPriority {
+                    root.apply(change)
+                } else {
                     note(replaced: root.exchange(change))
                 }
             }
@@ -208,8 +212,9 @@ package struct Engine: ~Copyable, Sendable {
         if sessions[session]?.isIdle == true { sessions[session] = nil }
     }
 
-    /// What is kept for listens and sessions, for tests: points of the listener trie, the root included, and sessions
-    /// with anything to remember. Traps when something was left behind that nobody needs. O(listens).
+    /// What is kept for listens and sessions, for tests: points of the listener trie, the root included, and
+    /// sessions with anything to remember. Traps when something was left behind that nobody needs.
+    /// O(listens).
     package func checkInvariants() -> (points: Int, sessions: Int) {
         precondition(sessions.values.allSatisfy { !$0.isIdle }, "an idle session was left behind")
         for state in sessions.values {

@@ -6,12 +6,12 @@ import PandoTree
 //     below the change         a listen whose value differs hears its own new value
 //     filtered                 the window moves; the listen hears the difference, as one message
 //
-// A write of several changes stays one message per listen, so that nobody sees half of it. The changes here are
-// those of `WriteStory.swift`: none names a priority, and none lies at or below another.
+// A write of several changes stays one message per listen, so that nobody sees half of it. The changes here
+// are those of `WriteStory.swift`: none names a priority, and none lies at or below another.
 
 extension ListenerTable {
-    /// Notes for the filtered listens on the way to a change each child that the change is in, as it is before.
-    /// Free while nobody listens through a query.
+    /// Notes for the filtered listens on the way to a change each child that the change is in, as it is
+    /// before. Free while nobody listens through a query.
     func watch(_ path: Path, in tree: Node) {
         guard filteredCount > 0 else { return }
         var point = root
@@ -26,8 +26,8 @@ extension ListenerTable {
         }
     }
 
-    /// The pushes of one change that has just been done. Order: the one that is shared, then windows from the root
-    /// down, then the listens below in key order.
+    /// The pushes of one change that has just been done. Order: the one that is shared, then windows from the
+    /// root down, then the listens below in key order.
     /// - Parameter old: What the change's path held before.
     func pushes(for change: Change, old: Node, in tree: Node) -> [Push] {
         var windows: [Push] = []
@@ -52,8 +52,8 @@ extension ListenerTable {
         return pushes
     }
 
-    /// The pushes of several changes that have just been done at once. Order: by change, from the root down, then
-    /// into the listens below in key order.
+    /// The pushes of several changes that have just been done at once. Order: by change, from the root down,
+    /// then into the listens below in key order.
     /// - Parameters:
     ///   - olds: What each change's path held before.
     ///   - base: Where the writer stood; a shared merge is told relative to it.
@@ -138,8 +138,8 @@ extension ListenerTable {
         return reports
     }
 
-    /// Visits the points strictly below `point` that hear and whose value differs, in key order. Deep as the trie is:
-    /// at most ``Limits/pathDepth``.
+    /// Visits the points strictly below `point` that hear and whose value differs, in key order. Deep as the
+    /// trie is: at most ``Limits/pathDepth``.
     private func hearBelow(_ point: Point, old: Node, new: Node, _ visit: (Point, Node) -> Void) {
         guard !point.children.isEmpty else { return }
         var differing: [(key: Key, point: Point, before: Node, after: Node)] = []
@@ -161,7 +161,8 @@ extension ListenerTable {
     /// Moves all windows at a point along, and says what their listeners must be told.
     /// - Parameters:
     ///   - inside: The changes strictly below the point.
-    ///   - isWhole: A change at the point itself or above may have altered any child; then `inside` does not count.
+    ///   - isWhole: A change at the point itself or above may have altered any child; then `inside` does not
+    ///     count.
     private func move(_ point: Point, inside: [Change], isWhole: Bool, _ tree: Node, _ pushes: inout [Push]) {
         guard !point.filtered.isEmpty else { return }
         let node = tree[point.path]
@@ -189,8 +190,8 @@ extension ListenerTable {
     }
 }
 
-/// What children that a write altered are ordered by, before and after: found once for each index, however many windows
-/// there are. So a window that a write does not touch costs it a few comparisons.
+/// What children that a write altered are ordered by, before and after: found once for each index, however
+/// many windows there are. So a window that a write does not touch costs it a few comparisons.
 private struct IndexValues {
     private typealias Value = (key: Key, value: Node)
 
@@ -235,7 +236,8 @@ extension ListenerTable.Filtered {
         let difference = window.update(moved, in: node)
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
-        // Who leaves is named first: a client that keeps a full window must make room before it sees who enters.
+        // Who leaves is named first: a client that keeps a full window must make room before it sees who
+        // enters.
         var told = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
         told += stayed(difference.changed, moved, inside: inside, at: path)
         told += difference.entered.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
@@ -245,8 +247,8 @@ extension ListenerTable.Filtered {
 
     /// What is told of the children that stayed: the changes in them.
     ///
-    /// A client forgets a child of its window as soon as it is empty, and ignores what comes later of it. So a child
-    /// that the removals alone would empty is told whole.
+    /// A client forgets a child of its window as soon as it is empty, and ignores what comes later of it. So
+    /// a child that the removals alone would empty is told whole.
     private func stayed(
         _ changed: [Window.Entry], _ moved: [Window.ChildChange], inside: [Change], at path: Path
     ) -> [Push.Entry] {

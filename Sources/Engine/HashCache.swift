@@ -1,13 +1,14 @@
 import PandoTree
 
-/// The simple hashes (wire-protocol §9.1) of a few large locations, kept until something at, above or below them changes.
+/// The simple hashes (wire-protocol §9.1) of a few large locations, kept until something at, above or below
+/// them changes.
 ///
-/// To hash a million children takes over a second, and a transaction compares the hash of its location each time. A hash is
-/// computed elsewhere, on a snapshot, and noted here by the host; every change drops what it makes untrue. While nothing is
-/// noted, a change pays for one comparison with zero.
+/// To hash a million children takes over a second, and a transaction compares the hash of its location each
+/// time. A hash is computed elsewhere, on a snapshot, and noted here by the host; every change drops what it
+/// makes untrue. While nothing is noted, a change pays for one comparison with zero.
 struct HashCache: Sendable {
-    /// Locations whose hash is kept: those at which clients run transactions at the same time, and each is compared with
-    /// the path of every change.
+    /// Locations whose hash is kept: those at which clients run transactions at the same time, and each is
+    /// compared with the path of every change.
     static let capacity = 16
 
     private struct Entry: Sendable {
@@ -20,7 +21,8 @@ struct HashCache: Sendable {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The hash of what a location holds; nil when it is not known. A path may end in a priority's pseudo-key.
+    /// The hash of what a location holds; nil when it is not known. A path may end in a priority's
+    /// pseudo-key.
     subscript(path: Path) -> String? {
         entries.last { $0.path == path }?.hash
     }
@@ -32,7 +34,8 @@ struct HashCache: Sendable {
         entries.append(Entry(path: path, hash: hash))
     }
 
-    /// Drops the hashes that a change at this path makes untrue: those of the location, of all above and of all below.
+    /// Drops the hashes that a change at this path makes untrue: those of the location, of all above and of
+    /// all below.
     mutating func invalidate(_ path: Path) {
         guard !entries.isEmpty else { return }
         let place = path.namesPriority ? path.parent : path

@@ -3,13 +3,14 @@ import PandoTree
 /// Who listens where: a trie of the paths that have listens on them or below them.
 ///
 ///     root ─ "rooms" ─ "a"   default listens: sessions, in the order they came
-///                            filtered listens: one per distinct query, with its window and the (session, tag)s
+///                            filtered listens: one per distinct query, with its window and the (session,
+///                            tag)s
 ///
-/// A write walks from the root to its path (everybody there hears of it) and then into the listens below (whose
-/// value may have changed). Cost follows the listens that are told, not those that exist.
+/// A write walks from the root to its path (everybody there hears of it) and then into the listens below
+/// (whose value may have changed). Cost follows the listens that are told, not those that exist.
 ///
-/// A class tree inside a struct: the table belongs to one engine, which belongs to one thread. A copy of the engine
-/// would share the points with it, so whoever keeps a snapshot keeps ``Engine/root``, not the engine.
+/// A class tree inside a struct: the table belongs to one engine, which belongs to one thread. A copy of the
+/// engine would share the points with it, so whoever keeps a snapshot keeps ``Engine/root``, not the engine.
 /// `@unchecked Sendable`: whoever owns the engine owns the points; they are never handed out.
 struct ListenerTable: @unchecked Sendable {
     final class Point {
@@ -163,7 +164,8 @@ struct ListenerTable: @unchecked Sendable {
         return point.position(of: query).map { point.filtered[$0] }
     }
 
-    /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth + count).
+    /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth +
+    /// count).
     func paths(below path: Path, atMost count: Int) -> [Path]? {
         var point = root
         for key in path.keys {
@@ -211,8 +213,8 @@ struct ListenerTable: @unchecked Sendable {
 
     // MARK: Invariants
 
-    /// Points in the trie, the root included; for tests. Traps when a point is left that nobody needs, or when a write
-    /// left its notes behind. O(points).
+    /// Points in the trie, the root included; for tests. Traps when a point is left that nobody needs, or
+    /// when a write left its notes behind. O(points).
     func checkInvariants() -> Int {
         var filteredTotal = 0
         func check(_ point: Point) -> Int {

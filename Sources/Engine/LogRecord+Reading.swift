@@ -8,7 +8,8 @@ extension LogRecord {
     /// The changes of a delta record.
     package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
         var changes: [Change] = []
-        try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) } }
+        try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) }
+        }
         return changes
     }
 
@@ -65,7 +66,9 @@ extension ByteCursor {
         return Credential(isAdmin: isAdmin, authVariable: authVariable)
     }
 
-    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (SessionID, [Write], [Credential]) {
+    fileprivate mutating func readRegistration() throws(UnreadableRecord) -> (
+        SessionID, [Write], [Credential]
+    ) {
         let session = SessionID(try readInteger())
         var credentials = [try readCredential()]
         var writes: [Write] = []
@@ -128,7 +131,8 @@ extension ByteCursor {
         return string(range)
     }
 
-    /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing about it.
+    /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing
+    /// about it.
     private mutating func readDepth() throws(UnreadableRecord) -> Int {
         guard let value = try? readVarint() else { throw ended() }
         guard value <= UInt64(Limits.jsonDepth) else {
@@ -147,7 +151,8 @@ extension ByteCursor {
             while end < range.upperBound, self[end] != UInt8(ascii: "/") { end += 1 }
             let key = legalKey(start..<end)
             // One more key than a node's path may have: a final `.priority`, with nothing below it.
-            let isPriority = end == range.upperBound && key == nil && self.key(start..<end) == Path.priorityKey
+            let isPriority =
+                end == range.upperBound && key == nil && self.key(start..<end) == Path.priorityKey
             guard isPriority || keys.count < Limits.pathDepth, let key = isPriority ? Path.priorityKey : key,
                 keys.last != Path.priorityKey
             else { throw UnreadableRecord(reason: "no path before byte \(offset)") }

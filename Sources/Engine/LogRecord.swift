@@ -2,13 +2,14 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// What the engine writes down of a delta, and how it reads it back. The journal carries these payloads and does not
-// look inside.
+// What the engine writes down of a delta, and how it reads it back. The journal carries these payloads and
+// does not look inside.
 //
 //  delta                     base path, count, then for each change:  path below the base, JSON
 //  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
 //                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON;
-//                            then further credentials, to the end, if several people put something into one write
+//                            then further credentials, to the end, if several people put something into one
+//                            write
 //  onDisconnectCancelled     session (8), 0 path | 1 (everything)
 //
 //  path        length, `a/b` (a final `.priority` means only the priority)
@@ -39,8 +40,8 @@ package struct UnreadableRecord: Error, Equatable {
 }
 
 extension Delta {
-    /// How many records are to be made durable, as one entry, before the delta's effects leave, unless they turn out
-    /// redundant; 0 for what leaves no trace.
+    /// How many records are to be made durable, as one entry, before the delta's effects leave, unless they
+    /// turn out redundant; 0 for what leaves no trace.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
@@ -51,8 +52,8 @@ extension Delta {
         }
     }
 
-    /// Appends the payload of one of the records. Changes nothing in the end: a change is taken out while it is printed, since
-    /// to look at it where it is would count its parts anew.
+    /// Appends the payload of one of the records. Changes nothing in the end: a change is taken out while it
+    /// is printed, since to look at it where it is would count its parts anew.
     /// - Parameters:
     ///   - index: Below ``recordCount(hadQueue:)``.
     ///   - printed: Nodes that need not be printed any more.
@@ -68,13 +69,16 @@ extension Delta {
         case .endSession(let changes):
             // What it wrote comes first, if there is any.
             return changes.isEmpty || index == 1
-                ? payload.append(cancelled: nil, for: session) : payload.append(delta: changes, using: &printed)
+                ? payload.append(cancelled: nil, for: session)
+                : payload.append(delta: changes, using: &printed)
         case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")
         }
     }
 
     /// Appends the record of a put; nil for anything else.
-    private mutating func appendPut(to payload: inout [UInt8], using printed: inout PrintedNodes?) -> LogRecord.Kind? {
+    private mutating func appendPut(to payload: inout [UInt8], using printed: inout PrintedNodes?)
+        -> LogRecord.Kind?
+    {
         guard let change = kind.takePut() else { return nil }
         payload.append(delta: change, using: &printed)
         kind = .put(consume change)
@@ -97,7 +101,9 @@ extension LogRecord {
         kind = print(&payload, &printed)
     }
 
-    package static func delta(_ changes: [Change]) -> LogRecord { LogRecord { $0.append(delta: changes, using: &$1) } }
+    package static func delta(_ changes: [Change]) -> LogRecord {
+        LogRecord { $0.append(delta: changes, using: &$1) }
+    }
 
     /// - Parameter credentials: At least one.
     static func registered(
@@ -119,7 +125,9 @@ extension [UInt8] {
         }
     }
 
-    fileprivate mutating func append(delta changes: [Change], using printed: inout PrintedNodes?) -> LogRecord.Kind {
+    fileprivate mutating func append(delta changes: [Change], using printed: inout PrintedNodes?)
+        -> LogRecord.Kind
+    {
         // Paths below the base only: many changes far down would otherwise repeat all that is above them.
         let baseCount = Self.commonBaseCount(of: changes)
         let keys = changes.first?.path.keys ?? []
@@ -224,7 +232,8 @@ package struct QueueSnapshot: Sendable {
 }
 
 extension Engine {
-    /// All that sessions have queued, for a checkpoint: a snapshot, which another thread may write down. O(sessions).
+    /// All that sessions have queued, for a checkpoint: a snapshot, which another thread may write down.
+    /// O(sessions).
     package var queueSnapshot: QueueSnapshot {
         QueueSnapshot(
             queues: sessionsWithQueue.map { ($0, sessions[$0]?.queue ?? DisconnectQueue()) })

@@ -1,7 +1,7 @@
 import PandoTree
 
-/// Distinct members in a fixed order, with O(1) insertion and removal. A removal moves the last member into the gap,
-/// so the order follows from the insertions and removals alone, never from a hash.
+/// Distinct members in a fixed order, with O(1) insertion and removal. A removal moves the last member into
+/// the gap, so the order follows from the insertions and removals alone, never from a hash.
 ///
 /// The members are one array that a push shares without a copy.
 struct MemberSet<Members>
@@ -10,7 +10,8 @@ where
     Members.Index == Int, Members.Element: Hashable
 {
     private(set) var members = Members()
-    /// Where each member stands; kept beyond ``indexedCount`` members, since a short array is searched faster.
+    /// Where each member stands; kept beyond ``indexedCount`` members, since a short array is searched
+    /// faster.
     private var positions: [Members.Element: Int] = [:]
 
     var isEmpty: Bool { members.isEmpty }
@@ -41,7 +42,8 @@ where
             members[index] = last
             if !positions.isEmpty { positions[last] = index }
         }
-        // Well below the bound, so that a set that breathes around it does not build its index again and again.
+        // Well below the bound, so that a set that breathes around it does not build its index again and
+        // again.
         if members.count < indexedCount / 2 { positions = [:] }
         return true
     }

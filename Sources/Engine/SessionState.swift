@@ -2,7 +2,8 @@ import PandoTree
 
 /// What the engine remembers of one connection.
 struct SessionState: Sendable {
-    /// Default listens by location. True: covered by a wider one of the same session, which speaks for it (§6.4).
+    /// Default listens by location. True: covered by a wider one of the same session, which speaks for it
+    /// (§6.4).
     var defaultListens: [Path: Bool] = [:]
     var filteredListens = MemberSet<[FilteredListenKey]>()
     /// Filtered listens by location, where there is any.
@@ -12,8 +13,8 @@ struct SessionState: Sendable {
     /// Listens of one connection; our own bound. Each costs memory, a filtered one that of its window.
     static let listenLimit = 50_000
 
-    /// Listens through a query that one connection may have at one location; our own bound. A write there may concern each of
-    /// their windows, and others wait for it meanwhile.
+    /// Listens through a query that one connection may have at one location; our own bound. A write there may
+    /// concern each of their windows, and others wait for it meanwhile.
     static let filteredListenLimit = 1000
 
     mutating func forgetListens() {
@@ -43,7 +44,8 @@ struct SessionState: Sendable {
     /// Nothing is worth remembering: the state goes, so that a session costs nothing between its listens.
     var isIdle: Bool { defaultListens.isEmpty && filteredListens.isEmpty && queue.isEmpty }
 
-    /// The default listen at the path or above it that speaks for all below it; nil where there is none. O(depth).
+    /// The default listen at the path or above it that speaks for all below it; nil where there is none.
+    /// O(depth).
     func uncoveredListen(at path: Path) -> Path? {
         guard !defaultListens.isEmpty else { return nil }
         var prefix = path

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTree
 
-// A tree as it stands, in parts of bounded size: what a checkpoint holds of a namespace. Read back in order, they make
-// the same tree.
+// A tree as it stands, in parts of bounded size: what a checkpoint holds of a namespace. Read back in order,
+// they make the same tree.
 //
 //  tree      path, 0, node                     a leaf
 //            path, 1, then (key, node)…        more children of the object there, in key order, behind all it has;
@@ -21,10 +21,11 @@ import PandoTree
 /// Bytes of a record that is no single leaf: what writing them keeps in memory over the tree itself.
 package let treeRecordByteLimit = 1 << 20
 
-/// The records of a tree, made one at a time from a snapshot; nothing is said of an empty one. In memory is one record.
+/// The records of a tree, made one at a time from a snapshot; nothing is said of an empty one. In memory is
+/// one record.
 ///
-/// It finds its way back by the keys on the way, so it may rest between two records for as long as it likes: an answer
-/// over a socket rests until its client has read.
+/// It finds its way back by the keys on the way, so it may rest between two records for as long as it likes:
+/// an answer over a socket rests until its client has read.
 package struct TreeRecords: Sendable {
     /// An object that is being written.
     private struct Frame {
@@ -52,12 +53,16 @@ package struct TreeRecords: Sendable {
     /// - Parameter byteLimit: Bytes of a record that is no single leaf, about.
     package init(of root: Node, byteLimit: Int = treeRecordByteLimit) {
         self.byteLimit = byteLimit
-        if case .object = root.withoutPriority { frames = [Frame(root, at: .root)] } else if !root.isEmpty { leaf = root }
+        if case .object = root.withoutPriority {
+            frames = [Frame(root, at: .root)]
+        } else if !root.isEmpty {
+            leaf = root
+        }
     }
 
     /// - Returns: Nil behind the last.
-    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in more room, and what no record
-    ///   has room for in parts: that costs about a third of it once more.
+    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in more room, and
+    ///   what no record has room for in parts: that costs about a third of it once more.
     package mutating func next() -> LogRecord? {
         if let leaf = leaf.take() {
             var payload = Self.head(.root, .node)
@@ -94,7 +99,8 @@ package struct TreeRecords: Sendable {
     private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
         let children = frames[top].children
         var last = frames[top].last
-        // A small tree does not take the room of a large one: as much as the record before, then four times as much.
+        // A small tree does not take the room of a large one: as much as the record before, then four times
+        // as much.
         var limit = max(4 * payload.count, lastByteCount)
         var tooLarge: (Key, Node)?
         repeat {
@@ -248,7 +254,8 @@ extension LogRecord {
     package static func treePart(reading payload: RawSpan) throws(UnreadableRecord) -> Change {
         switch try TreePart(reading: payload) {
         case .node(let path, let node): Change(path: path, node: node)
-        case .children(let path, let entries): Change(path: path, node: .children(Children(ascending: entries)))
+        case .children(let path, let entries):
+            Change(path: path, node: .children(Children(ascending: entries)))
         case .priority(let path, let priority):
             Change(path: path.appending(Path.priorityKey), node: priority.node)
         }
@@ -281,7 +288,9 @@ extension ByteCursor {
             return .number(value)
         case NodeTag.text: return .string(try readText())
         case NodeTag.object:
-            guard let claimed = try? readVarint(), claimed > 0, claimed <= UInt64(remaining) else { throw ended() }
+            guard let claimed = try? readVarint(), claimed > 0, claimed <= UInt64(remaining) else {
+                throw ended()
+            }
             var entries: ContiguousArray<Children.Entry> = []
             entries.reserveCapacity(min(Int(claimed), remaining / 3))
             for _ in 0..<claimed { try readChild(into: &entries, depth: depth) }
@@ -298,7 +307,9 @@ extension ByteCursor {
     ) throws(UnreadableRecord) {
         guard depth < Limits.pathDepth else { throw UnreadableRecord(reason: "too deep at byte \(offset)") }
         guard let range = try? readCounted() else { throw ended() }
-        guard let key = legalKey(range) else { throw UnreadableRecord(reason: "no key before byte \(offset)") }
+        guard let key = legalKey(range) else {
+            throw UnreadableRecord(reason: "no key before byte \(offset)")
+        }
         if !entries.isEmpty, entries[entries.count - 1].key >= key {
             throw UnreadableRecord(reason: "keys out of order before byte \(offset)")
         }

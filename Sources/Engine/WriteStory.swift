@@ -1,17 +1,18 @@
 import PandoTree
 
-// A write is stored as it was decided, but not always told that way. Clients take the entries of a merge one after
-// the other, in an order of their own, and two kinds of change come out differently in different orders:
+// A write is stored as it was decided, but not always told that way. Clients take the entries of a merge one
+// after the other, in an order of their own, and two kinds of change come out differently in different
+// orders:
 //
 //  * a priority, when its node does not exist yet at that moment: the client drops it;
-//  * a removal that leaves a node without children for a moment, when other entries bring it new ones: in one order
-//    the node keeps its priority, in the other it vanishes with it and comes back without.
+//  * a removal that leaves a node without children for a moment, when other entries bring it new ones: in one
+//    order the node keeps its priority, in the other it vanishes with it and comes back without.
 //
 // Both are told as the whole node, which has no order (§5.1: a whole-node push is safer).
 
 extension Node {
-    /// The locations to tell whole when these changes, which lie beside one another, are done to this tree; nil when
-    /// the changes can be told as they are, which is nearly always.
+    /// The locations to tell whole when these changes, which lie beside one another, are done to this tree;
+    /// nil when the changes can be told as they are, which is nearly always.
     /// - Parameter changes: More than one, or none.
     ///
     /// - Returns: Ascending; none at or below another. Every change is at or below one of them.
@@ -41,8 +42,8 @@ extension Node {
         return false
     }
 
-    /// Topmost nodes that the removals among the changes would take away together with their priority, and that the
-    /// whole write keeps.
+    /// Topmost nodes that the removals among the changes would take away together with their priority, and
+    /// that the whole write keeps.
     private func fragileNodes(in changes: [Change]) -> [Path] {
         var (bare, after) = (self, self)
         for change in changes where !change.path.namesPriority {

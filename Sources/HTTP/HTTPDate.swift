@@ -4,7 +4,8 @@ import PandoBytes
 
 extension [UInt8] {
     /// Appends a time as `Date` and its like have it.
-    /// - Parameter seconds: Since 1970; 0 … 253 402 300 799, the end of the year 9999. Others are taken for the nearest.
+    /// - Parameter seconds: Since 1970; 0 … 253 402 300 799, the end of the year 9999. Others are taken for
+    ///   the nearest.
     package mutating func append(httpDate seconds: Int64) {
         let seconds = Swift.min(253_402_300_799, Swift.max(0, seconds))
         let (days, time) = seconds.quotientAndRemainder(dividingBy: 86_400)
@@ -40,8 +41,8 @@ extension [UInt8] {
     }
 }
 
-/// Days since 1970 as a date of the Gregorian calendar. Years are counted from March, so that the leap day is the last of
-/// its year; 400 years have 146 097 days.
+/// Days since 1970 as a date of the Gregorian calendar. Years are counted from March, so that the leap day is
+/// the last of its year; 400 years have 146 097 days.
 private func civilDate(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
     // 719 468 days lie between 0000-03-01 and 1970-01-01.
     let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(dividingBy: 146_097)

@@ -38,8 +38,8 @@ struct HeadLines {
         return nil
     }
 
-    /// Takes the bytes up to the next control character, and the line end where that is what follows: nearly every line
-    /// is one copy.
+    /// Takes the bytes up to the next control character, and the line end where that is what follows: nearly
+    /// every line is one copy.
     /// - Returns: The line, if it has ended.
     private mutating func takePlainLine(_ cursor: inout ByteCursor, atMost limit: Int) -> Range<Int>? {
         let most = min(limit, cursor.remaining)
@@ -69,7 +69,9 @@ struct HeadLines {
 /// How many bytes from the next one on are no control characters.
 private func plainByteCount(_ cursor: ByteCursor, atMost most: Int) -> Int {
     var count = 0
-    while most - count >= 8, let word = cursor.word(count), markBelow(0x20, in: word) | mark(0x7F, in: word) == 0 {
+    while most - count >= 8, let word = cursor.word(count),
+        markBelow(0x20, in: word) | mark(0x7F, in: word) == 0
+    {
         count += 8
     }
     while count < most, cursor.peek(count) >= 0x20, cursor.peek(count) != 0x7F { count += 1 }

@@ -7,8 +7,8 @@ package struct HeaderFields: Sendable {
     /// The whole head as it came.
     package internal(set) var bytes: [UInt8] = []
     private var fields: [Field] = []
-    /// A bit for each length that names here have, by the length's last six bits: most look-ups are of fields that are
-    /// not there, and ask no further.
+    /// A bit for each length that names here have, by the length's last six bits: most look-ups are of fields
+    /// that are not there, and ask no further.
     private var nameLengths: UInt64 = 0
 
     /// 32-bit offsets: a head is bounded far below 4 GiB, and this halves the table.

@@ -7,10 +7,23 @@ package enum HTTPMethod: Sendable {
     case other
 
     init(_ token: Span<UInt8>) {
-        if token == "GET" { self = .get } else if token == "PUT" { self = .put }
-        else if token == "POST" { self = .post } else if token == "PATCH" { self = .patch }
-        else if token == "DELETE" { self = .delete } else if token == "HEAD" { self = .head }
-        else if token == "OPTIONS" { self = .options } else { self = .other }
+        if token == "GET" {
+            self = .get
+        } else if token == "PUT" {
+            self = .put
+        } else if token == "POST" {
+            self = .post
+        } else if token == "PATCH" {
+            self = .patch
+        } else if token == "DELETE" {
+            self = .delete
+        } else if token == "HEAD" {
+            self = .head
+        } else if token == "OPTIONS" {
+            self = .options
+        } else {
+            self = .other
+        }
     }
 }
 
@@ -32,7 +45,8 @@ package final class RequestHead: Sendable {
     let authorityRange: Range<Int>?
 
     init(
-        method: HTTPMethod, version: HTTPVersion, fields: HeaderFields, framing: BodyFraming, keepsAlive: Bool,
+        method: HTTPMethod, version: HTTPVersion, fields: HeaderFields, framing: BodyFraming,
+        keepsAlive: Bool,
         methodRange: Range<Int>, pathRange: Range<Int>, queryRange: Range<Int>?, authorityRange: Range<Int>?
     ) {
         self.method = method

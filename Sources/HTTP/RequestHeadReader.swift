@@ -102,7 +102,8 @@ private struct RequestLine {
         let targetEnd = bytes.firstIndex(in: start..<end) { $0 == 0x20 }
         guard targetEnd < end else { throw .malformedRequestLine }
         guard targetEnd - start <= limits.targetByteLimit else { throw .targetTooLong }
-        guard start < targetEnd, bytes.firstIndex(in: start..<targetEnd, where: { !isTargetByte($0) }) == targetEnd
+        guard start < targetEnd,
+            bytes.firstIndex(in: start..<targetEnd, where: { !isTargetByte($0) }) == targetEnd
         else { throw .malformedTarget }
         guard let version = try parseVersion(bytes.extracting((targetEnd + 1)..<end)) else {
             throw .malformedRequestLine
@@ -114,10 +115,16 @@ private struct RequestLine {
         } else {
             // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which we are not for.
             let target = bytes.extracting(start..<targetEnd)
-            if target.hasPrefix(ignoringCase: "http://") { start += 7 }
-            else if target.hasPrefix(ignoringCase: "https://") { start += 8 }
-            else { throw .malformedTarget }
-            let end = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+            if target.hasPrefix(ignoringCase: "http://") {
+                start += 7
+            } else if target.hasPrefix(ignoringCase: "https://") {
+                start += 8
+            } else {
+                throw .malformedTarget
+            }
+            let end = bytes.firstIndex(in: start..<targetEnd) {
+                $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?")
+            }
             guard start < end, isValidAuthority(bytes.extracting(start..<end)) else { throw .malformedTarget }
             authority = start..<end
             start = end

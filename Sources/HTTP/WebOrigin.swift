@@ -1,6 +1,7 @@
 /// `host[:port]`, as in `Host` and in an origin (RFC 9110 §7.2, RFC 6454 §7).
 ///
-/// Nothing else: what has user information, a path or a list in it is none, and so names no host that it only begins with.
+/// Nothing else: what has user information, a path or a list in it is none, and so names no host that it only
+/// begins with.
 package struct HostAndPort: Hashable, Sendable {
     /// Lower case, without the root's dot at its end; IPv6 in brackets.
     package let host: String
@@ -28,11 +29,14 @@ package struct HostAndPort: Hashable, Sendable {
             return
         }
         let digits = bytes[(end + 1)...]
-        guard bytes[end] == UInt8(ascii: ":"), let port = Self.decimal(digits, UInt16.self) else { return nil }
+        guard bytes[end] == UInt8(ascii: ":"), let port = Self.decimal(digits, UInt16.self) else {
+            return nil
+        }
         self.port = port
     }
 
-    /// A name or address that stays on this machine: `localhost` and what is below it (RFC 6761 §6.3), 127/8 and `::1`.
+    /// A name or address that stays on this machine: `localhost` and what is below it (RFC 6761 §6.3), 127/8
+    /// and `::1`.
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
         let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -67,8 +71,8 @@ package struct HostAndPort: Hashable, Sendable {
     }
 }
 
-/// Where a web page is from, as a browser says in `Origin` (RFC 6454 §7): `scheme://host[:port]` and nothing else.
-/// `null` is none.
+/// Where a web page is from, as a browser says in `Origin` (RFC 6454 §7): `scheme://host[:port]` and nothing
+/// else. `null` is none.
 package struct WebOrigin: Hashable, Sendable {
     /// Lower case.
     package let scheme: String
@@ -91,7 +95,8 @@ package struct WebOrigin: Hashable, Sendable {
     /// The origin of a page whose address this is (`Referer`, RFC 9110 §10.1.3).
     package init?(ofPage address: some StringProtocol) {
         guard let mark = address.firstRange(of: "://") else { return nil }
-        let end = address[mark.upperBound...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? address.endIndex
+        let end =
+            address[mark.upperBound...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? address.endIndex
         self.init(address[..<end])
     }
 

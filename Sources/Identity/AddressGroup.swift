@@ -1,8 +1,8 @@
 import Glibc
 import PandoBytes
 
-/// Whose tokens are counted together: an IPv4 address, or the 64 bits of an IPv6 address that a subscriber is given
-/// (RFC 6177): the other 64 are anybody's to choose.
+/// Whose tokens are counted together: an IPv4 address, or the 64 bits of an IPv6 address that a subscriber is
+/// given (RFC 6177): the other 64 are anybody's to choose.
 enum AddressGroup: Hashable {
     case v4(UInt32)
     case v6(UInt64)

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Tells whose a token is. Any thread.
 ///
-/// Which key is tried is decided by us: a token's `alg` names a family, and of that family only keys that were
-/// configured are asked, each for the algorithms it was configured for (auth.md §5).
+/// Which key is tried is decided by us: a token's `alg` names a family, and of that family only keys that
+/// were configured are asked, each for the algorithms it was configured for (auth.md §5).
 ///
 ///     no dots        `owner` in --dev · a secret of ours, where that is allowed
 ///     alg none       --dev only
@@ -92,13 +92,15 @@ package final class Authenticator: Sendable {
     /// Who may stay, as of now.
     package var standing: Standing { state.withLock { $0.standing } }
 
-    /// Has `body` called each time that keys or revocations are others than before: whoever was let in before must be
-    /// held against them, and so must whatever was remembered. In the order of the changes, on any thread.
+    /// Has `body` called each time that keys or revocations are others than before: whoever was let in before
+    /// must be held against them, and so must whatever was remembered. In the order of the changes, on any
+    /// thread.
     package func whenStandingChanges(_ body: @escaping @Sendable (Standing) -> Void) {
         state.withLock { $0.whenChanged = body }
     }
 
-    /// Reads secrets, key files and revocations again. When there is any problem, all of them stay as they were.
+    /// Reads secrets, key files and revocations again. When there is any problem, all of them stay as they
+    /// were.
     package func reload() async {
         let configuration = state.withLock { $0.configuration }
         let stamp = await LocalKeys.stamp(configuration)
@@ -130,8 +132,8 @@ package final class Authenticator: Sendable {
 
     // MARK: Verifying
 
-    /// The verdict where it takes no key and no wait: on tokens of `--dev` and on what is no token for us at all; nil when
-    /// ``verify(_:at:from:)`` must be asked.
+    /// The verdict where it takes no key and no wait: on tokens of `--dev` and on what is no token for us at
+    /// all; nil when ``verify(_:at:from:)`` must be asked.
     package func verifyAtOnce(_ token: Text) -> Verdict? {
         guard token.utf8Count <= tokenByteLimit else { return .refused(.unparsable) }
         guard acceptsDevelopmentTokens else { return needsKeys ? nil : .refused(.unparsable) }
@@ -165,7 +167,8 @@ package final class Authenticator: Sendable {
             if isCounted, let address { failures.forgive(address, now: monotonic()) }
             return .accepted(identity)
         } catch {
-            // What comes from an address that has shown too many, and is not by a key of ours, was not looked into.
+            // What comes from an address that has shown too many, and is not by a key of ours, was not looked
+            // into.
             guard isCounted else { return .refused(error.isBeforeSignature ? .tooManyFailures : error) }
             // Who comes late has done nothing wrong, and nobody can help an issuer that is down.
             if let address, error == .expired || error == .keysUnavailable {
@@ -179,7 +182,8 @@ package final class Authenticator: Sendable {
     private func identity(_ token: Text, at now: Int64, isTrusted: Bool) async throws(Refusal) -> Identity {
         let (configuration, local) = state.withLock { ($0.configuration, $0.local) }
         guard SignedToken.hasForm(token) else {
-            guard configuration.allowsSecretAsAdmin, let secret = local.secrets.first(where: { $0.isShown(as: token) })
+            guard configuration.allowsSecretAsAdmin,
+                let secret = local.secrets.first(where: { $0.isShown(as: token) })
             else { throw .unparsable }
             var identity = Identity(credential: .admin, keyID: secret.key.id)
             identity.keyFingerprint = secret.key.fingerprint
@@ -200,8 +204,8 @@ package final class Authenticator: Sendable {
         }
     }
 
-    /// Asks each whose name the token bears, in the order of the configuration. Of several refusals the last one is
-    /// told, but that somebody's time is over is always told.
+    /// Asks each whose name the token bears, in the order of the configuration. Of several refusals the last
+    /// one is told, but that somebody's time is over is always told.
     private func identity(
         _ token: SignedToken, _ local: LocalKeys, _ checks: ClaimChecks, isTrusted: Bool
     ) async throws(Refusal) -> Identity {

@@ -38,10 +38,13 @@ struct ClaimChecks: Sendable {
         let isAdmin = issuer.adminClaim.map(claims.isTrue) ?? false
         let limit = issuer.isFirebase ? Self.firebaseSubjectLimit : Self.subjectLimit
         guard let subject = Self.subject(claims.text("sub"), limit: limit) else { throw .badSubject }
-        if issuer.isFirebase, claims.contains("user_id"), claims.text("user_id") != subject { throw .badSubject }
+        if issuer.isFirebase, claims.contains("user_id"), claims.text("user_id") != subject {
+            throw .badSubject
+        }
         try checkRevocation(of: subject, claims)
         let variable = AuthVariable.variable(
-            of: subject, claims, provider: issuer.provider ?? issuer.host, signInProvider: issuer.signInProvider)
+            of: subject, claims, provider: issuer.provider ?? issuer.host,
+            signInProvider: issuer.signInProvider)
         return Identity(
             credential: isAdmin ? .admin : Credential(authVariable: variable), expires: Int64(expires),
             validUntil: validUntil(expires), subject: subject, issuer: issuer.name, keyID: keyID,
@@ -75,7 +78,8 @@ struct ClaimChecks: Sendable {
         if let subject { try checkRevocation(of: subject, claims) }
         return Identity(
             credential: isAdmin ? .admin : Credential(authVariable: variable), expires: Int64(expires),
-            validUntil: validUntil(expires), subject: subject, keyID: keyID, signedInAt: try signedInAt(claims))
+            validUntil: validUntil(expires), subject: subject, keyID: keyID,
+            signedInAt: try signedInAt(claims))
     }
 
     /// `exp`, or a day from `nbf` or `iat`: a token that never ends cannot be taken back.
@@ -87,10 +91,12 @@ struct ClaimChecks: Sendable {
 
     // MARK: `--dev`
 
-    /// Claims that nobody has signed. Their times are not looked at: the emulator's helper writes 1970 (auth.md §2.5).
+    /// Claims that nobody has signed. Their times are not looked at: the emulator's helper writes 1970
+    /// (auth.md §2.5).
     func identity(fromUnsigned claims: JSONObject) throws(Refusal) -> Identity {
         guard !claims.names("aud", Self.customTokenAudience) else { throw .notForDatabase }
-        guard let subject = Self.subject(claims.text("sub") ?? claims.text("user_id"), limit: Self.subjectLimit)
+        guard
+            let subject = Self.subject(claims.text("sub") ?? claims.text("user_id"), limit: Self.subjectLimit)
         else { throw .badSubject }
         let variable = AuthVariable.variable(of: subject, claims, provider: nil, signInProvider: nil)
         return Identity(credential: Credential(authVariable: variable), subject: subject)
@@ -138,8 +144,8 @@ struct ClaimChecks: Sendable {
         try optionalTime(claims.contains("auth_time") ? "auth_time" : "iat", of: claims)
     }
 
-    /// A live connection ends at `exp`, not before and not later. One that was let in within the skew behind it would
-    /// end at once, so it has the rest of the skew.
+    /// A live connection ends at `exp`, not before and not later. One that was let in within the skew behind
+    /// it would end at once, so it has the rest of the skew.
     private func validUntil(_ expires: Double) -> Int64 {
         let end = Int64(expires.rounded(.up))
         return end > now ? end : end + skew
@@ -152,15 +158,23 @@ enum AuthVariable {
     /// - Parameters:
     ///   - provider: What `provider` is where the claims do not say; null when nil.
     ///   - signInProvider: Put into claims that have no `firebase` member.
-    static func variable(of subject: Text, _ claims: JSONObject, provider: Text?, signInProvider: Text?) -> Text {
+    static func variable(of subject: Text, _ claims: JSONObject, provider: Text?, signInProvider: Text?)
+        -> Text
+    {
         let named = claims.object("firebase")?.text("sign_in_provider")
         var json: [UInt8] = []
         json.append("{\"uid\":")
         json.append(json: subject)
         json.append(",\"provider\":")
-        if let name = named ?? signInProvider ?? provider { json.append(json: name) } else { json.append("null") }
+        if let name = named ?? signInProvider ?? provider {
+            json.append(json: name)
+        } else {
+            json.append("null")
+        }
         json.append(",\"token\":")
-        if let signInProvider, !claims.contains("firebase"), let brace = claims.bytes.firstIndex(of: UInt8(ascii: "{")) {
+        if let signInProvider, !claims.contains("firebase"),
+            let brace = claims.bytes.firstIndex(of: UInt8(ascii: "{"))
+        {
             json.append("{\"firebase\":{\"sign_in_provider\":")
             json.append(json: signInProvider)
             // Claims with a subject are not empty, so a comma is due.

@@ -1,9 +1,9 @@
 import PandoBytes
 import Synchronization
 
-/// Counts bad tokens by the address that shows them. From the limit on, only tokens that may well be good are looked
-/// at until the minute is over, so that guessing costs the guesser more than us (auth.md §5.3), and whoever shares the
-/// address with one gets in all the same.
+/// Counts bad tokens by the address that shows them. From the limit on, only tokens that may well be good are
+/// looked at until the minute is over, so that guessing costs the guesser more than us (auth.md §5.3), and
+/// whoever shares the address with one gets in all the same.
 ///
 /// Any thread. Bounded: of more than ``addressLimit`` addresses those are forgotten that are not heard of.
 package final class FailureLimit: Sendable {
@@ -24,8 +24,8 @@ package final class FailureLimit: Sendable {
         self.limit = limit
     }
 
-    /// Counts a failure before it is one: of many tokens that are verified at once, no more than the limit begin.
-    /// ``forgive(_:now:)`` takes it back.
+    /// Counts a failure before it is one: of many tokens that are verified at once, no more than the limit
+    /// begin. ``forgive(_:now:)`` takes it back.
     /// - Parameter now: Monotonic.
     /// - Returns: false when the address has no more to spend; nothing is counted then.
     package func mayFail(_ address: Text, now: Duration) -> Bool {
@@ -48,7 +48,9 @@ package final class FailureLimit: Sendable {
         guard limit > 0 else { return }
         let group = AddressGroup(address)
         counts.withLock { counts in
-            guard var count = counts[group], now - count.began < Self.window, count.failures > 0 else { return }
+            guard var count = counts[group], now - count.began < Self.window, count.failures > 0 else {
+                return
+            }
             count.failures -= 1
             counts.set(count, for: group)
         }

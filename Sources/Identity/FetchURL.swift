@@ -6,7 +6,9 @@ struct FetchURL: Sendable, Equatable {
     let isSecure: Bool
 
     init?(_ text: String) {
-        guard let url = URL(string: text), let host = url.host, !host.isEmpty, url.user == nil else { return nil }
+        guard let url = URL(string: text), let host = url.host, !host.isEmpty, url.user == nil else {
+            return nil
+        }
         switch url.scheme?.lowercased() {
         case "https": isSecure = true
         case "http" where Self.isLoopback(host): isSecure = false

@@ -97,7 +97,9 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
             let finish = state.finish
             state.finish = nil
             let status = (task.response as? HTTPURLResponse)?.statusCode
-            let problem = state.problem ?? error?.localizedDescription ?? (status == 200 ? nil : "answered \(status ?? 0)")
+            let problem =
+                state.problem ?? error?.localizedDescription
+                ?? (status == 200 ? nil : "answered \(status ?? 0)")
             let result: Result<FetchedDocument, FetchError> =
                 problem.map { .failure(FetchError(description: $0)) } ?? .success(state.document)
             return (UncheckedFinish(call: finish), result)
@@ -111,10 +113,13 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
     }
 
     private static func maxAge(_ response: HTTPURLResponse) -> Duration? {
-        let directives = (response.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased().split(separator: ",")
+        let directives = (response.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased().split(
+            separator: ",")
         for directive in directives {
             let parts = directive.split(separator: "=").map { $0.trimmingCharacters(in: .whitespaces) }
-            guard parts.count == 2, parts[0] == "max-age", let seconds = Int64(parts[1]), seconds >= 0 else { continue }
+            guard parts.count == 2, parts[0] == "max-age", let seconds = Int64(parts[1]), seconds >= 0 else {
+                continue
+            }
             let age = response.value(forHTTPHeaderField: "Age").flatMap { Int64($0) } ?? 0
             return .seconds(min(max(0, seconds - max(0, min(age, seconds))), 1 << 31))
         }

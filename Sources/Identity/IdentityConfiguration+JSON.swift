@@ -11,7 +11,8 @@ import PandoTree
 //    "revoked_before": {"<uid>": <seconds since 1970>}
 //  }
 //
-//  "jwks" is "auto" (discovery) or an address; "certificates" in its place is the address of PEM certificates by `kid`.
+//  "jwks" is "auto" (discovery) or an address; "certificates" in its place is the address of PEM certificates
+//  by `kid`.
 
 extension IdentityConfiguration {
     /// Reads the `auth` member of a configuration file (auth.md §5.1), adding to what is there.
@@ -21,7 +22,9 @@ extension IdentityConfiguration {
             let place = "auth.\(name)"
             switch name {
             case "secrets":
-                for member in Self.objects(name, of: object, place, &problems) { readSecret(member, &problems) }
+                for member in Self.objects(name, of: object, place, &problems) {
+                    readSecret(member, &problems)
+                }
             case "key_files":
                 for var member in Self.objects(name, of: object, place, &problems) {
                     let path = member.text("file")
@@ -31,7 +34,9 @@ extension IdentityConfiguration {
                     member.finish(&problems)
                 }
             case "issuers":
-                for member in Self.objects(name, of: object, place, &problems) { readIssuer(member, &problems) }
+                for member in Self.objects(name, of: object, place, &problems) {
+                    readIssuer(member, &problems)
+                }
             case "firebase_project":
                 guard let project = object.text(name), !project.string.isEmpty else {
                     problems.append("\(place): must be a project's name")
@@ -46,7 +51,8 @@ extension IdentityConfiguration {
                 allowsSecretAsAdmin = flag
             case "clock_skew_s": Self.integer(name, of: object, &problems) { clockSkew = $0 }
             case "max_token_bytes": Self.integer(name, of: object, &problems) { tokenByteLimit = Int($0) }
-            case "failures_per_minute": Self.integer(name, of: object, &problems) { failuresPerMinute = Int($0) }
+            case "failures_per_minute":
+                Self.integer(name, of: object, &problems) { failuresPerMinute = Int($0) }
             case "revoked_before":
                 readRevocations(of: object, &problems)
             default: problems.append("\(place): is no option")
@@ -160,7 +166,8 @@ private struct Members {
         let adminClaim = optionalText("admin_claim")
         guard let name, let audience else { return nil }
         return Issuer(
-            name: name, audience: audience, provider: provider, signInProvider: signInProvider, adminClaim: adminClaim)
+            name: name, audience: audience, provider: provider, signInProvider: signInProvider,
+            adminClaim: adminClaim)
     }
 
     mutating func finish(_ problems: inout [String]) {

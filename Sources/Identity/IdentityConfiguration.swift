@@ -103,7 +103,8 @@ package struct IdentityConfiguration: Sendable {
             keyFiles.append(KeyFile(path: file, issuer: Issuer(name: Text(issuer), audience: Text(audience))))
         default:
             problems.append(
-                "--jwks-file, --jwks-issuer, --jwks-audience: go together; keys vouch for one issuer and one audience")
+                "--jwks-file, --jwks-issuer, --jwks-audience: go together; keys vouch for one issuer and one audience"
+            )
         }
         switch (given.oidcIssuer, given.oidcAudience) {
         case (nil, nil): break
@@ -116,7 +117,9 @@ package struct IdentityConfiguration: Sendable {
     }
 
     /// Nobody could sign in.
-    package var isEmpty: Bool { secrets.isEmpty && keyFiles.isEmpty && issuers.isEmpty && !acceptsDevelopmentTokens }
+    package var isEmpty: Bool {
+        secrets.isEmpty && keyFiles.isEmpty && issuers.isEmpty && !acceptsDevelopmentTokens
+    }
 
     /// Every problem that shows without opening a file or a socket.
     package var problems: [String] {
@@ -133,12 +136,16 @@ package struct IdentityConfiguration: Sendable {
         }
         for issuer in keyFiles.map(\.issuer) + issuers.map(\.issuer) {
             if issuer.name.string.isEmpty { found.append("an issuer has no name") }
-            if issuer.audience.string.isEmpty { found.append("issuer \(issuer.name): an audience is missing") }
+            if issuer.audience.string.isEmpty {
+                found.append("issuer \(issuer.name): an audience is missing")
+            }
         }
         for issuer in issuers {
             switch issuer.keys {
             case .discovery:
-                if FetchURL(issuer.issuer.name.string) == nil { found.append(Self.badURL(issuer.issuer.name.string)) }
+                if FetchURL(issuer.issuer.name.string) == nil {
+                    found.append(Self.badURL(issuer.issuer.name.string))
+                }
             case .jwks(let url), .certificates(let url):
                 if FetchURL(url) == nil { found.append(Self.badURL(url)) }
             }

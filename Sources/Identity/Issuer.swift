@@ -11,13 +11,15 @@ package struct Issuer: Sendable, Equatable {
     /// Put into claims without a `firebase` member, so that rules written for Firebase find
     /// `auth.token.firebase.sign_in_provider`.
     package var signInProvider: Text?
-    /// The claim that makes an administrator when it is `true`; nil for none: `admin` is a word like any other.
+    /// The claim that makes an administrator when it is `true`; nil for none: `admin` is a word like any
+    /// other.
     package var adminClaim: Text?
     /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth.md §2.1.
     package var isFirebase = false
 
     package init(
-        name: Text, audience: Text, provider: Text? = nil, signInProvider: Text? = nil, adminClaim: Text? = nil,
+        name: Text, audience: Text, provider: Text? = nil, signInProvider: Text? = nil,
+        adminClaim: Text? = nil,
         isFirebase: Bool = false
     ) {
         self.name = name

@@ -6,9 +6,10 @@ import PandoTree
 ///     none ──fetch──▶ fresh ──max-age──▶ stale ──fetch──▶ fresh …
 ///                                          └─24 h without an answer──▶ none
 ///
-/// - A stale set is used at once, and fetched again meanwhile: nobody waits for an issuer whose keys are here.
-/// - A `kid` that a fresh set does not have means that keys were changed: one fetch, at most once a minute, or whoever
-///   makes up key ids would have us ask the issuer for each.
+/// - A stale set is used at once, and fetched again meanwhile: nobody waits for an issuer whose keys are
+///   here.
+/// - A `kid` that a fresh set does not have means that keys were changed: one fetch, at most once a minute,
+///   or whoever makes up key ids would have us ask the issuer for each.
 /// - Whoever needs a key that is not here waits for the fetch under way, if there is one.
 /// - After a fetch that failed the next one waits, twice as long each time.
 actor IssuerKeys {
@@ -44,7 +45,8 @@ actor IssuerKeys {
     private var jwksAddress: FetchURL?
 
     init(
-        _ remote: IdentityConfiguration.RemoteIssuer, fetch: @escaping Fetch, now: @escaping @Sendable () -> Duration,
+        _ remote: IdentityConfiguration.RemoteIssuer, fetch: @escaping Fetch,
+        now: @escaping @Sendable () -> Duration,
         report: @escaping @Sendable (String) -> Void
     ) {
         issuer = remote.issuer
@@ -54,7 +56,8 @@ actor IssuerKeys {
         self.report = report
     }
 
-    /// The set in which to look for a key. Waits for the issuer only where there is no set, or none with that key.
+    /// The set in which to look for a key. Waits for the issuer only where there is no set, or none with that
+    /// key.
     /// - Throws: ``Refusal/keysUnavailable``.
     func keys(for id: Text?) async throws(Refusal) -> KeySet {
         if let keys = keysAtOnce() {
@@ -101,7 +104,8 @@ actor IssuerKeys {
             self.keys = keys
             fetchedAt = now()
             failureCount = 0
-            freshUntil = now() + min(max(maxAge ?? Self.defaultLife, Self.shortestLife), Self.longestFreshness)
+            freshUntil =
+                now() + min(max(maxAge ?? Self.defaultLife, Self.shortestLife), Self.longestFreshness)
         } catch {
             if failureCount == 0 { report("keys of \(issuer.name): \(error)") }
             // Three doublings make the longest interval.
@@ -129,7 +133,9 @@ actor IssuerKeys {
     }
 
     private func address(_ url: String) throws(FetchError) -> FetchURL {
-        guard let address = FetchURL(url) else { throw FetchError(description: "\(url) is no address to fetch keys from") }
+        guard let address = FetchURL(url) else {
+            throw FetchError(description: "\(url) is no address to fetch keys from")
+        }
         return address
     }
 
@@ -145,8 +151,12 @@ actor IssuerKeys {
         guard object.text("issuer") == issuer.name else {
             throw FetchError(description: "the discovery document names another issuer")
         }
-        guard let keys = object.text("jwks_uri").flatMap({ FetchURL($0.string) }), keys.isSecure || !address.isSecure
-        else { throw FetchError(description: "the discovery document has no jwks_uri that keys may be fetched from") }
+        guard let keys = object.text("jwks_uri").flatMap({ FetchURL($0.string) }),
+            keys.isSecure || !address.isSecure
+        else {
+            throw FetchError(
+                description: "the discovery document has no jwks_uri that keys may be fetched from")
+        }
         return keys
     }
 }

@@ -3,8 +3,8 @@ import PandoTree
 
 /// A JSON object read strictly, its bytes kept: what was signed is what rules see.
 ///
-/// Stricter than data (auth.md §5.2): at any depth a name stands once in its object, and nothing nests deeper than
-/// ``depthLimit``. Two readers that choose different ones of two equal names would see different people.
+/// Stricter than data (auth.md §5.2): at any depth a name stands once in its object, and nothing nests deeper
+/// than ``depthLimit``. Two readers that choose different ones of two equal names would see different people.
 package struct JSONObject: Sendable {
     /// Arrays and objects inside one another. Ours: no token needs more, and reading recurses.
     package static let depthLimit = 32
@@ -13,7 +13,8 @@ package struct JSONObject: Sendable {
     /// Top-level names as they came, each with the place of its value.
     package let members: [(name: Text, range: Range<Int>)]
 
-    /// Nil for anything that is no such object, with text that is no text (lone surrogates) or numbers that are none.
+    /// Nil for anything that is no such object, with text that is no text (lone surrogates) or numbers that
+    /// are none.
     /// - Parameter depthLimit: Other than ``depthLimit`` for files of the operator, which may hold data.
     package init?(_ bytes: [UInt8], depthLimit: Int = Self.depthLimit) {
         var members: [(name: Text, range: Range<Int>)] = []

@@ -13,8 +13,8 @@ extension KeySet {
     /// Keys that one document may hold. Ours: issuers publish two or three.
     private static let keyLimit = 64
 
-    /// `{"keys":[…]}`. Keys of other kinds, for other uses, or broken, are passed over: an issuer may publish what it
-    /// likes beside the ones we need. Symmetric ones are never taken.
+    /// `{"keys":[…]}`. Keys of other kinds, for other uses, or broken, are passed over: an issuer may publish
+    /// what it likes beside the ones we need. Symmetric ones are never taken.
     /// - Throws: ``UnreadableKeys`` for no such document, or one without a single key for us.
     init(jwks document: [UInt8]) async throws(UnreadableKeys) {
         guard let elements = JSONObject(document)?.elements("keys") else {
@@ -26,7 +26,8 @@ extension KeySet {
             if let key = try? await Self.key(object) { keys.append(key) }
         }
         guard !keys.isEmpty else {
-            throw UnreadableKeys(description: "holds no RSA (2048 bits or more), P-256 or Ed25519 key to verify with")
+            throw UnreadableKeys(
+                description: "holds no RSA (2048 bits or more), P-256 or Ed25519 key to verify with")
         }
         self.init(keys: keys)
     }
@@ -48,7 +49,8 @@ extension KeySet {
             key = try await VerificationKey(rsa: rsa, id: id, only: only)
         case ("EC", "P-256"):
             guard let x = jwk.text("x"), let y = jwk.text("y") else { return nil }
-            key = try await VerificationKey(p256: ES256PublicKey(parameters: (x: x.string, y: y.string)), id: id)
+            key = try await VerificationKey(
+                p256: ES256PublicKey(parameters: (x: x.string, y: y.string)), id: id)
         case ("OKP", "Ed25519"):
             guard let x = jwk.text("x") else { return nil }
             key = try await VerificationKey(ed25519: EdDSA.PublicKey(x: x.string, curve: .ed25519), id: id)
@@ -58,8 +60,8 @@ extension KeySet {
         return key
     }
 
-    /// One or several PEM blocks, `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`; none has a `kid`. A block that is none
-    /// of those is an error: an operator has put it there.
+    /// One or several PEM blocks, `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`; none has a `kid`. A block
+    /// that is none of those is an error: an operator has put it there.
     init(pem document: [UInt8]) async throws(UnreadableKeys) {
         guard let text = String(validating: document, as: UTF8.self) else {
             throw UnreadableKeys(description: "neither JSON nor PEM")
@@ -71,7 +73,8 @@ extension KeySet {
         for block in Self.blocks(of: text).prefix(Self.keyLimit) {
             guard let key = await Self.key(pem: block, id: nil) else {
                 throw UnreadableKeys(
-                    description: "holds a PEM block that is no RSA (2048 bits or more), P-256 or Ed25519 public key")
+                    description:
+                        "holds a PEM block that is no RSA (2048 bits or more), P-256 or Ed25519 public key")
             }
             keys.append(key)
         }

@@ -91,7 +91,8 @@ struct LocalKeys: Sendable {
             }
             return .success(Array(data))
         } catch {
-            return .failure(UnreadableKeys(description: "\(path): can't be read: \(error.localizedDescription)"))
+            return .failure(
+                UnreadableKeys(description: "\(path): can't be read: \(error.localizedDescription)"))
         }
     }
 

@@ -1,5 +1,6 @@
-/// A dictionary that holds a bounded number of entries: when it is full, a new one takes the place of one that was not
-/// asked for lately (second chance: a hand goes round, and passes whoever was asked for since it last came by).
+/// A dictionary that holds a bounded number of entries: when it is full, a new one takes the place of one
+/// that was not asked for lately (second chance: a hand goes round, and passes whoever was asked for since it
+/// last came by).
 ///
 /// - Complexity: O(1) for everything; the hand passes ``stepLimit`` entries at most.
 struct RecentTable<Key: Hashable, Value> {

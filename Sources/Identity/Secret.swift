@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// A secret that this server shares with backends: it signs their tokens (HS256), and is itself a credential where
-/// that is allowed (auth.md §5).
+/// A secret that this server shares with backends: it signs their tokens (HS256), and is itself a credential
+/// where that is allowed (auth.md §5).
 package struct Secret: Sendable {
     /// How the bytes of a secret are written down.
     package enum Encoding: String, Sendable, CaseIterable {
@@ -19,8 +19,8 @@ package struct Secret: Sendable {
 
     /// - Parameters:
     ///   - written: What a file or a variable holds. White space around it does not count.
-    ///   - encoding: Nil tries hex, then Base64 of either alphabet, and takes for raw what is neither, or is below 32
-    ///     bytes when decoded: a database secret of 40 letters is raw, as it is in Firebase.
+    ///   - encoding: Nil tries hex, then Base64 of either alphabet, and takes for raw what is neither, or is
+    ///     below 32 bytes when decoded: a database secret of 40 letters is raw, as it is in Firebase.
     /// - Throws: Why it is none, without quoting it.
     package init(written: [UInt8], encoding: Encoding?, id: Text?) throws(UnreadableKeys) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
@@ -34,10 +34,13 @@ package struct Secret: Sendable {
             let candidates = [Self.decodeHex(text), Self.decodeBase64(text), text]
             decoded = candidates.lazy.compactMap { $0 }.first { $0.count >= Self.byteMinimum } ?? text
         }
-        guard let decoded else { throw UnreadableKeys(description: "is not \(encoding?.rawValue ?? "readable")") }
+        guard let decoded else {
+            throw UnreadableKeys(description: "is not \(encoding?.rawValue ?? "readable")")
+        }
         guard decoded.count >= Self.byteMinimum else {
             throw UnreadableKeys(
-                description: "holds \(decoded.count) bytes; a secret has at least \(Self.byteMinimum) random ones")
+                description:
+                    "holds \(decoded.count) bytes; a secret has at least \(Self.byteMinimum) random ones")
         }
         self.id = id
         self.text = text
@@ -46,7 +49,9 @@ package struct Secret: Sendable {
 
     private static func decodeHex(_ text: [UInt8]) -> [UInt8]? {
         guard text.count % 2 == 0 else { return nil }
-        let digits = text.compactMap { Character(Unicode.Scalar($0)).hexDigitValue.flatMap(UInt8.init(exactly:)) }
+        let digits = text.compactMap {
+            Character(Unicode.Scalar($0)).hexDigitValue.flatMap(UInt8.init(exactly:))
+        }
         guard digits.count == text.count else { return nil }
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
@@ -72,8 +77,8 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 
 struct LoadedSecret: Sendable {
     let key: VerificationKey
-    /// The HMAC of the secret as it is written. Comparing codes takes the same time whatever is shown, and the secret
-    /// need not be kept.
+    /// The HMAC of the secret as it is written. Comparing codes takes the same time whatever is shown, and
+    /// the secret need not be kept.
     let codeOfText: [UInt8]
 
     /// Whether somebody shows the secret itself.

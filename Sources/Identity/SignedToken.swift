@@ -19,8 +19,9 @@ struct SignedToken {
     let signed: [UInt8]
     let signature: [UInt8]
 
-    /// What a token may call itself, in any case of letters: a JWT (RFC 7519 §5.1), or the access token of RFC 9068 §2.1.
-    /// A logout token or a security event is signed with the same keys and is no credential (RFC 8725 §3.11).
+    /// What a token may call itself, in any case of letters: a JWT (RFC 7519 §5.1), or the access token of
+    /// RFC 9068 §2.1. A logout token or a security event is signed with the same keys and is no credential
+    /// (RFC 8725 §3.11).
     private static let types = ["jwt", "at+jwt"]
 
     /// Whether text has the form of a token: exactly two dots. What has not may be a secret.
@@ -37,7 +38,8 @@ struct SignedToken {
             let claims = Self.decode(parts[1]).flatMap({ JSONObject($0) }),
             let signature = Self.decode(parts[2])
         else { throw .unparsable }
-        guard !header.contains("crit"), let algorithm = header.text("alg").flatMap({ Algorithm(rawValue: $0.string) })
+        guard !header.contains("crit"),
+            let algorithm = header.text("alg").flatMap({ Algorithm(rawValue: $0.string) })
         else { throw .unsupportedHeader }
         // `type`, as the emulator's helper spells it, says nothing (auth.md §2.5).
         if header.contains("typ") {

@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// What of an identity a ``Standing`` decides about: it outlives the token, in what somebody has left to be done.
+/// What of an identity a ``Standing`` decides about: it outlives the token, in what somebody has left to be
+/// done.
 package struct SignIn: Equatable, Sendable {
     /// As ``Identity/keyFingerprint``.
     var keyFingerprint: SHA256Digest?
@@ -14,14 +15,16 @@ extension Identity {
     package var signIn: SignIn { SignIn(keyFingerprint: keyFingerprint, subject: subject, time: signedInAt) }
 }
 
-/// What of the configuration decides whether somebody who was let in may stay: it changes while the server runs.
+/// What of the configuration decides whether somebody who was let in may stay: it changes while the server
+/// runs.
 package struct Standing: Sendable, Equatable {
     /// Of the secrets and key files that are loaded.
     var fingerprints: Set<SHA256Digest> = []
     /// As ``IdentityConfiguration/revokedBefore``.
     var revokedBefore: [Text: Int64] = [:]
 
-    /// Whether the key that vouched for somebody is still there, and the sign-in not revoked since (auth.md §5.3).
+    /// Whether the key that vouched for somebody is still there, and the sign-in not revoked since (auth.md
+    /// §5.3).
     /// - Complexity: O(1).
     package func holds(_ identity: Identity) -> Bool { holds(identity.signIn) }
 

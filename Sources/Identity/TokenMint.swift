@@ -10,7 +10,9 @@ package struct TokenMint: Sendable {
     package var claims: [(name: Text, json: [UInt8])]
     package var isAdmin: Bool
 
-    package init(uid: Text?, lifetime: Int64, claims: [(name: Text, json: [UInt8])] = [], isAdmin: Bool = false) {
+    package init(
+        uid: Text?, lifetime: Int64, claims: [(name: Text, json: [UInt8])] = [], isAdmin: Bool = false
+    ) {
         self.uid = uid
         self.lifetime = lifetime
         self.claims = claims
@@ -19,7 +21,8 @@ package struct TokenMint: Sendable {
 
     /// Names that mean something else in a token (auth.md §2.1), or that this mint writes itself.
     package static let reservedNames: Set<Text> = [
-        "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss", "jti",
+        "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss",
+        "jti",
         "nbf", "nonce", "sub", "admin", "d", "v", "user_id", "simulate", "debug",
     ]
     /// Custom claims, with their names (auth.md §2.1).
@@ -39,10 +42,14 @@ package struct TokenMint: Sendable {
         } else if !isAdmin {
             found.append("--uid: missing; give one, or --admin")
         }
-        if !(1...Self.longestLifetime).contains(lifetime) { found.append("--ttl: must be 1 second to 10 years") }
+        if !(1...Self.longestLifetime).contains(lifetime) {
+            found.append("--ttl: must be 1 second to 10 years")
+        }
         var names: Set<Text> = []
         for claim in claims {
-            if Self.reservedNames.contains(claim.name) { found.append("--claim \(claim.name): the name is reserved") }
+            if Self.reservedNames.contains(claim.name) {
+                found.append("--claim \(claim.name): the name is reserved")
+            }
             if !names.insert(claim.name).inserted { found.append("--claim \(claim.name): given twice") }
         }
         if claims.reduce(0, { $0 + $1.name.utf8Count + $1.json.count }) > Self.claimByteLimit {

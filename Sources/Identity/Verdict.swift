@@ -12,7 +12,8 @@ package struct Identity: Sendable, Equatable {
     package var credential: PandoRules.Credential
     /// `exp`, seconds since 1970; nil for what does not expire: secrets, and tokens of `--dev`.
     package var expires: Int64?
-    /// When a live connection must stop acting as this: `expires`, or later where the token came within the skew. Seconds.
+    /// When a live connection must stop acting as this: `expires`, or later where the token came within the
+    /// skew. Seconds.
     package var validUntil: Int64?
     /// For logs; none of them is secret.
     package var subject: Text?
@@ -20,12 +21,13 @@ package struct Identity: Sendable, Equatable {
     package var keyID: Text?
     /// `auth_time`, or else `iat`: what a revocation is held against. Seconds.
     package var signedInAt: Double?
-    /// Of the key or secret of ours that vouches for this; nil for an issuer's, whose keys come and go (their tokens
-    /// do not), and for tokens of `--dev`.
+    /// Of the key or secret of ours that vouches for this; nil for an issuer's, whose keys come and go (their
+    /// tokens do not), and for tokens of `--dev`.
     package var keyFingerprint: SHA256Digest?
 
     package init(
-        credential: PandoRules.Credential, expires: Int64? = nil, validUntil: Int64? = nil, subject: Text? = nil,
+        credential: PandoRules.Credential, expires: Int64? = nil, validUntil: Int64? = nil,
+        subject: Text? = nil,
         issuer: Text? = nil, keyID: Text? = nil, signedInAt: Double? = nil
     ) {
         self.credential = credential
@@ -38,7 +40,8 @@ package struct Identity: Sendable, Equatable {
     }
 }
 
-/// Why a token is no good. Clients hear only of ``expired``: what else was wrong is for the operator (auth.md §5.3).
+/// Why a token is no good. Clients hear only of ``expired``: what else was wrong is for the operator (auth.md
+/// §5.3).
 package enum Refusal: String, Error, Sendable, Equatable, CaseIterable {
     /// No token at all, too long, or of a form that nothing here reads.
     case unparsable = "not a token"
@@ -68,8 +71,10 @@ package enum Refusal: String, Error, Sendable, Equatable, CaseIterable {
     /// Found before any signature was checked.
     var isBeforeSignature: Bool {
         switch self {
-        case .unparsable, .unsupportedHeader, .unknownKey, .wrongIssuer, .keysUnavailable, .tooManyFailures: true
-        case .badSignature, .wrongAudience, .expired, .notYetValid, .badTime, .badSubject, .notForDatabase, .revoked:
+        case .unparsable, .unsupportedHeader, .unknownKey, .wrongIssuer, .keysUnavailable, .tooManyFailures:
+            true
+        case .badSignature, .wrongAudience, .expired, .notYetValid, .badTime, .badSubject, .notForDatabase,
+            .revoked:
             false
         }
     }

@@ -1,9 +1,10 @@
 import PandoBytes
 
-/// Remembers whose tokens are, so that a client that shows one with every request has it verified once a minute.
+/// Remembers whose tokens are, so that a client that shows one with every request has it verified once a
+/// minute.
 ///
-/// Only those that were accepted. Tokens themselves are not kept, but their digests. Confined to one thread; whoever
-/// keeps it empties it when ``Standing`` changes.
+/// Only those that were accepted. Tokens themselves are not kept, but their digests. Confined to one thread;
+/// whoever keeps it empties it when ``Standing`` changes.
 package struct VerdictCache {
     /// Tokens that are remembered at once; with their `auth` variables about a MiB.
     static let tokenLimit = 1024
@@ -26,12 +27,15 @@ package struct VerdictCache {
     ///   - now: Monotonic.
     /// - Complexity: O(1).
     package mutating func identity(of token: SHA256Digest, at wallTime: Int64, now: Duration) -> Identity? {
-        guard let entry = entries[token], now - entry.began < Self.lifetime, Self.isValid(entry.identity, wallTime)
+        guard let entry = entries[token], now - entry.began < Self.lifetime,
+            Self.isValid(entry.identity, wallTime)
         else { return nil }
         return entry.identity
     }
 
-    package mutating func keep(_ identity: Identity, of token: SHA256Digest, at wallTime: Int64, now: Duration) {
+    package mutating func keep(
+        _ identity: Identity, of token: SHA256Digest, at wallTime: Int64, now: Duration
+    ) {
         guard Self.isValid(identity, wallTime) else { return }
         entries.set(Entry(identity: identity, began: now), for: token)
     }

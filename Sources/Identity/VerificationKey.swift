@@ -1,8 +1,8 @@
 import JWTKit
 import PandoBytes
 
-/// One key, and the algorithms it may verify: an RSA key never checks an HMAC, whatever a token says of itself
-/// (auth.md §5.2, algorithm confusion).
+/// One key, and the algorithms it may verify: an RSA key never checks an HMAC, whatever a token says of
+/// itself (auth.md §5.2, algorithm confusion).
 struct VerificationKey: Sendable {
     /// `kid`; nil where whoever gave the key has named none, so that it fits tokens of any.
     let id: Text?
@@ -14,7 +14,8 @@ struct VerificationKey: Sendable {
 
     /// Whether this key has made the signature, in constant time where the key is a secret.
     func verifies(_ token: SignedToken) -> Bool {
-        guard let algorithm = algorithms[token.algorithm], Self.hasForm(token.signature, token.algorithm) else {
+        guard let algorithm = algorithms[token.algorithm], Self.hasForm(token.signature, token.algorithm)
+        else {
             return false
         }
         return (try? algorithm.verify(token.signature, signs: token.signed)) ?? false
@@ -50,20 +51,27 @@ struct VerificationKey: Sendable {
     }
 
     init(p256 key: ES256PublicKey, id: Text?) async throws {
-        self.init(id: id, "P-256", Array(key.pemRepresentation.utf8), [.ES256: try await JWTKeyCollection().add(ecdsa: key).getKey()])
+        self.init(
+            id: id, "P-256", Array(key.pemRepresentation.utf8),
+            [.ES256: try await JWTKeyCollection().add(ecdsa: key).getKey()])
     }
 
     init(ed25519 key: EdDSA.PublicKey, id: Text?) async throws {
-        self.init(id: id, "Ed25519", Array(key.rawRepresentation), [.EdDSA: try await JWTKeyCollection().add(eddsa: key).getKey()])
+        self.init(
+            id: id, "Ed25519", Array(key.rawRepresentation),
+            [.EdDSA: try await JWTKeyCollection().add(eddsa: key).getKey()])
     }
 
     init(secret bytes: [UInt8], id: Text?) async throws {
         let key = HMACKey(from: bytes)
-        self.init(id: id, "HMAC", bytes, [.HS256: try await JWTKeyCollection().add(hmac: key, digestAlgorithm: .sha256).getKey()])
+        self.init(
+            id: id, "HMAC", bytes,
+            [.HS256: try await JWTKeyCollection().add(hmac: key, digestAlgorithm: .sha256).getKey()])
     }
 
     private init(
-        id: Text?, _ family: String, _ material: [UInt8], _ algorithms: [SignedToken.Algorithm: any JWTAlgorithm]
+        id: Text?, _ family: String, _ material: [UInt8],
+        _ algorithms: [SignedToken.Algorithm: any JWTAlgorithm]
     ) {
         self.id = id
         fingerprint = SHA256Digest(of: (Array(family.utf8) + [0] + material).rawSpan)
@@ -90,17 +98,20 @@ struct KeySet: Sendable {
 
     let keys: [VerificationKey]
 
-    /// Whether a token of that `kid` may be signed by one of the keys. A `kid` only looks up (auth.md §5.2): where keys
-    /// have ids it must be one of theirs. Where none has, as in PEM files and for a lone secret, there is nothing to
-    /// look up, whatever the signer's library calls the key, and the signature alone decides.
+    /// Whether a token of that `kid` may be signed by one of the keys. A `kid` only looks up (auth.md §5.2):
+    /// where keys have ids it must be one of theirs. Where none has, as in PEM files and for a lone secret,
+    /// there is nothing to look up, whatever the signer's library calls the key, and the signature alone
+    /// decides.
     func mayHold(_ id: Text) -> Bool { keys.contains { $0.id == id } || keys.allSatisfy { $0.id == nil } }
 
-    /// The key that has signed a token: the one of its `kid`; where it or every key has none, one of those that its
-    /// `alg` fits, and few of them are tried.
+    /// The key that has signed a token: the one of its `kid`; where it or every key has none, one of those
+    /// that its `alg` fits, and few of them are tried.
     /// - Throws: ``Refusal/unknownKey`` or ``Refusal/badSignature``.
     func signer(of token: SignedToken) throws(Refusal) -> VerificationKey {
         var candidates = keys.filter { $0.fits(token.algorithm) }
-        if let id = token.keyID, keys.contains(where: { $0.id != nil }) { candidates.removeAll { $0.id != id } }
+        if let id = token.keyID, keys.contains(where: { $0.id != nil }) {
+            candidates.removeAll { $0.id != id }
+        }
         guard !candidates.isEmpty else { throw .unknownKey }
         guard let key = candidates.prefix(Self.trialLimit).first(where: { $0.verifies(token) }) else {
             throw .badSignature

@@ -1,7 +1,8 @@
 import PandoBytes
 
-/// The file of one checkpoint on its way to a disk, to which the blocks of a ``CheckpointEncoder`` are given: what has
-/// not its name yet is nothing, whatever happens. ``CheckpointWriter`` is both; apart they may be two threads'.
+/// The file of one checkpoint on its way to a disk, to which the blocks of a ``CheckpointEncoder`` are given:
+/// what has not its name yet is nothing, whatever happens. ``CheckpointWriter`` is both; apart they may be
+/// two threads'.
 ///
 /// A disk of its own, or nobody else on the one given: a disk is used by one thread at a time.
 package struct CheckpointFile<Storage: Disk>: ~Copyable {
@@ -12,8 +13,8 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     package private(set) var byteCount: Int
     private var unsyncedByteCount = 0
 
-    /// Bytes between two syncs. Without them the last one would be long, and until it is done the log's own, on the
-    /// same disk, would stand behind all that had gathered.
+    /// Bytes between two syncs. Without them the last one would be long, and until it is done the log's own,
+    /// on the same disk, would stand behind all that had gathered.
     private let syncByteCount: Int
 
     /// Makes the unfinished file, and writes the header.

@@ -13,7 +13,8 @@ import PandoBytes
 //             │ crc32c │ length │ firstRecord │ records… │   firstRecord: how many records the blocks before hold
 //             │   4    │   4    │      8      │  length  │
 //             └────────┴────────┴─────────────┴──────────┘
-//                      └── crc32c covers everything after itself; it continues from the header's crc32c, so a block
+//                      └── crc32c covers everything after itself; it continues from the header's crc32c, so a
+//                      block
 //                          of another checkpoint is no block here
 //
 //  record     ┌────────┬──────┬──────────┬───────────┬──────────┐
@@ -24,20 +25,20 @@ import PandoBytes
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
 //
 //  flags      1: the log begins here. No record has this checkpoint's sequence: what an import or a restore made is in
-//             no log, only in here. The first segment behind it begins with the next sequence; the start that finds
-//             none makes it. So the rename that gives such a checkpoint its name is the one moment in which all of it
-//             happens. A restore begins a new timeline so: its checkpoint, alone, outweighs every file of older ones,
-//             which the next start removes. Without it nothing may be built on what came before: when it is damaged
-//             the start refuses, and does not fall back.
+//             no log, only in here. The first segment behind it begins with the next sequence; the start that
+//             finds none makes it. So the rename that gives such a checkpoint its name is the one moment in
+//             which all of it happens. A restore begins a new timeline so: its checkpoint, alone, outweighs
+//             every file of older ones, which the next start removes. Without it nothing may be built on what
+//             came before: when it is damaged the start refuses, and does not fall back.
 //
-//  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its records:
-//  for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but for a longer
-//  string), pending onDisconnect writes.
+//  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its
+//  records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but
+//  for a longer string), pending onDisconnect writes.
 //
-//  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then does
-//  anybody rely on it. So a checkpoint that has its name and is not whole was damaged: reading says where, and
-//  recovery takes the one before. Nothing is removed before its successor is durable: two checkpoints and every
-//  segment since the older one are kept, so that the fall-back finds its log.
+//  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
+//  does anybody rely on it. So a checkpoint that has its name and is not whole was damaged: reading says
+//  where, and recovery takes the one before. Nothing is removed before its successor is durable: two
+//  checkpoints and every segment since the older one are kept, so that the fall-back finds its log.
 
 /// Every number of a checkpoint's layout, version 1.
 package enum CheckpointFormat {
@@ -101,7 +102,9 @@ package struct CheckpointHeader: Equatable, Sendable {
 
     /// Reads 56 bytes, or says what is wrong with them.
     static func read(_ bytes: RawSpan) -> Result<CheckpointHeader, JournalFlaw> {
-        guard bytes.byteCount == CheckpointFormat.headerByteCount else { return .failure(.checkpointUnfinished) }
+        guard bytes.byteCount == CheckpointFormat.headerByteCount else {
+            return .failure(.checkpointUnfinished)
+        }
         guard bytes.littleEndian(at: 0, as: UInt64.self) == CheckpointFormat.magic else {
             return .failure(.notACheckpoint)
         }

@@ -111,7 +111,9 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
         guard byteCount - offset >= headerByteCount else {
             throw .corrupt(problem(at: offset, .checkpointUnfinished))
         }
-        do throws(DiskFailure) { try window.load(offset..<offset + headerByteCount) } catch { throw .disk(error) }
+        do throws(DiskFailure) { try window.load(offset..<offset + headerByteCount) } catch {
+            throw .disk(error)
+        }
         let (checksum, length, firstRecord) = blockHeader
         guard length <= CheckpointFormat.blockByteLimit else {
             throw .corrupt(problem(at: offset, .checkpointDamaged(.payloadTooLarge(byteCount: length))))

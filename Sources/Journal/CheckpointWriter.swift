@@ -6,9 +6,10 @@ import PandoBytes
 ///     try writer.append(…)                  // many
 ///     let file = try writer.finish()        // now it is durable, and has its name
 ///
-/// The log up to the covered sequence must be durable before ``finish()``: a checkpoint ahead of its log is refused at
-/// the next start, unless the log begins behind it. An error leaves at most the unfinished file, which ``abandon()`` and the next start remove. A disk
-/// of its own, or nobody else on the one given: a disk is used by one thread at a time.
+/// The log up to the covered sequence must be durable before ``finish()``: a checkpoint ahead of its log is
+/// refused at the next start, unless the log begins behind it. An error leaves at most the unfinished file,
+/// which ``abandon()`` and the next start remove. A disk of its own, or nobody else on the one given: a disk
+/// is used by one thread at a time.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private var encoder: CheckpointEncoder
     private var file: CheckpointFile<Storage>
@@ -48,13 +49,14 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     }
 }
 
-/// Removes what no recovery needs once a checkpoint is durable: checkpoints but for the newest `count`, and segments
-/// of which every record is in the oldest of those kept. While there are fewer checkpoints the whole log stays: it is
-/// what to fall back to. Checkpoints go for good before their log does: whatever a power cut leaves, each checkpoint
-/// that is there has its log.
+/// Removes what no recovery needs once a checkpoint is durable: checkpoints but for the newest `count`, and
+/// segments of which every record is in the oldest of those kept. While there are fewer checkpoints the whole
+/// log stays: it is what to fall back to. Checkpoints go for good before their log does: whatever a power cut
+/// leaves, each checkpoint that is there has its log.
 /// - Parameter count: At least 2 in a server: the older one is for when the newer is damaged.
 /// - Returns: The names removed, the oldest first.
-/// - Throws: After ``DiskFailure/mayBeRetried`` nothing is lost that is needed: the next call removes what this one left.
+/// - Throws: After ``DiskFailure/mayBeRetried`` nothing is lost that is needed: the next call removes what
+///   this one left.
 package func removeSuperseded<Storage: Disk>(
     on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int
 ) throws(DiskFailure) -> [String] {

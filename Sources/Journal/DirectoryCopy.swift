@@ -3,9 +3,10 @@ import PandoBytes
 /// Copies the checkpoints and the log of a directory, also while a server writes to it: what is there then
 /// can be read as the directory could at one moment, and at any before it.
 ///
-/// Checkpoints go first, so that none is ahead of its log. Of the last segment, entry by entry is looked at and the
-/// whole ones are copied: one that the server prepared is written within, and pieces of it that were read one after
-/// another are no prefix of the log. Files that the server removes meanwhile make it begin anew.
+/// Checkpoints go first, so that none is ahead of its log. Of the last segment, entry by entry is looked at
+/// and the whole ones are copied: one that the server prepared is written within, and pieces of it that were
+/// read one after another are no prefix of the log. Files that the server removes meanwhile make it begin
+/// anew.
 ///
 /// - Parameters:
 ///   - target: Another directory; files of the same names are replaced.

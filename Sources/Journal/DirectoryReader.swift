@@ -16,8 +16,8 @@ struct DirectoryReader<Storage: Disk> {
         self.moment = moment
     }
 
-    /// - Returns: The reader of the last segment, where its last whole entry ends; nil when the log has yet to begin
-    ///   behind its checkpoint.
+    /// - Returns: The reader of the last segment, where its last whole entry ends; nil when the log has yet
+    ///   to begin behind its checkpoint.
     mutating func read(
         lastMode: OpenMode, into host: inout some Recovering
     ) throws(JournalError) -> SegmentReader<Storage>? {
@@ -31,7 +31,9 @@ struct DirectoryReader<Storage: Disk> {
     private func refuseIfBehindDamage() throws(JournalError) {
         guard !summary.hasReachedMoment else { return }
         for problem in summary.damagedCheckpoints {
-            guard let name = CheckpointName(problem.file), name.sequence > summary.lastSequence else { continue }
+            guard let name = CheckpointName(problem.file), name.sequence > summary.lastSequence else {
+                continue
+            }
             if case .sequence(let last)? = moment, name.sequence > last { continue }
             throw .corrupt(problem)
         }
@@ -48,7 +50,8 @@ struct DirectoryReader<Storage: Disk> {
                     continue
                 }
                 try refuseIfForeign(reader.header, name)
-                while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
+                while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {
+                }
                 summary.checkpoint = reader.header
                 summary.directory = reader.header.directory
                 summary.timeline = reader.header.timeline
@@ -56,7 +59,9 @@ struct DirectoryReader<Storage: Disk> {
                 summary.checkpointRecordCount = Int(clamping: reader.recordCount)
                 return
             } catch {
-                guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else { throw error }
+                guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else {
+                    throw error
+                }
                 // The older one and its log are kept for this.
                 summary.damagedCheckpoints.append(problem)
                 host.startOver()
@@ -98,7 +103,9 @@ struct DirectoryReader<Storage: Disk> {
             segments = segments.drop { $0.firstSequence <= checkpoint }
             if segments.isEmpty { return nil }
         }
-        if moment != nil, summary.checkpoint == nil, let name = segments.first, name.firstSequence.rawValue > 1 {
+        if moment != nil, summary.checkpoint == nil, let name = segments.first,
+            name.firstSequence.rawValue > 1
+        {
             throw .beforeLog(earliest: listing.checkpoints.first?.sequence ?? name.firstSequence)
         }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
@@ -141,7 +148,8 @@ struct DirectoryReader<Storage: Disk> {
             switch step {
             case .entry(let range, let recordCount, let lastSequence):
                 if let moment, lastSequence > checkpoint,
-                    !moment.includes(entryEndingWith: lastSequence, at: reader.timestamp(at: range.lowerBound))
+                    !moment.includes(
+                        entryEndingWith: lastSequence, at: reader.timestamp(at: range.lowerBound))
                 {
                     summary.hasReachedMoment = true
                     return
@@ -187,11 +195,12 @@ struct DirectoryReader<Storage: Disk> {
 }
 
 extension JournalFlaw {
-    /// What recovery answers by taking the checkpoint before. All else is a reason to refuse: a newer version, another
-    /// directory or timeline, a log that does not fit.
+    /// What recovery answers by taking the checkpoint before. All else is a reason to refuse: a newer
+    /// version, another directory or timeline, a log that does not fit.
     var isDamagedCheckpoint: Bool {
         switch self {
-        case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader, .checkpointGap,
+        case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader,
+            .checkpointGap,
             .checkpointUnfinished, .checkpointDamaged, .bytesBehindEnd, .rejected:
             true
         default: false
@@ -229,9 +238,9 @@ extension SegmentReader {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
     }
 
-    /// What a bad record means: a torn tail, which was promised to nobody, or damage. Nil, and ``nextEntry()`` goes on,
-    /// when it is a good one by now: whoever reads beside a server may come upon zeros, and behind them upon what was
-    /// written since.
+    /// What a bad record means: a torn tail, which was promised to nobody, or damage. Nil, and
+    /// ``nextEntry()`` goes on, when it is a good one by now: whoever reads beside a server may come upon
+    /// zeros, and behind them upon what was written since.
     mutating func judge(
         _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
         next: SegmentName?

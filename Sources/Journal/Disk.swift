@@ -19,8 +19,9 @@ package protocol Disk: AnyObject, Sendable {
     /// The directory's path, for messages.
     var directory: String { get }
 
-    /// Whether what is written over bytes of a file takes their place: then a sync of it has nothing else to write down,
-    /// where one that makes a file longer must say so, and never needs room. False where that is not known.
+    /// Whether what is written over bytes of a file takes their place: then a sync of it has nothing else to
+    /// write down, where one that makes a file longer must say so, and never needs room. False where that is
+    /// not known.
     var overwritesInPlace: Bool { get }
 
     /// The names in the directory, in no order.
@@ -35,8 +36,9 @@ package protocol Disk: AnyObject, Sendable {
     func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure)
     /// Makes the file's bytes and size durable.
     func sync(_ file: File) throws(DiskFailure)
-    /// Takes room for the bytes of `range`, so that writing them cannot fail for want of it; the size of the file
-    /// stays as it is. Fails with ``DiskFailure/isOutOfSpace`` when there is no room, and has then done nothing.
+    /// Takes room for the bytes of `range`, so that writing them cannot fail for want of it; the size of the
+    /// file stays as it is. Fails with ``DiskFailure/isOutOfSpace`` when there is no room, and has then done
+    /// nothing.
     func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure)
     func truncate(_ file: File, to byteCount: Int) throws(DiskFailure)
     /// Replaces what was called `newName`.

@@ -1,13 +1,14 @@
 import PandoBytes
 
-/// Entries on their way to the journal: what a burst of commands wants written down, all payloads in one buffer.
+/// Entries on their way to the journal: what a burst of commands wants written down, all payloads in one
+/// buffer.
 ///
 ///     payloads   [ … | … | … | … ]
 ///     records      a   b   c   d     kind, namespace, time, where its payload ends
 ///     entries     └──────┘ └─┘ └─┘   recovered together or not at all
 ///
-/// Whoever prints a payload appends it to ``payloads`` and ends the record; an array for each record, and one for each
-/// entry, would cost more than the printing.
+/// Whoever prints a payload appends it to ``payloads`` and ends the record; an array for each record, and one
+/// for each entry, would cost more than the printing.
 package struct EntryBatch: Sendable {
     struct Record {
         var kind: RecordKind
@@ -22,8 +23,9 @@ package struct EntryBatch: Sendable {
     package struct Mark {
         fileprivate let payloadByteCount: Int
         fileprivate let recordCount: Int
-        /// ``EntryBatch/byteCount`` there; what it is now less this is what came behind the mark. (Two numbers are compared
-        /// where they are: a method of another module has its batch retained while it runs.)
+        /// ``EntryBatch/byteCount`` there; what it is now less this is what came behind the mark. (Two
+        /// numbers are compared where they are: a method of another module has its batch retained while it
+        /// runs.)
         package let byteCount: Int
     }
 
@@ -53,7 +55,8 @@ package struct EntryBatch: Sendable {
     /// Ends an entry: the records since the one before it belong together.
     /// - Precondition: There is at least one.
     package mutating func endEntry() {
-        precondition(!records.isEmpty && !records[records.count - 1].isLast, "an entry has at least one record")
+        precondition(
+            !records.isEmpty && !records[records.count - 1].isLast, "an entry has at least one record")
         records[records.count - 1].isLast = true
     }
 
@@ -89,7 +92,8 @@ package struct EntryBatch: Sendable {
     /// An empty batch with room for as much as another one holds: bursts resemble each other.
     package init(withRoomFor other: EntryBatch) {
         payloads.reserveCapacity(min(other.payloads.count, Self.reservedByteLimit))
-        records.reserveCapacity(min(other.records.count, Self.reservedByteLimit / MemoryLayout<Record>.stride))
+        records.reserveCapacity(
+            min(other.records.count, Self.reservedByteLimit / MemoryLayout<Record>.stride))
     }
 
     /// Forgets everything and keeps its room, unless that is much.
@@ -103,8 +107,8 @@ package struct EntryBatch: Sendable {
     /// Whether there is room that was kept.
     package var hasRoom: Bool { payloads.capacity > 0 }
 
-    /// Room that is taken in advance, for payloads and for records each; and what is kept of both together, since arrays
-    /// grow to up to twice of what they hold.
+    /// Room that is taken in advance, for payloads and for records each; and what is kept of both together,
+    /// since arrays grow to up to twice of what they hold.
     private static let reservedByteLimit = 256 << 10
     private static let keptByteLimit = 512 << 10
 }

@@ -1,15 +1,19 @@
-/// What the name of a file of the journal says: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and sequence in hex, so
-/// that the names of one timeline sort as the log does.
+/// What the name of a file of the journal says: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and
+/// sequence in hex, so that the names of one timeline sort as the log does.
 private enum FileName {
-    static func text(_ prefix: String, _ timeline: UInt32, _ sequence: SequenceNumber, _ suffix: String) -> String {
-        prefix + hexadecimal(UInt64(timeline), digits: 8) + "-" + hexadecimal(sequence.rawValue, digits: 16) + suffix
+    static func text(_ prefix: String, _ timeline: UInt32, _ sequence: SequenceNumber, _ suffix: String)
+        -> String
+    {
+        prefix + hexadecimal(UInt64(timeline), digits: 8) + "-" + hexadecimal(sequence.rawValue, digits: 16)
+            + suffix
     }
 
     /// Reads exactly what ``text(_:_:_:_:)`` writes.
     static func read(_ name: String, _ prefix: String, _ suffix: String) -> (UInt32, SequenceNumber)? {
         let parts = name.dropFirst(prefix.count).dropLast(suffix.count).split(
             separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let timeline = UInt32(parts[0], radix: 16), let number = UInt64(parts[1], radix: 16)
+        guard parts.count == 2, let timeline = UInt32(parts[0], radix: 16),
+            let number = UInt64(parts[1], radix: 16)
         else { return nil }
         let sequence = SequenceNumber(number)
         return text(prefix, timeline, sequence, suffix) == name ? (timeline, sequence) : nil

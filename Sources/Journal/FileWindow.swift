@@ -90,8 +90,8 @@ struct FileWindow<Storage: Disk>: ~Copyable {
     /// The next ``load(_:)`` reads the file again: somebody may have written there meanwhile.
     mutating func forget() { loaded = 0..<0 }
 
-    /// Whether the file has become shorter since the window was opened. Then the window is on what is left: a server that
-    /// stops cuts off the room that it has not filled, whoever reads.
+    /// Whether the file has become shorter since the window was opened. Then the window is on what is left: a
+    /// server that stops cuts off the room that it has not filled, whoever reads.
     mutating func shrinks() throws(DiskFailure) -> Bool {
         let byteCount = try disk.byteCount(of: file)
         guard byteCount < fileByteCount else { return false }

@@ -13,7 +13,8 @@ package struct InspectedRecord: Equatable, Sendable {
     package let durable: SequenceNumber
     /// In the file.
     package let payloadRange: Range<Int>
-    /// A record of a checkpoint: all of them have the sequence that the checkpoint covers, and none has flags.
+    /// A record of a checkpoint: all of them have the sequence that the checkpoint covers, and none has
+    /// flags.
     package var isOfCheckpoint = false
 }
 
@@ -41,11 +42,12 @@ package struct InspectionReport: Equatable, Sendable {
     package static let problemLimit = 1000
 }
 
-/// Reads every checkpoint and the whole log for `pando log` and `pando check data`: changes nothing, takes no lock, and
-/// goes on behind every problem: in the log at the next record that is good, in a checkpoint with the next file.
+/// Reads every checkpoint and the whole log for `pando log` and `pando check data`: changes nothing, takes no
+/// lock, and goes on behind every problem: in the log at the next record that is good, in a checkpoint with
+/// the next file.
 ///
-/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to what is damaged in it; then each
-///   record of every whole entry, in log order; and its payload.
+/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to what is damaged in it;
+///   then each record of every whole entry, in log order; and its payload.
 /// - Throws: Only when the disk itself fails.
 /// - Complexity: One sequential read, and another of what lies between a problem and the next good record.
 package func inspect<Storage: Disk>(
@@ -76,8 +78,8 @@ package func inspect<Storage: Disk>(
     {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
-    // Those before the one that the oldest checkpoint goes on in are superseded: a removal that was cut short may have
-    // left any of them.
+    // Those before the one that the oldest checkpoint goes on in are superseded: a removal that was cut short
+    // may have left any of them.
     let oldestNeeded =
         listing.checkpoints.first.flatMap { oldest in
             listing.segments.lastIndex { $0.firstSequence <= oldest.sequence.successor }
@@ -90,7 +92,9 @@ package func inspect<Storage: Disk>(
             var reader = try SegmentReader.open(name, mode: .read, on: disk)
             reader.isFollowed = next != nil
             for checkpoint in report.checkpoints where first == nil {
-                if let problem = checkpoint.foreignness(beside: reader.header) { report.problems.append(problem) }
+                if let problem = checkpoint.foreignness(beside: reader.header) {
+                    report.problems.append(problem)
+                }
             }
             // Where the oldest one must begin was looked at above; without a checkpoint, at the beginning.
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
@@ -113,7 +117,8 @@ package func inspect<Storage: Disk>(
         }
         if report.problems.count >= InspectionReport.problemLimit { break }
     }
-    if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence, !newest.header.beginsLog,
+    if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence,
+        !newest.header.beginsLog,
         let name = listing.segments.last
     {
         let flaw = JournalFlaw.endsBeforeCheckpoint(
@@ -141,7 +146,8 @@ private func inspect<Storage: Disk>(
         let start = byteOffset + CheckpointFormat.recordHeaderByteCount
         record(
             InspectedRecord(
-                file: name.text, byteOffset: byteOffset, kind: found.kind, flags: [], namespace: found.namespace,
+                file: name.text, byteOffset: byteOffset, kind: found.kind, flags: [],
+                namespace: found.namespace,
                 sequence: found.sequence, timestamp: found.timestamp, durable: found.sequence,
                 payloadRange: start..<start + found.payload.byteCount, isOfCheckpoint: true),
             found.payload)
@@ -197,7 +203,9 @@ private func inspect<Storage: Disk>(
             report.problems.append(reader.problem(at: byteOffset, flaw))
             guard try skip(&reader, behind: byteOffset) else { return }
         case .bad(let reason, let sequence, let entry, let byteOffset):
-            guard let flaw = try reader.judge(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+            guard
+                let flaw = try reader.judge(
+                    reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
             else { continue }
             report.problems.append(reader.problem(at: byteOffset, flaw))
             if case .tornTail = flaw { return }

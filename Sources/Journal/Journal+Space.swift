@@ -2,7 +2,8 @@ import PandoBytes
 
 /// How a journal lays out its files.
 package struct JournalOptions: Sendable {
-    /// A segment that has reached this many bytes is the last one's predecessor: the next batch begins a new one.
+    /// A segment that has reached this many bytes is the last one's predecessor: the next batch begins a new
+    /// one.
     package var segmentByteLimit = Self.standardSegmentByteLimit
     /// Room is taken from the disk in steps of this many bytes.
     package var reservationByteCount = Self.standardReservationByteCount
@@ -15,21 +16,23 @@ package struct JournalOptions: Sendable {
     package init() {}
 }
 
-// Room is known before it is needed: the host asks for it, learns that there is none while nothing has been applied,
-// and refuses. What was granted is never taken back, not by a new segment either: that one takes its room before the
-// old one gives its own up.
+// Room is known before it is needed: the host asks for it, learns that there is none while nothing has been
+// applied, and refuses. What was granted is never taken back, not by a new segment either: that one takes its
+// room before the old one gives its own up.
 
 extension Journal {
-    /// Whether a file for the next segment is worth preparing now: the segment at hand is on its way to its end.
+    /// Whether a file for the next segment is worth preparing now: the segment at hand is on its way to its
+    /// end.
     package var wantsPreparedSegment: Bool {
         preparedByteCount == 0 && disk.overwritesInPlace && byteOffset >= rotationOffset / 4
     }
 
-    /// How many bytes of the next segment to prepare. Never more than a segment that is not the last has: zeros are the
-    /// end of the last one only.
+    /// How many bytes of the next segment to prepare. Never more than a segment that is not the last has:
+    /// zeros are the end of the last one only.
     package var wantedPreparedByteCount: Int { min(options.segmentByteLimit, PreparedSegment.byteLimit) }
 
-    /// ``PreparedSegment/make(byteCount:on:isAbandoned:)`` has made a file of so many bytes: the next segment's.
+    /// ``PreparedSegment/make(byteCount:on:isAbandoned:)`` has made a file of so many bytes: the next
+    /// segment's.
     package mutating func take(preparedByteCount byteCount: Int) { preparedByteCount = byteCount }
 
     /// Gives up the file that was prepared, and with it its room.
@@ -57,12 +60,13 @@ extension Journal {
         reservedEnd = byteOffset
     }
 
-    /// Bytes that can be accepted (headers and padding included) and written without asking the disk for room.
+    /// Bytes that can be accepted (headers and padding included) and written without asking the disk for
+    /// room.
     package var headroom: Int { reservedEnd - byteOffset - pendingByteCount }
 
     /// Takes room for at least `byteCount` more bytes: in whole steps, or on a nearly full disk just that.
-    /// - Returns: false when the disk has no room, not even with what was prepared for later, which is given up first. What
-    ///   was granted stays, and asking again is harmless.
+    /// - Returns: false when the disk has no room, not even with what was prepared for later, which is given
+    ///   up first. What was granted stays, and asking again is harmless.
     /// - Throws: Any other failure of the disk, which is final.
     package mutating func reserve(_ byteCount: Int) throws(JournalError) -> Bool {
         try refuseIfPoisoned()
@@ -90,8 +94,8 @@ extension Journal {
         return true
     }
 
-    /// Ends the segment and begins the next one, which the batch at hand will open. When there is no room or no descriptor
-    /// for that, the old one goes on and the next try is later (``postponedRotation``).
+    /// Ends the segment and begins the next one, which the batch at hand will open. When there is no room or
+    /// no descriptor for that, the old one goes on and the next try is later (``postponedRotation``).
     mutating func rotate() throws(JournalError) {
         // A segment exists only after every record before it is on disk.
         try sync()
@@ -130,7 +134,8 @@ extension Journal {
     }
 
     /// Makes the next segment of the file that was prepared, if it is still there.
-    private mutating func makeSegment(_ header: SegmentHeader, room: Int) throws(DiskFailure) -> Storage.File {
+    private mutating func makeSegment(_ header: SegmentHeader, room: Int) throws(DiskFailure) -> Storage.File
+    {
         do throws(DiskFailure) {
             return try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
         } catch {

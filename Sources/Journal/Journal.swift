@@ -32,7 +32,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     private var batch = PendingBatch()
     var failure: DiskFailure?
     let options: JournalOptions
-    /// Why the segment at hand goes on although it is full; nil when it is not, or when the next one was begun.
+    /// Why the segment at hand goes on although it is full; nil when it is not, or when the next one was
+    /// begun.
     package internal(set) var postponedRotation: DiskFailure?
     /// Segments there are, made since the journal was opened or read by it.
     package internal(set) var segmentCount: Int
@@ -75,7 +76,9 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     }
 
     /// The segment being written.
-    package var segmentName: String { SegmentName(timeline: timeline, firstSequence: segmentFirstSequence).text }
+    package var segmentName: String {
+        SegmentName(timeline: timeline, firstSequence: segmentFirstSequence).text
+    }
 
     /// Bytes accepted and not yet written.
     package var pendingByteCount: Int { batch.byteCount }
@@ -149,8 +152,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
             payload: payload)
     }
 
-    /// Hands everything accepted to the kernel: one gathered write, into a new segment when the old one is full.
-    /// Nothing to do when nothing was accepted.
+    /// Hands everything accepted to the kernel: one gathered write, into a new segment when the old one is
+    /// full. Nothing to do when nothing was accepted.
     package mutating func write() throws(JournalError) {
         try refuseIfPoisoned()
         if batch.isEmpty { return }

@@ -43,17 +43,20 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// Too many files are open, in the process or on the machine: there may be fewer later.
     package var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
 
-    /// The machine has run out of something of which there may be more later: room on the disk, or descriptors.
+    /// The machine has run out of something of which there may be more later: room on the disk, or
+    /// descriptors.
     package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
 
-    /// A shortage that has left everything as it was, so that the same call may succeed later. Not after a failed sync:
-    /// which of the earlier writes are on the disk is unknown then.
+    /// A shortage that has left everything as it was, so that the same call may succeed later. Not after a
+    /// failed sync: which of the earlier writes are on the disk is unknown then.
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
     /// Nothing has that name.
     var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
-    package var description: String { "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))" }
+    package var description: String {
+        "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))"
+    }
 }
 
 /// Why the journal cannot keep, or cannot trust, what it was given.
@@ -92,7 +95,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         case .noRoom(let byteCount): "the disk is full: there is no room for \(byteCount) bytes of log"
         case .notEmpty(let directory, let file): "\(directory): holds something already: \(file)"
         case .noTimelineLeft(let directory): "\(directory): no timeline is left"
-        case .beforeLog(let earliest): "what is kept does not reach back so far: it begins with sequence \(earliest)"
+        case .beforeLog(let earliest):
+            "what is kept does not reach back so far: it begins with sequence \(earliest)"
         case .entryTooLarge(let byteCount, let byteLimit):
             "an entry of \(byteCount) bytes: the journal takes \(byteLimit)"
         }
@@ -130,7 +134,8 @@ package enum BadRecord: Equatable, Sendable {
     case cutShort
     case payloadTooLarge(byteCount: Int)
     case checksumMismatch
-    /// Zeros where its header should be, as in a segment that was prepared (``PreparedSegment``), but something follows.
+    /// Zeros where its header should be, as in a segment that was prepared (``PreparedSegment``), but
+    /// something follows.
     case unwritten
 }
 

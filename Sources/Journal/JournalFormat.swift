@@ -11,7 +11,8 @@ import PandoBytes
 //            └───────────────────── crc32c covers everything before itself ──────────┘
 //
 //  record    ┌────────┬────────┬──────┬───────┬───────────┬──────────┬───────────┬─────────┬──────────┬─────────┐
-//            │ crc32c │ length │ kind │ flags │ namespace │ sequence │ timestamp │ durable │ payload… │ padding │
+//            │ crc32c │ length │ kind │ flags │ namespace │ sequence │ timestamp │ durable │ payload… │
+//            padding │
 //            │   4    │   4    │  2   │   2   │     4     │    8     │  8 (ms)   │    8    │  length  │  to 8   │
 //            └────────┴────────┴──────┴───────┴───────────┴──────────┴───────────┴─────────┴──────────┴─────────┘
 //                     └── crc32c covers everything after itself, padding included; it continues from the
@@ -27,10 +28,10 @@ import PandoBytes
 //  its header is synced under another name (… .log.new) before it gets its own: a segment is never without
 //  its header.
 //
-//  A segment may be longer than its records: made ahead, as journal-prepared.log.new, it was written full of zeros, so that
-//  a sync finds its blocks where they will be (PreparedSegment). Nothing but zeros, where an entry would begin in the last
-//  segment, is the end of the log, as the end of the file is; a start cuts them off. No record is all zeros: its sequence
-//  is at least 1.
+//  A segment may be longer than its records: made ahead, as journal-prepared.log.new, it was written full of
+//  zeros, so that a sync finds its blocks where they will be (PreparedSegment). Nothing but zeros, where an
+//  entry would begin in the last segment, is the end of the log, as the end of the file is; a start cuts them
+//  off. No record is all zeros: its sequence is at least 1.
 //
 //  Reading stops at the first bad record: cut short by the end of the file, or with the wrong crc32c. If a
 //  later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
@@ -167,8 +168,8 @@ package struct RecordHeader: Equatable, Sendable {
         durable = SequenceNumber(bytes.littleEndian(at: offset + 32, as: UInt64.self))
     }
 
-    /// The 40 bytes, as words to be written one after another. The checksum and the mark are put in when the batch is
-    /// written.
+    /// The 40 bytes, as words to be written one after another. The checksum and the mark are put in when the
+    /// batch is written.
     var words: InlineArray<5, UInt64> {
         let kindAndNamespace = UInt64(rawKind) | UInt64(flags.rawValue) << 16 | UInt64(namespace) << 32
         return [

@@ -38,8 +38,8 @@ struct Listing {
 
     /// Leaves out what belongs to former timelines, once a checkpoint that begins a new one is there.
     ///
-    /// Until the start that removes the former, such a checkpoint is alone in its timeline. Any other mixture is none of
-    /// our making, and is left for recovery to refuse.
+    /// Until the start that removes the former, such a checkpoint is alone in its timeline. Any other mixture
+    /// is none of our making, and is left for recovery to refuse.
     func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> Listing {
         guard let newest = checkpoints.last, segments.last.map({ $0.timeline < newest.timeline }) ?? true,
             segments.contains(where: { $0.timeline != newest.timeline })

@@ -8,8 +8,8 @@ package struct RecoverySummary: Equatable, Sendable {
     package var checkpoint: CheckpointHeader?
     package var checkpointByteCount = 0
     package var checkpointRecordCount = 0
-    /// Newer checkpoints that were passed over, the newest first. ``Journal/open(on:newDirectoryID:timeline:options:into:)``
-    /// has put them aside.
+    /// Newer checkpoints that were passed over, the newest first.
+    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` has put them aside.
     package var damagedCheckpoints: [JournalProblem] = []
     /// Whose log it is; nil of a directory that holds none, unless one was made.
     package var directory: DirectoryID?
@@ -33,8 +33,9 @@ package struct RecoverySummary: Equatable, Sendable {
 
 /// Who builds a state from what a data directory holds.
 ///
-/// Gets the records of one checkpoint, if there is one, then the entries that follow it. Whatever it throws names the
-/// record that made no sense: in a checkpoint that sends recovery to the one before, in the log it refuses the log.
+/// Gets the records of one checkpoint, if there is one, then the entries that follow it. Whatever it throws
+/// names the record that made no sense: in a checkpoint that sends recovery to the one before, in the log it
+/// refuses the log.
 package protocol Recovering {
     /// Forget everything: what came so far was of a checkpoint that turned out to be damaged.
     mutating func startOver()
@@ -46,21 +47,23 @@ extension Journal {
     /// The file whose lock says that the directory is in use.
     static var lockName: String { "LOCK" }
 
-    /// Takes the directory, reads its newest good checkpoint and the log behind it, and makes ready to append.
+    /// Takes the directory, reads its newest good checkpoint and the log behind it, and makes ready to
+    /// append.
     ///
-    /// Makes the first segment when there is none. Every whole entry behind the checkpoint is given to `host`, in
-    /// order; when this returns, all of them are on disk (whoever wrote them may have died before the sync), and a torn
-    /// tail is gone. When it throws, what `host` saw must be thrown away.
+    /// Makes the first segment when there is none. Every whole entry behind the checkpoint is given to
+    /// `host`, in order; when this returns, all of them are on disk (whoever wrote them may have died before
+    /// the sync), and a torn tail is gone. When it throws, what `host` saw must be thrown away.
     ///
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory holds no journal yet.
     ///   - host: Fresh; gets what is found.
     /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the log was not
     ///   changed), ``JournalError/disk(_:)``.
-    /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the largest entry
-    ///   or block, or 1 MiB.
+    /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the
+    ///   largest entry or block, or 1 MiB.
     package static func open(
-        on disk: Storage, newDirectoryID: DirectoryID, timeline: UInt32 = 1, options: JournalOptions = .init(),
+        on disk: Storage, newDirectoryID: DirectoryID, timeline: UInt32 = 1,
+        options: JournalOptions = .init(),
         into host: inout some Recovering
     ) throws(JournalError) -> Journal {
         let lock = try takeLock(on: disk)
@@ -110,15 +113,18 @@ extension Journal {
         behind summary: RecoverySummary, superseding names: [String], _ disk: Storage, _ lock: Storage.File,
         _ options: JournalOptions
     ) throws(JournalError) -> Journal {
-        guard let checkpoint = summary.checkpoint else { preconditionFailure("only a checkpoint needs no segment") }
+        guard let checkpoint = summary.checkpoint else {
+            preconditionFailure("only a checkpoint needs no segment")
+        }
         let header = SegmentHeader(
             directory: checkpoint.directory, timeline: checkpoint.timeline,
             firstSequence: checkpoint.sequence.successor)
         var summary = summary
         summary.segmentCount = 1
         do throws(DiskFailure) {
-            // Whoever named the checkpoint may have died before its name was durable. Former timelines are gone for
-            // good before the new one has a segment, by which the two could no longer be told from a mixture.
+            // Whoever named the checkpoint may have died before its name was durable. Former timelines are
+            // gone for good before the new one has a segment, by which the two could no longer be told from a
+            // mixture.
             try disk.syncDirectory()
             if !names.isEmpty {
                 for name in names { try disk.remove(name) }
@@ -145,8 +151,9 @@ extension Journal {
     }
 }
 
-/// Reads a directory as recovery would, without its lock and without changing it: what a process that works on it has
-/// written so far. A torn tail is passed over, and files that the other process removes meanwhile make it begin anew.
+/// Reads a directory as recovery would, without its lock and without changing it: what a process that works
+/// on it has written so far. A torn tail is passed over, and files that the other process removes meanwhile
+/// make it begin anew.
 /// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, into host: inout some Recovering

@@ -4,7 +4,8 @@ import PandoBytes
 enum SegmentMaker {
     /// - Parameters:
     ///   - room: Bytes to take room for behind the header.
-    ///   - preparedByteCount: Of the file that ``PreparedSegment`` has made, which becomes the segment; 0 for none.
+    ///   - preparedByteCount: Of the file that ``PreparedSegment`` has made, which becomes the segment; 0 for
+    ///     none.
     /// - Throws: ``DiskFailure/mayBeRetried`` before anything was made that counts, or what is final.
     static func make<Storage: Disk>(
         _ header: SegmentHeader, on disk: Storage, room: Int, preparedByteCount: Int = 0
@@ -13,7 +14,8 @@ enum SegmentMaker {
         let bytes = header.bytes
         let isPrepared = preparedByteCount > 0
         let unfinished = isPrepared ? PreparedSegment.name : name.unfinishedText
-        // Opened anew, not taken from who made it: the failure of a sync is told once to each who has the file open.
+        // Opened anew, not taken from who made it: the failure of a sync is told once to each who has the
+        // file open.
         let file = try disk.open(unfinished, isPrepared ? .readWrite : .create)
         // Before the header, and before the name: what is to be written there has been promised a place.
         let end = bytes.count + room
@@ -31,9 +33,9 @@ enum SegmentMaker {
 
 /// The file of a segment to come, written full of zeros while there is time.
 ///
-/// A sync of bytes that lie where bytes were written before has only them to write. Where a file grows, or fills room that
-/// was only promised, the file system must write down what has become of it as well: on ext4 a sync of 4 KiB then takes 1.2
-/// to 1.6 times as long (`pando-bench machine`), one of 64 KiB nearly twice.
+/// A sync of bytes that lie where bytes were written before has only them to write. Where a file grows, or
+/// fills room that was only promised, the file system must write down what has become of it as well: on ext4
+/// a sync of 4 KiB then takes 1.2 to 1.6 times as long (`pando-bench machine`), one of 64 KiB nearly twice.
 package enum PreparedSegment {
     /// What the file is called until it becomes a segment. A start removes it, as everything unfinished.
     static let name = SegmentName.prefix + "prepared" + SegmentName.unfinishedSuffix
@@ -47,11 +49,12 @@ package enum PreparedSegment {
     ///   - byteCount: At least 1.
     ///   - noteShortage: Is called when there is no room or no descriptor for it.
     ///   - isAbandoned: Is asked between steps; true gives up.
-    /// - Returns: Whether it is there. If not, there was no room, or no descriptor, or it was given up, and nothing is left
-    ///   of it.
+    /// - Returns: Whether it is there. If not, there was no room, or no descriptor, or it was given up, and
+    ///   nothing is left of it.
     /// - Throws: Any other failure of the disk, which is final.
     package static func make<Storage: Disk>(
-        byteCount: Int, on disk: Storage, noteShortage: (DiskFailure) -> Void = { _ in }, isAbandoned: () -> Bool
+        byteCount: Int, on disk: Storage, noteShortage: (DiskFailure) -> Void = { _ in },
+        isAbandoned: () -> Bool
     ) throws(DiskFailure) -> Bool {
         do throws(DiskFailure) {
             let file = try disk.open(name, .create)

@@ -130,7 +130,9 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
             switch try readRecord(at: position, entryOffset: offset) {
             case .failure(let reason):
                 // A segment that was prepared, and not filled: the log ends here as at the end of a file.
-                if recordCount == 0, reason.mayBeUnwritten, !isFollowed, try window.isUnwritten(from: position) {
+                if recordCount == 0, reason.mayBeUnwritten, !isFollowed,
+                    try window.isUnwritten(from: position)
+                {
                     return .end
                 }
                 let sequence = succession.expected ?? .zero
@@ -190,8 +192,8 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         return .success(record)
     }
 
-    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is there by now, since somebody who writes to the
-    /// file has come so far. Then ``nextEntry()`` begins the entry again.
+    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is there by now, since somebody
+    /// who writes to the file has come so far. Then ``nextEntry()`` begins the entry again.
     mutating func isThereNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
         window.forget()
         guard case .success = try readRecord(at: byteOffset, entryOffset: byteOffset) else { return false }
@@ -209,7 +211,8 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         while true {
             do throws(DiskFailure) {
                 var search = RecordSearch(seed: seed)
-                return try search.run(in: &window, from: byteOffset + JournalFormat.alignment, where: isWanted)
+                return try search.run(
+                    in: &window, from: byteOffset + JournalFormat.alignment, where: isWanted)
             } catch {
                 guard try window.shrinks() else { throw error }
             }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// When operations are due: moments in nanoseconds, never decreasing, fixed before anything is sent. A server that
-/// answers late does not move them, so the wait it causes is counted (no coordinated omission).
+/// When operations are due: moments in nanoseconds, never decreasing, fixed before anything is sent. A server
+/// that answers late does not move them, so the wait it causes is counted (no coordinated omission).
 struct Arrivals: Sendable {
     enum Pattern: Equatable, Sendable {
         /// Evenly spaced: so many a second.

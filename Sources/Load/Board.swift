@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Moments that several workers share: when each member of `presence` was asked to leave. Any thread; a lock, since
-/// it is asked only when somebody comes or goes.
+/// Moments that several workers share: when each member of `presence` was asked to leave. Any thread; a lock,
+/// since it is asked only when somebody comes or goes.
 final class Board: Sendable {
     private let leaving = Mutex<[Int: Int]>([:])
 

@@ -2,12 +2,14 @@ import Glibc
 import PandoReactor
 import PandoTraffic
 
-/// Leads the workers through a run, on the main thread's loop: each step begins when all of them have ended the one
-/// before, or when nothing has moved for so long that what is missing will not come.
+/// Leads the workers through a run, on the main thread's loop: each step begins when all of them have ended
+/// the one before, or when nothing has moved for so long that what is missing will not come.
 ///
 ///     seed ─▶ connect ─▶ start ─ (time, Ctrl-C) ─▶ stop ─▶ check ─▶ finish ─▶ close ─▶ clean up ─▶ over
 final class Coordinator {
-    private enum Step: Int { case seeding, connecting, running, draining, checking, finishing, closing, cleaning, over }
+    private enum Step: Int {
+        case seeding, connecting, running, draining, checking, finishing, closing, cleaning, over
+    }
 
     private let plan: Plan
     private let loop: EventLoop
@@ -39,7 +41,11 @@ final class Coordinator {
         let threads = try coordinator.workers.map { worker in
             try NamedThread.start("pando-load") { worker.loop.run() }
         }
-        coordinator.tell { _ in true } command: { _ in .seed }
+        coordinator.tell { _ in
+            true
+        } command: { _ in
+            .seed
+        }
         coordinator.watch()
         withExtendedLifetime(signals) { coordinator.loop.run() }
         for worker in coordinator.workers { worker.loop.stop() }
@@ -74,7 +80,9 @@ final class Coordinator {
     private var now: Int { Int(truncatingIfNeeded: MonotonicTime.now.nanoseconds &- origin) }
 
     private func tell(_ which: (Int) -> Bool, command: (Int) -> Command) {
-        for worker in workers where which(worker.index) { worker.commands[worker.index].post(command(worker.index)) }
+        for worker in workers where which(worker.index) {
+            worker.commands[worker.index].post(command(worker.index))
+        }
     }
 
     private func tellAll(_ command: Command) {
@@ -91,8 +99,11 @@ final class Coordinator {
             findings.add(\.lostConnections, 0, words)
             end(with: "the run could not begin: \(words)")
         case .progress(let interval):
-            intervals[interval.second, default: Interval(second: interval.second, seriesCount: plan.work.series.count)]
-                .merge(interval)
+            intervals[
+                interval.second,
+                default: Interval(second: interval.second, seriesCount: plan.work.series.count)
+            ]
+            .merge(interval)
             show(interval.second)
         case .done(let phase): advance(phase)
         }
@@ -214,7 +225,8 @@ final class Coordinator {
     /// Nothing has moved for too long: what is missing will not come.
     private func stoodStill() {
         stepStarted = .now
-        let words = "nothing moved for \(Figures.decimal(Double(plan.patience) / 1e9, places: 1)) s while \(step)"
+        let words =
+            "nothing moved for \(Figures.decimal(Double(plan.patience) / 1e9, places: 1)) s while \(step)"
         switch step {
         case .seeding, .connecting: end(with: words)
         // At a rate nothing may be due for long, and idle connections do nothing at all.
@@ -237,15 +249,17 @@ final class Coordinator {
     private func show(_ second: Int) {
         guard let progress, step == .running, let interval = intervals[second] else { return }
         let latencies = merged(intervals.values.map { $0 }, series: nil)
-        progress.show(second: second, interval, latencies, problems: workers.reduce(0) { $0 &+ $1.errorsSeen })
+        progress.show(
+            second: second, interval, latencies, problems: workers.reduce(0) { $0 &+ $1.errorsSeen })
     }
 
     /// Latencies of some seconds, of one series or of the first that has any.
     private func merged(_ intervals: [Interval], series: Int?) -> Latencies {
         var sum = makeLatencies()
-        let chosen = series ?? plan.work.series.indices.last { index in
-            intervals.contains { $0.latencies[index] != nil }
-        } ?? 0
+        let chosen =
+            series ?? plan.work.series.indices.last { index in
+                intervals.contains { $0.latencies[index] != nil }
+            } ?? 0
         for interval in intervals {
             if let latencies = interval.latencies[chosen] { sum.add(latencies) }
         }

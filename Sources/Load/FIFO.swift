@@ -1,7 +1,8 @@
 /// A queue in a ring: both ends are O(1), and its memory is used again.
 ///
-/// A class over memory of its own, all of whose properties are words that are read and written whole: every operation
-/// passes such a queue, and an array that is a class's property is asked each time whether it is held by one alone.
+/// A class over memory of its own, all of whose properties are words that are read and written whole: every
+/// operation passes such a queue, and an array that is a class's property is asked each time whether it is
+/// held by one alone.
 @safe
 final class FIFO<Element: BitwiseCopyable> {
     private static var leastCapacity: Int { 4 }

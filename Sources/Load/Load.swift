@@ -4,7 +4,8 @@ import ArgumentParser
 //
 //  Enters:  a server's address and a scenario.
 //  Leaves:  a table, JSON, a page with plots; exit code 1 when anything was missing, doubled, stale, refused or wrong.
-//  Start at Plan.swift (what a run is), then Worker.swift (a thread of it) and Coordinator.swift (its steps); what
+//  Start at Plan.swift (what a run is), then Worker.swift (a thread of it) and Coordinator.swift (its steps);
+//  what
 //           connections do is in Scenarios, how they speak in Clients.
 
 @main
@@ -36,7 +37,8 @@ struct Load: ParsableCommand {
 
 struct FanOut: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fan-out", abstract: "Few write, many listen: every value to every listener, once and in order.")
+        commandName: "fan-out",
+        abstract: "Few write, many listen: every value to every listener, once and in order.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -73,7 +75,8 @@ struct Writes: ParsableCommand {
     func run() throws {
         try checkCount(connections, "--connections")
         try Runner.run(
-            .writes, connections: connections, defaultInFlight: 16, target, effort, peers: try peers.targets())
+            .writes, connections: connections, defaultInFlight: 16, target, effort, peers: try peers.targets()
+        )
     }
 }
 
@@ -132,23 +135,28 @@ struct Counter: ParsableCommand {
     @Option(help: "Numbers that they count up together: fewer means more contention.")
     var counters = 4
 
-    @Option(help: ArgumentHelp("Connections that use transactions; the others increment.", valueName: "percent"))
+    @Option(
+        help: ArgumentHelp("Connections that use transactions; the others increment.", valueName: "percent"))
     var transactions = 50
 
     func run() throws {
         try checkCount(connections, "--connections")
         try checkCount(counters, "--counters", upTo: 10_000)
-        guard (0...100).contains(transactions) else { throw ValidationError("--transactions must be 0 to 100") }
+        guard (0...100).contains(transactions) else {
+            throw ValidationError("--transactions must be 0 to 100")
+        }
         // A client's transactions at one place wait for each other.
         try Runner.run(
-            .counter(counters: counters, transactionShare: transactions), connections: connections, target, effort,
+            .counter(counters: counters, transactionShare: transactions), connections: connections, target,
+            effort,
             oneAtATime: transactions > 0)
     }
 }
 
 struct Query: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "query", abstract: "A board of the best: scores change, listeners watch the highest few.")
+        commandName: "query", abstract: "A board of the best: scores change, listeners watch the highest few."
+    )
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions

@@ -30,20 +30,25 @@ struct TargetOptions: ParsableArguments {
         let isPlain = namespace.utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D
         }
-        guard isPlain, !namespace.isEmpty else { throw ValidationError("--namespace must be of a-z, 0-9 and -") }
+        guard isPlain, !namespace.isEmpty else {
+            throw ValidationError("--namespace must be of a-z, 0-9 and -")
+        }
         guard url.hasPrefix("http://") else { throw ValidationError("--url must begin with http://") }
     }
 
     func target(_ speech: Speech) throws -> Target {
         let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
-        return try Target.at(String(authority), defaultPort: 80, name: "pando", speech: speech, option: "--url")
+        return try Target.at(
+            String(authority), defaultPort: 80, name: "pando", speech: speech, option: "--url")
     }
 
     /// One target a transport, in the order they were asked for.
     func targets(_ speech: Speech) throws -> [Target] {
         let single = try target(speech)
         guard speech == .realtime else {
-            guard transport.isEmpty else { throw ValidationError("--transport: only of the realtime protocol") }
+            guard transport.isEmpty else {
+                throw ValidationError("--transport: only of the realtime protocol")
+            }
             return [single]
         }
         let wanted = transport.isEmpty ? [.webSocket] : transport
@@ -64,7 +69,9 @@ struct TargetOptions: ParsableArguments {
             }
             text = content
         }
-        guard let token = text?.trimmingCharacters(in: .whitespacesAndNewlines), !token.isEmpty else { return nil }
+        guard let token = text?.trimmingCharacters(in: .whitespacesAndNewlines), !token.isEmpty else {
+            return nil
+        }
         // It goes into JSON and a header field as it is.
         let isPlain = token.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
         guard isPlain else { throw ValidationError("the token has characters that no token has") }
@@ -106,7 +113,8 @@ struct EffortOptions: ParsableArguments {
     @Option(help: "Spacing of those moments: even, or poisson (independent users).")
     var arrivals = "even"
 
-    @Option(help: ArgumentHelp("Operations that one connection has under way at the most.", valueName: "count"))
+    @Option(
+        help: ArgumentHelp("Operations that one connection has under way at the most.", valueName: "count"))
     var inFlight: Int?
 
     @Option(help: ArgumentHelp("Length of each value.", valueName: "bytes"))
@@ -121,7 +129,9 @@ struct EffortOptions: ParsableArguments {
     @Option(help: "Threads; more than the server's make sure that it, not the harness, is measured.")
     var threads = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
 
-    @Option(help: ArgumentHelp("When nothing moves for so long, what is missing counts as lost.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp(
+            "When nothing moves for so long, what is missing counts as lost.", valueName: "seconds"))
     var patience = 10.0
 
     @Option(help: "Makes random choices the same in every run.")
@@ -133,7 +143,9 @@ struct EffortOptions: ParsableArguments {
             valueName: "pid"))
     var serverPid: Int32?
 
-    @Option(help: ArgumentHelp("Writes everything there as JSON; - is stdout, in place of the table.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "Writes everything there as JSON; - is stdout, in place of the table.", valueName: "file"))
     var json: String?
 
     @Option(help: ArgumentHelp("Writes a page with plots there.", valueName: "file"))
@@ -141,11 +153,14 @@ struct EffortOptions: ParsableArguments {
 
     func validate() throws {
         var problems: [String] = []
-        if let rate, !(0.01...10_000_000).contains(rate) { problems.append("--rate must be 0.01 to 10000000") }
+        if let rate, !(0.01...10_000_000).contains(rate) {
+            problems.append("--rate must be 0.01 to 10000000")
+        }
         if !["even", "poisson"].contains(arrivals) { problems.append("--arrivals must be even or poisson") }
         if !(1...65_536).contains(inFlight ?? 1) { problems.append("--in-flight must be 1 to 65536") }
         if !(Stamp.shortestTimedByteCount...1_000_000).contains(size) {
-            problems.append("--size must be \(Stamp.shortestTimedByteCount) (two numbers that are checked) to 1000000")
+            problems.append(
+                "--size must be \(Stamp.shortestTimedByteCount) (two numbers that are checked) to 1000000")
         }
         if !(0.01...86_400).contains(duration) { problems.append("--duration must be 0.01 to 86400") }
         if !(0...3600).contains(warmUp) { problems.append("--warm-up must be 0 to 3600") }
@@ -169,7 +184,9 @@ struct PeerOptions: ParsableArguments {
     func targets() throws -> [Target] {
         try peer.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2, let speech = Speech(rawValue: parts[0]), speech == .redis || speech == .echo else {
+            guard parts.count == 2, let speech = Speech(rawValue: parts[0]),
+                speech == .redis || speech == .echo
+            else {
                 throw ValidationError("--peer: \(text) is neither redis=HOST:PORT nor echo=HOST:PORT")
             }
             return try Target.at(parts[1], defaultPort: 0, name: parts[0], speech: speech, option: "--peer")

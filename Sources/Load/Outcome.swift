@@ -46,7 +46,8 @@ struct Outcome: Sendable {
     /// HTTP requests per operation and delivery.
     var httpRequestsPerMessage: Double? {
         let messages = operations + deliveries
-        return messages > 0 && plan.target.transport == .longPolling ? Double(httpRequests) / Double(messages) : nil
+        return messages > 0 && plan.target.transport == .longPolling
+            ? Double(httpRequests) / Double(messages) : nil
     }
 
     /// What a run against a peer is compared by: deliveries where there are any.

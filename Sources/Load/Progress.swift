@@ -17,7 +17,9 @@ final class Progress {
         var line = "\(plan.target.name) \(plan.work.name)  \(second + 1)/\(whole) s"
         line += isWarmingUp ? " (warm-up)" : ""
         line += "  \(Figures.grouped(Double(interval.operations))) operations/s"
-        if interval.deliveries > 0 { line += "  \(Figures.grouped(Double(interval.deliveries))) deliveries/s" }
+        if interval.deliveries > 0 {
+            line += "  \(Figures.grouped(Double(interval.deliveries))) deliveries/s"
+        }
         if latencies.totalCount > 0 {
             line += "  p50 \(Figures.decimal(latencies.microseconds(at: 50), places: 0)) µs"
             line += "  p99 \(Figures.decimal(latencies.microseconds(at: 99), places: 0)) µs"

@@ -18,7 +18,8 @@ enum Runner {
     /// - Throws: Exit code 1 if anything was wrong; usage errors before anything is sent.
     static func run(
         _ work: Work, connections: Int, defaultInFlight: Int = 1, _ targetOptions: TargetOptions,
-        _ effort: EffortOptions, peers: [Target] = [], speech: Speech = .realtime, burst: Arrivals.Pattern? = nil,
+        _ effort: EffortOptions, peers: [Target] = [], speech: Speech = .realtime,
+        burst: Arrivals.Pattern? = nil,
         oneAtATime: Bool = false
     ) throws {
         // At a rate, connections take what is due: the server, not a limit of ours, makes operations wait.
@@ -27,11 +28,13 @@ enum Runner {
         // The one with the most connections: its descriptors must suffice.
         let widest = targets.max { $0.transport.connectionLimit < $1.transport.connectionLimit }
         let plan = Plan(
-            work: work, target: try widest ?? targetOptions.target(speech), namespace: targetOptions.namespace,
+            work: work, target: try widest ?? targetOptions.target(speech),
+            namespace: targetOptions.namespace,
             connections: connections, threads: effort.threads, pattern: effort.pattern ?? burst,
             inFlight: inFlight, size: effort.size, warmUp: nanoseconds(effort.warmUp),
             duration: nanoseconds(effort.duration), patience: nanoseconds(effort.patience),
-            token: try targetOptions.token(), serverProcess: effort.serverPid, runID: makeRunID(), seed: effort.seed)
+            token: try targetOptions.token(), serverProcess: effort.serverPid, runID: makeRunID(),
+            seed: effort.seed)
         raiseDescriptorLimit()
         guard plan.descriptorCount <= descriptorLimit() else {
             throw ValidationError(

@@ -7,8 +7,8 @@ struct StreamAudit: Sendable {
 
     enum Verdict: Equatable { case expected, gap(count: Int), duplicate }
 
-    /// A value came. One that is larger than expected leaves a gap, and what is in it counts as missing: should it
-    /// still come, it is out of order and counts as a duplicate.
+    /// A value came. One that is larger than expected leaves a gap, and what is in it counts as missing:
+    /// should it still come, it is out of order and counts as a duplicate.
     mutating func arrived(_ number: Int) -> Verdict {
         if number == next {
             next += 1
@@ -38,8 +38,8 @@ struct StreamAudit: Sendable {
 
     private var isResuming = false
 
-    /// The same as ``arrived(_:)``, for a listener that may come back after ``resume()``: the value of now is sent to
-    /// it, so the last one once more is right, an older one wrong.
+    /// The same as ``arrived(_:)``, for a listener that may come back after ``resume()``: the value of now is
+    /// sent to it, so the last one once more is right, an older one wrong.
     mutating func arrivedAfterAbsence(_ number: Int) -> Verdict {
         guard isResuming else { return arrived(number) }
         isResuming = false
@@ -75,7 +75,9 @@ struct Findings: Equatable, Sendable {
     var total: Int { missing + duplicates + wrong + refused + unanswered + lostConnections }
 
     /// Counts `count` cases of one kind and keeps the words if there is still room for an example.
-    mutating func add(_ kind: WritableKeyPath<Findings, Int>, _ count: Int, _ words: @autoclosure () -> String) {
+    mutating func add(
+        _ kind: WritableKeyPath<Findings, Int>, _ count: Int, _ words: @autoclosure () -> String
+    ) {
         self[keyPath: kind] += count
         if examples.count < Self.exampleLimit { examples.append(words()) }
     }

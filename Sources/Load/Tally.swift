@@ -36,8 +36,8 @@ struct Interval: Sendable {
     }
 }
 
-/// Latencies of one series, recorded one by one. Equal ones that follow each other, as those of one read often do,
-/// are counted first and enter the histogram together.
+/// Latencies of one series, recorded one by one. Equal ones that follow each other, as those of one read
+/// often do, are counted first and enter the histogram together.
 final class LatencyLog {
     private var latencies = makeLatencies()
     /// The run of equal ones that is not in ``latencies`` yet.

@@ -27,7 +27,9 @@ extension Worker {
     func checkAll() {
         isDraining = false
         for client in clients {
-            for _ in 0..<client.inFlight { findings.add(\.unanswered, "connection \(client.index): no end of an operation") }
+            for _ in 0..<client.inFlight {
+                findings.add(\.unanswered, "connection \(client.index): no end of an operation")
+            }
             client.inFlight = 0
         }
         guard !clients.isEmpty else { return everythingIsChecked() }

@@ -21,7 +21,8 @@ extension Worker {
             let own: Arrivals.Pattern
             switch pattern {
             // Everybody at once: each worker has its own senders.
-            case .bursts(_, let every): (own, share) = (.bursts(of: senders.count, everyNanoseconds: every), (0, 1))
+            case .bursts(_, let every):
+                (own, share) = (.bursts(of: senders.count, everyNanoseconds: every), (0, 1))
             case .even, .poisson: (own, share) = (pattern, senderShare)
             }
             arrivals = Arrivals(own, start: moment, share: share, seed: plan.seed)
@@ -73,8 +74,8 @@ extension Worker {
             return tally.failed()
         }
         client.inFlight += 1
-        // In a closed loop an operation is meant for the moment at which the read before it brought room: nothing is due,
-        // and what the harness takes until it is sent counts against the server.
+        // In a closed loop an operation is meant for the moment at which the read before it brought room:
+        // nothing is due, and what the harness takes until it is sent counts against the server.
         if !isClosedLoop { tally.sent(intended: intended, at: now) }
         client.scenario.send(client, intended: intended)
     }

@@ -28,8 +28,8 @@ enum Notice: Sendable {
 ///
 ///     connecting ─▶ ready ─▶ running ─▶ draining ─▶ checking ─▶ closing ─▶ over
 ///
-/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and after it
-/// was joined.
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
+/// after it was joined.
 final class Worker: @unchecked Sendable {
     enum Phase: Int, Comparable, Sendable {
         case seeded, ready, running, drained, checked, finished, closed, cleaned
@@ -58,14 +58,15 @@ final class Worker: @unchecked Sendable {
     var unsentCount = 0
     /// The run's data could not be removed. Read after the loop is over.
     private(set) var leftDataBehind = false
-    /// The moment of what is being handled: of the read whose messages these are, of the command, of the alarm. What
-    /// one read has brought was there at that moment, however long we take to look at all of it; and one reading of
-    /// the clock serves many messages.
+    /// The moment of what is being handled: of the read whose messages these are, of the command, of the
+    /// alarm. What one read has brought was there at that moment, however long we take to look at all of it;
+    /// and one reading of the clock serves many messages.
     private(set) var moment = 0
     /// Counts whatever happens, so that standing still is seen; and errors. Any thread may read them.
     private let movement = Atomic<Int>(0)
     private let errors = Atomic<Int>(0)
-    /// The scenario's ``Scenario/published`` when everything was checked; read by the coordinator after the notice.
+    /// The scenario's ``Scenario/published`` when everything was checked; read by the coordinator after the
+    /// notice.
     let published = Mutex<[Int: Int]>([:])
 
     private let origin: UInt64
@@ -117,8 +118,8 @@ final class Worker: @unchecked Sendable {
         MonotonicTime(nanoseconds: origin &+ UInt64(max(0, nanoseconds)))
     }
 
-    /// Something is about to be handled: looks at the clock for all of it. Called first wherever the loop calls us for
-    /// what is measured.
+    /// Something is about to be handled: looks at the clock for all of it. Called first wherever the loop
+    /// calls us for what is measured.
     func readClock() { moment = now }
 
     /// Something happened.
@@ -219,7 +220,9 @@ final class Worker: @unchecked Sendable {
         readClock()
         touched()
         if let problem {
-            let words = client === control ? "the connection for set-up: \(problem)" : "connection \(client.index): \(problem)"
+            let words =
+                client === control
+                ? "the connection for set-up: \(problem)" : "connection \(client.index): \(problem)"
             findings.add(\.lostConnections, words)
             tally.failed()
             if readyCount < clients.count || client === control { return post(.broken(words)) }

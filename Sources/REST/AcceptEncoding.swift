@@ -1,8 +1,8 @@
 import PandoHTTP
 
 extension RequestHead {
-    /// True when the client would rather have an answer compressed with gzip than as it is (RFC 9110 §12.5.3): gzip
-    /// has a weight, by its name or through `*`, and not less than that of `identity`.
+    /// True when the client would rather have an answer compressed with gzip than as it is (RFC 9110
+    /// §12.5.3): gzip has a weight, by its name or through `*`, and not less than that of `identity`.
     var prefersGzip: Bool {
         guard fields.count(of: "accept-encoding") > 0 else { return false }
         var gzip: Int?
@@ -30,7 +30,9 @@ extension RequestHead {
     private static func thousandths(_ text: String) -> Int? {
         guard text.hasPrefix("q=") else { return nil }
         let digits = text.utf8.dropFirst(2)
-        guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1") else { return nil }
+        guard let first = digits.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1") else {
+            return nil
+        }
         let rest = digits.dropFirst()
         guard rest.isEmpty || (rest.first == UInt8(ascii: ".") && rest.count <= 4) else { return nil }
         var value = Int(first - 0x30)

@@ -36,7 +36,8 @@ package struct AnswerContext: Equatable, Sendable {
     }
 }
 
-/// Compresses whole answers, one after the other. Holds about 256 KiB from the first one on: one for each loop.
+/// Compresses whole answers, one after the other. Holds about 256 KiB from the first one on: one for each
+/// loop.
 package final class AnswerCompressor: Equatable, Sendable {
     private let deflater = Mutex<Deflater?>(nil)
 

@@ -24,7 +24,9 @@ struct Filter {
         var query = Query(index: index)
         query.limit = try Self.limit(parameters)
         let range = ["startAt", "startAfter", "endAt", "endBefore"]
-        if parameters.contains("equalTo"), range.contains(where: parameters.contains) { throw .equalToWithRange }
+        if parameters.contains("equalTo"), range.contains(where: parameters.contains) {
+            throw .equalToWithRange
+        }
 
         if let text = parameters["equalTo"] {
             let point = try Point(text, index)

@@ -11,15 +11,16 @@ package enum RESTLimits {
     package static let writeByteCount = 256 << 20
     /// Bytes of the first event of a stream (§8.2).
     package static let streamByteCount = 512 << 20
-    /// A write is estimated to take a second for so many bytes that it brings and that it replaces: `large`, which is
-    /// the limit of who names none, lets the largest write through that there is, and no larger removal.
+    /// A write is estimated to take a second for so many bytes that it brings and that it replaces: `large`,
+    /// which is the limit of who names none, lets the largest write through that there is, and no larger
+    /// removal.
     package static let writtenBytesPerSecond = writeByteCount / 60
     /// Up to here an answer is made whole and has a Content-Length; a longer one is sent in chunks (§13).
     package static let wholeAnswerByteCount = 1 << 20
     /// Shorter answers are not compressed: what is saved is less than a packet (§3).
     package static let compressedByteCount = 1 << 10
-    /// Up to here an answer is compressed whole, and has a Content-Length: what takes a millisecond. A longer one is
-    /// compressed while it is sent.
+    /// Up to here an answer is compressed whole, and has a Content-Length: what takes a millisecond. A longer
+    /// one is compressed while it is sent.
     package static let wholeCompressedByteCount = 64 << 10
     /// Bytes of one piece of a longer answer: what is written at once.
     package static let pieceByteCount = 64 << 10

@@ -42,7 +42,8 @@ package struct RESTAnswer {
         if case .gzip = rest { true } else { false }
     }
 
-    /// All of it, where nothing is left to be made: then it is finished. Nil where it comes in pieces, or is finished.
+    /// All of it, where nothing is left to be made: then it is finished. Nil where it comes in pieces, or is
+    /// finished.
     package mutating func takeWhole() -> [UInt8]? {
         guard case .nothing = rest, !head.isEmpty else { return nil }
         var whole: [UInt8] = []
@@ -50,8 +51,9 @@ package struct RESTAnswer {
         return whole
     }
 
-    /// The next bytes to be sent, or nil at the end: the head with the whole body or its beginning; then about
-    /// ``RESTLimits/pieceByteCount`` at a time. None at all where compression has not let go of anything yet.
+    /// The next bytes to be sent, or nil at the end: the head with the whole body or its beginning; then
+    /// about ``RESTLimits/pieceByteCount`` at a time. None at all where compression has not let go of
+    /// anything yet.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
         var output = head
@@ -96,7 +98,8 @@ package struct RESTAnswer {
 // MARK: - Data
 
 extension RESTAnswer {
-    /// The answer to a read, and to a PUT or DELETE that was done: 200, or 204 when the request is silent (§2).
+    /// The answer to a read, and to a PUT or DELETE that was done: 200, or 204 when the request is silent
+    /// (§2).
     /// - Parameters:
     ///   - node: The data read, or what was written with its server values filled in.
     ///   - etag: That of the data, when the request wants it (``RESTRequest/returnsETag``).
@@ -122,7 +125,8 @@ extension RESTAnswer {
         let isNull = updates.count == 1 && updates[0].name.utf8Count == 0
         let members = zip(updates, nodes).map { ValuePrinter.Member(name: $0.name, node: $1) }
         return answer(
-            isNull ? .node(.empty) : .members(members), JSONForm(writing: request.form), etag: nil, form: request.form,
+            isNull ? .node(.empty) : .members(members), JSONForm(writing: request.form), etag: nil,
+            form: request.form,
             context)
     }
 
@@ -132,7 +136,8 @@ extension RESTAnswer {
         _ key: Key, etag: String? = nil, to request: RESTRequest, _ context: AnswerContext
     ) -> RESTAnswer {
         let member = ValuePrinter.Member(name: "name", node: .string(key.text))
-        return answer(.members([member]), JSONForm(writing: request.form), etag: etag, form: request.form, context)
+        return answer(
+            .members([member]), JSONForm(writing: request.form), etag: etag, form: request.form, context)
     }
 
     /// The tag is not that of the data (§7): the current value, and its tag.
@@ -141,7 +146,9 @@ extension RESTAnswer {
     ) -> RESTAnswer {
         var form = request.form
         if form.print == .silent { form.print = .compact }
-        return answer(.node(node), JSONForm(reading: form), status: .preconditionFailed, etag: etag, form: form, context)
+        return answer(
+            .node(node), JSONForm(reading: form), status: .preconditionFailed, etag: etag, form: form, context
+        )
     }
 
     /// The data still has the tag of `if-none-match` (§7).
@@ -150,14 +157,16 @@ extension RESTAnswer {
     }
 
     private static func answer(
-        _ root: ValuePrinter.Root, _ json: JSONForm, status: HTTPStatus = .ok, etag: String?, form: AnswerForm,
+        _ root: ValuePrinter.Root, _ json: JSONForm, status: HTTPStatus = .ok, etag: String?,
+        form: AnswerForm,
         _ context: AnswerContext
     ) -> RESTAnswer {
         if form.print == .silent { return bare(.noContent, etag: etag, context) }
         var printer: ValuePrinter
         let contentType: StaticString
         if let callback = form.callback {
-            printer = ValuePrinter(root, json, prefix: Array(callback.utf8) + [0x28], suffix: Array(");".utf8))
+            printer = ValuePrinter(
+                root, json, prefix: Array(callback.utf8) + [0x28], suffix: Array(");".utf8))
             contentType = "application/javascript; charset=utf-8"
         } else {
             printer = ValuePrinter(root, json)
@@ -169,7 +178,8 @@ extension RESTAnswer {
         if let name = form.downloadName {
             head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         }
-        let limit = context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeAnswerByteCount
+        let limit =
+            context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeAnswerByteCount
         if let bytes = printer.whole(atMost: limit) {
             return whole(bytes, status, head, context)
         }
@@ -242,8 +252,8 @@ extension RESTAnswer {
         return RESTAnswer(error.status, head, whole: body, context)
     }
 
-    /// When memory or a connection that is short now may be there again (RFC 9110 §10.2.3): a client that holds it without
-    /// sending a byte is disconnected by then.
+    /// When memory or a connection that is short now may be there again (RFC 9110 §10.2.3): a client that
+    /// holds it without sending a byte is disconnected by then.
     private static let retrySeconds: UInt64 = 30
 
     /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.
@@ -264,12 +274,18 @@ extension RESTAnswer {
     }
 
     /// Bytes of another type and of any size, to be kept as a file.
-    package static func download(_ source: any AnswerSource, name: String, _ context: AnswerContext) -> RESTAnswer {
+    package static func download(_ source: any AnswerSource, name: String, _ context: AnswerContext)
+        -> RESTAnswer
+    {
         var head = startOfHead(.ok, "application/octet-stream")
         head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         var context = context
         let isChunked = context.version == .http11
-        if isChunked { head.append(field: "Transfer-Encoding", "chunked") } else { context.keepsAlive = false }
+        if isChunked {
+            head.append(field: "Transfer-Encoding", "chunked")
+        } else {
+            context.keepsAlive = false
+        }
         return RESTAnswer(.ok, head, .source(source, isChunked: isChunked), contentLength: nil, context)
     }
 
@@ -305,7 +321,8 @@ extension RESTAnswer {
 
     /// - Parameter contentLength: Nil where the head has no such field.
     private init(
-        _ status: HTTPStatus, _ head: consuming [UInt8], _ rest: Rest, contentLength: Int?, _ context: AnswerContext
+        _ status: HTTPStatus, _ head: consuming [UInt8], _ rest: Rest, contentLength: Int?,
+        _ context: AnswerContext
     ) {
         head.endHead(contentLength: contentLength, context)
         self.status = status
@@ -364,6 +381,8 @@ extension [UInt8] {
             append(decimal: UInt64(contentLength))
             append("\r\n")
         }
-        append(context.keepsAlive ? "Connection: keep-alive\r\n\r\n" as StaticString : "Connection: close\r\n\r\n")
+        append(
+            context.keepsAlive
+                ? "Connection: keep-alive\r\n\r\n" as StaticString : "Connection: close\r\n\r\n")
     }
 }

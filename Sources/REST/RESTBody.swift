@@ -161,15 +161,16 @@ private struct BodyParser {
     /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are
     /// such a pair: the value brings its priority, or takes the old one away.
     ///
-    /// One name that comes twice is a member that comes twice, of which the last counts, as in a PUT and in an `m` of
-    /// the realtime protocol (wire-protocol §8.2).
+    /// One name that comes twice is a member that comes twice, of which the last counts, as in a PUT and in
+    /// an `m` of the realtime protocol (wire-protocol §8.2).
     private func withoutOverlaps(_ updates: [RESTUpdate]) throws(RESTError) -> [RESTUpdate] {
         let order = updates.indices.sorted { left, right in
             let order = Self.compare(updates[left].target, updates[right].target)
             return order != 0 ? order < 0 : left < right
         }
         var overruled: Set<Int> = []
-        // In this order all that lies below a path follows it, its own priority first, so neighbours are compared.
+        // In this order all that lies below a path follows it, its own priority first, so neighbours are
+        // compared.
         for (earlier, later) in zip(order, order.dropFirst()) {
             let (upper, lower) = (updates[earlier].target, updates[later].target)
             if upper == lower, updates[earlier].name == updates[later].name {

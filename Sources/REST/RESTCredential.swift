@@ -48,7 +48,8 @@ package enum RESTCredential: Equatable, Sendable {
     private static func bearer(_ fields: HeaderFields) -> Text? {
         let values = fields.values(of: "authorization")
         guard let value = values.first else { return nil }
-        // It may come once (RFC 9110 §11.6.2). Of two nobody knows which was meant: an empty Bearer is a bad one.
+        // It may come once (RFC 9110 §11.6.2). Of two nobody knows which was meant: an empty Bearer is a bad
+        // one.
         guard values.count == 1 else { return "" }
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         let scheme = value.prefix { !isSpace($0) }

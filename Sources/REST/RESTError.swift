@@ -93,10 +93,12 @@ package enum RESTError: Error, Equatable, Sendable {
         case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
         case .unavailable, .noRoom, .tooManyConnections: .serviceUnavailable
-        case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed, .bothLimits,
+        case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed,
+            .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
             .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
-            .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing, .mixedCondition,
+            .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing,
+            .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
             .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
             .badRequest

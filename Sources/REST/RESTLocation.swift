@@ -23,13 +23,16 @@ package enum RESTLocation: Equatable, Sendable {
             self = .data(try Self.target(stem))
             return
         }
-        // One more than a path may have, and what is behind it in one piece: no array as long as the sender likes.
+        // One more than a path may have, and what is behind it in one piece: no array as long as the sender
+        // likes.
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
         switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:
             self = .settings(try Self.name(segments.dropFirst()))
         case ".inspect":
-            guard hasSuffix || Self.pages.contains(segments.dropFirst().map(Self.decoded)) else { throw .notREST }
+            guard hasSuffix || Self.pages.contains(segments.dropFirst().map(Self.decoded)) else {
+                throw .notREST
+            }
             self = .inspect(try Self.name(segments.dropFirst()), isPage: !hasSuffix)
         default:
             guard hasSuffix else { throw .notREST }
@@ -40,7 +43,8 @@ package enum RESTLocation: Equatable, Sendable {
     /// What is below `/.inspect` and no JSON.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
-    /// Each `%` is followed by two hex digits. (Query strings are read leniently; a path names a place to write to.)
+    /// Each `%` is followed by two hex digits. (Query strings are read leniently; a path names a place to
+    /// write to.)
     private static func isWellEscaped(_ segment: ArraySlice<UInt8>) -> Bool {
         var rest = segment
         while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {

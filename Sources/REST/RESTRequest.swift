@@ -6,8 +6,8 @@ import PandoTree
 ///
 /// An unknown database is answered before a bad path (§9), so this comes first and cannot fail.
 package struct RESTAddress: Sendable {
-    /// `ns=`; nil when there is none or it is empty: then the host (``RequestHead/authority``), or the default, names
-    /// the database.
+    /// `ns=`; nil when there is none or it is empty: then the host (``RequestHead/authority``), or the
+    /// default, names the database.
     package let namespace: String?
     /// `OPTIONS`: a browser asks whether it may ask. Answered at once, whatever the path and the database.
     package let isPreflight: Bool
@@ -74,8 +74,8 @@ package final class RESTRequest: Sendable {
     package let asksForETag: Bool
     package let ifMatch: String?
     package let ifNoneMatch: String?
-    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a query,
-    /// whose answer is not the data that the tag would stand for.
+    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a
+    /// query, whose answer is not the data that the tag would stand for.
     package let returnsETag: Bool
     /// True when ``query`` is not nil: looked at more often than the query, which is large.
     package let isFiltered: Bool
@@ -108,7 +108,8 @@ package final class RESTRequest: Sendable {
         hasShallow = parameters["shallow"] == "true"
         isShallow = isRead && hasShallow
         wantsStream = method == .get && head.accepts(mediaType: "text/event-stream")
-        hasQueryParameters = !parameters.pairs.isEmpty && Filter.parameterNames.contains(where: parameters.contains)
+        hasQueryParameters =
+            !parameters.pairs.isEmpty && Filter.parameterNames.contains(where: parameters.contains)
         var filter: Filter?
         if isRead, hasQueryParameters || hasShallow {
             filter = hasShallow ? try Filter(shallow: parameters) : try Filter(parameters)
@@ -146,7 +147,8 @@ package final class RESTRequest: Sendable {
     }
 
     /// What can be refused of the conditional headers without looking at data (§7).
-    /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``, ``RESTError/unsupportedCondition(_:)``.
+    /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``,
+    ///   ``RESTError/unsupportedCondition(_:)``.
     package func checkConditions() throws(RESTError) {
         if ifMatch != nil || ifNoneMatch != nil {
             guard !hasShallow, !hasQueryParameters, form.print != .silent else { throw .mixedCondition }

@@ -30,8 +30,8 @@ package enum StreamEvent: Equatable, Sendable {
     }
 
     /// What one committed multi-path write is to a stream (§8.2): one `patch` of the deepest node that all of
-    /// it lies
-    /// below; or where that would take names with slashes, which naive clients cannot split, a `put` for each.
+    /// it lies below; or where that would take names with slashes, which naive clients cannot split, a `put`
+    /// for each.
     ///
     /// What became of a query's window is always told child by child, those who left first.
     /// - Parameters:
@@ -69,18 +69,21 @@ package enum StreamEvent: Equatable, Sendable {
         form.isShallow = false
         switch self {
         case .put(let path, let node):
-            return ValuePrinter(.node(node), form, prefix: Self.start("put", at: path), suffix: Array("}\n\n".utf8))
+            return ValuePrinter(
+                .node(node), form, prefix: Self.start("put", at: path), suffix: Array("}\n\n".utf8))
         case .patch(let path, let entries):
             let members = entries.map { ValuePrinter.Member(name: $0.key.text, node: $0.node) }
             return ValuePrinter(
                 .members(members), form, prefix: Self.start("patch", at: path), suffix: Array("}\n\n".utf8))
         case .keepAlive: return Self.line("event: keep-alive\ndata: ", .node(.empty))
         case .log(let json):
-            return ValuePrinter(.nothing, JSONForm(), prefix: Array("event: log\ndata: ".utf8) + json, suffix: [0x0A, 0x0A])
+            return ValuePrinter(
+                .nothing, JSONForm(), prefix: Array("event: log\ndata: ".utf8) + json, suffix: [0x0A, 0x0A])
         case .cancel(let text):
             return Self.line("event: cancel\ndata: ", .node(text.map { .string($0) } ?? .empty))
         // Not JSON: the Python client compares this very text (§8.3).
-        case .authRevoked: return Self.line("event: auth_revoked\ndata: credential is no longer valid", .nothing)
+        case .authRevoked:
+            return Self.line("event: auth_revoked\ndata: credential is no longer valid", .nothing)
         }
     }
 

@@ -19,7 +19,8 @@ package struct JSONForm: Equatable, Sendable {
     package var hasArrays = true
     /// The value's children are shown as `true` (§4.1).
     package var isShallow = false
-    /// U+2028 and U+2029 are escaped: until ECMAScript 2019 they ended a line inside a string of a script (§3.3).
+    /// U+2028 and U+2029 are escaped: until ECMAScript 2019 they ended a line inside a string of a script
+    /// (§3.3).
     package var isScript = false
 
     package init() {}
@@ -343,7 +344,8 @@ extension [UInt8] {
     /// Writes U+2028 and U+2029 (E2 80 A8 and A9 in UTF-8) as escapes. In JSON they stand in strings only.
     fileprivate mutating func escapeLineSeparators(from start: Int) {
         func isSeparator(at index: Int) -> Bool {
-            self[index] == 0xE2 && index + 2 < count && self[index + 1] == 0x80 && self[index + 2] & 0xFE == 0xA8
+            self[index] == 0xE2 && index + 2 < count && self[index + 1] == 0x80
+                && self[index + 2] & 0xFE == 0xA8
         }
         guard var next = (start..<count).first(where: isSeparator) else { return }
         var escaped: [UInt8] = []

@@ -2,8 +2,8 @@ import CSystem
 
 /// Accepts TCP connections on one loop and deals them out to several, in turn. Confined to its loop.
 ///
-/// With a ``ConnectionLimiter`` it stops before the descriptors do: then a loop that gets a connection closes one of little
-/// use for it, or accepting waits until one closes.
+/// With a ``ConnectionLimiter`` it stops before the descriptors do: then a loop that gets a connection closes
+/// one of little use for it, or accepting waits until one closes.
 package final class Acceptor: Pollable {
     package struct Configuration: Sendable {
         /// Connections the kernel may complete ahead of us; it cuts this to net.core.somaxconn.
@@ -54,8 +54,8 @@ package final class Acceptor: Pollable {
     ///   - onExhausted: Called once each time accepting pauses (EMFILE, ENFILE, ENOBUFS, ENOMEM), not per
     ///     attempt.
     ///   - limiter: Of as many loops as there are targets; nil for no limit but the system's.
-    ///   - evict: Called on a target loop: it closes so many connections of its ``EvictionOrder``, of the reserve or of the
-    ///     others, and calls ``ConnectionLimiter/didEvict(_:ofReserved:closed:inLoop:)``.
+    ///   - evict: Called on a target loop: it closes so many connections of its ``EvictionOrder``, of the
+    ///     reserve or of the others, and calls ``ConnectionLimiter/didEvict(_:ofReserved:closed:inLoop:)``.
     ///   - onLimit: Called when the limit was felt, at most once in ``Configuration/reportInterval``.
     /// - Throws: EADDRINUSE, EACCES, EADDRNOTAVAIL…
     package init(
@@ -109,7 +109,9 @@ package final class Acceptor: Pollable {
             run(on: target) { [evict] in evict(count, false, target) }
         }
         // What was closed on this loop just now has made place already.
-        if mustWait, limiter.admission(next: nextTarget) == .wait, limiter.awaitRoom(next: nextTarget) { setInterest(0) }
+        if mustWait, limiter.admission(next: nextTarget) == .wait, limiter.awaitRoom(next: nextTarget) {
+            setInterest(0)
+        }
         reportLimit()
     }
 
@@ -151,7 +153,8 @@ package final class Acceptor: Pollable {
             case .evicting(let loop): (loop, true, false)
             case .replacing(let loop): (loop, true, true)
             }
-        let socket = ConnectedSocket(descriptor: descriptor, peer: peer, limiter: limiter, isReserved: isReserved)
+        let socket = ConnectedSocket(
+            descriptor: descriptor, peer: peer, limiter: limiter, isReserved: isReserved)
         isExhausted = false
         acceptedCount += 1
         if evicts { limiter?.orderEviction(from: index, ofReserved: isReserved) }

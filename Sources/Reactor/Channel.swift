@@ -25,14 +25,14 @@ package final class Channel: Pollable {
     package let outboundByteLimit: Int
     /// Bytes written and not yet taken by the kernel. O(1).
     package var outboundByteCount: Int { unsentByteCount }
-    // Stored apart from what other rooms may see: then the compiler sees every access, and that nothing happens
-    // meanwhile.
+    // Stored apart from what other rooms may see: then the compiler sees every access, and that nothing
+    // happens meanwhile.
     private var listener: (any ChannelDelegate)?
     private var unsentByteCount = 0
     /// All that was written so far.
     package private(set) var writtenByteCount = 0
-    /// Bytes that one `received` gets at most; never more than the loop's receive buffer has room for. What is left stays in
-    /// the socket, and the loop's other channels have their turn first.
+    /// Bytes that one `received` gets at most; never more than the loop's receive buffer has room for. What
+    /// is left stays in the socket, and the loop's other channels have their turn first.
     package var readByteLimit = Int.max
 
     private var queue = OutboundQueue()
@@ -51,7 +51,8 @@ package final class Channel: Pollable {
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor, loop: loop)
-        // Until its first read says otherwise: a thousand that come at once, and send at once, come after those who are there.
+        // Until its first read says otherwise: a thousand that come at once, and send at once, come after
+        // those who are there.
         isBulk = true
     }
 
@@ -82,7 +83,8 @@ package final class Channel: Pollable {
         return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
     }
 
-    /// Memory that unsent output keeps for this channel alone, in bytes; what it shares with others is not counted. O(chunks).
+    /// Memory that unsent output keeps for this channel alone, in bytes; what it shares with others is not
+    /// counted. O(chunks).
     package var ownedOutputByteCount: Int { loop.chunks.copiedByteCount(of: queue) }
 
     /// Whether what is written will be sent: neither closed nor about to be.
@@ -96,8 +98,8 @@ package final class Channel: Pollable {
     /// What the peer had acknowledged in the end, where that is remembered.
     private var takenAtEnd: Int?
 
-    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel; once the connection is
-    /// gone, all, or what is remembered. One system call.
+    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel; once the
+    /// connection is gone, all, or what is remembered. One system call.
     package var takenByteCount: Int {
         guard phase != .closed else { return takenAtEnd ?? writtenByteCount }
         return writtenByteCount - unsentByteCount - max(0, Int(pando_unacknowledged(descriptor)))
@@ -315,9 +317,10 @@ package final class Channel: Pollable {
     // MARK: Moving
 
     /// Detaches the socket, so that another loop can adopt it. The delegate gets no further call, and what is
-    /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the caller takes along.
-    /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil where the
-    ///   connection is no longer open.
+    /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the
+    /// caller takes along.
+    /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil
+    ///   where the connection is no longer open.
     package func detach() -> (socket: ConnectedSocket, unsent: [UInt8])? {
         assert(loop.isCurrent)
         guard phase == .open, let peer = peerAddress else { return nil }
@@ -381,7 +384,9 @@ package final class Channel: Pollable {
         loop.schedule(after: loop.configuration.closeStallTimeout) { [self] in
             guard phase == .flushing || phase == .lingering else { return }
             let takenNow = takenByteCount
-            guard takenNow <= taken else { return watchForStall(taken: takenNow, wasSent: unsentByteCount == 0) }
+            guard takenNow <= taken else {
+                return watchForStall(taken: takenNow, wasSent: unsentByteCount == 0)
+            }
             switch phase {
             case .open, .closed: break
             // Everything was sent a period ago, and the peer neither takes what the kernel holds nor closes.

@@ -12,7 +12,8 @@ package final class ConnectedSocket: Sendable {
     /// It was accepted in the administrators' reserve.
     package let isReserved: Bool
 
-    init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false) {
+    init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false)
+    {
         self.descriptor = Atomic(descriptor)
         self.peer = peer
         self.limiter = limiter
@@ -21,7 +22,9 @@ package final class ConnectedSocket: Sendable {
     }
 
     /// One that goes from one loop to another, and is counted already.
-    init(movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?, isReserved: Bool) {
+    init(
+        movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?, isReserved: Bool
+    ) {
         self.descriptor = Atomic(descriptor)
         self.peer = peer
         self.limiter = limiter

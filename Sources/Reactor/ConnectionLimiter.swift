@@ -8,7 +8,8 @@ import Synchronization
 ///     else one of those has sent nothing yet      ──▶ replacing: as reserved, and the loop closes that one
 ///     else                                        ──▶ wait: the kernel's backlog holds it until a connection closes
 ///
-/// A connection costs one atomic addition when it is accepted and one subtraction when its descriptor is closed.
+/// A connection costs one atomic addition when it is accepted and one subtraction when its descriptor is
+/// closed.
 package final class ConnectionLimiter: Sendable {
     /// What becomes of the next connection.
     package enum Admission: Equatable, Sendable {
@@ -86,7 +87,9 @@ package final class ConnectionLimiter: Sendable {
         if pools.contains(where: { $0.orderedCount > 0 }) { return .wait }
         if reservedCount < administratorCount { return .reserved }
         // While those that are replaced are being closed, there may be twice as many.
-        if reservedCount < 2 * administratorCount, let loop = loops(from: next).first(where: { pools[$0].hasReserved }) {
+        if reservedCount < 2 * administratorCount,
+            let loop = loops(from: next).first(where: { pools[$0].hasReserved })
+        {
             return .replacing(loop: loop)
         }
         return .wait
@@ -116,10 +119,11 @@ package final class ConnectionLimiter: Sendable {
         pools[loop].order(1, ofReserved: isReserved)
     }
 
-    /// Evictions to ask a loop for because connections were accepted for which none was closed: those that were to be closed
-    /// had gone by themselves, or asked something in between. Again until nil.
+    /// Evictions to ask a loop for because connections were accepted for which none was closed: those that
+    /// were to be closed had gone by themselves, or asked something in between. Again until nil.
     func orderMissedEvictions(next: Int) -> (loop: Int, count: Int)? {
-        let ordinaryCount = open.load(ordering: .sequentiallyConsistent) - reserved.load(ordering: .sequentiallyConsistent)
+        let ordinaryCount =
+            open.load(ordering: .sequentiallyConsistent) - reserved.load(ordering: .sequentiallyConsistent)
         let missing = ordinaryCount - ceiling - pools.reduce(0) { $0 + $1.orderedCount }
         guard missing > 0, let loop = loopToEvictFrom(next) else { return nil }
         let count = min(missing, pools[loop].availableCount)
@@ -190,12 +194,14 @@ package final class ConnectionLimiter: Sendable {
         let report = Report(
             open: openCount, ceiling: ceiling, evicted: evictedCount.exchange(0, ordering: .relaxed),
             reserved: reservedTotal.exchange(0, ordering: .relaxed),
-            refused: refusedCount.exchange(0, ordering: .relaxed), pauses: pauseCount.exchange(0, ordering: .relaxed))
+            refused: refusedCount.exchange(0, ordering: .relaxed),
+            pauses: pauseCount.exchange(0, ordering: .relaxed))
         return report.evicted + report.reserved + report.refused + report.pauses > 0 ? report : nil
     }
 }
 
-/// What one loop could close, as the acceptor sees it from another: a moment old, and good enough to choose by.
+/// What one loop could close, as the acceptor sees it from another: a moment old, and good enough to choose
+/// by.
 private final class EvictablePool: Sendable {
     private let silent = Atomic<Int>(0)
     private let idle = Atomic<Int>(0)
@@ -208,11 +214,13 @@ private final class EvictablePool: Sendable {
     var hasSilent: Bool { silent.load(ordering: .sequentiallyConsistent) > orderedCount }
     var hasAny: Bool { availableCount > 0 }
     var hasReserved: Bool {
-        reserved.load(ordering: .sequentiallyConsistent) > orderedOfReserved.load(ordering: .sequentiallyConsistent)
+        reserved.load(ordering: .sequentiallyConsistent)
+            > orderedOfReserved.load(ordering: .sequentiallyConsistent)
     }
 
     var availableCount: Int {
-        silent.load(ordering: .sequentiallyConsistent) + idle.load(ordering: .sequentiallyConsistent) - orderedCount
+        silent.load(ordering: .sequentiallyConsistent) + idle.load(ordering: .sequentiallyConsistent)
+            - orderedCount
     }
 
     /// - Returns: Whether there are some where there were none.

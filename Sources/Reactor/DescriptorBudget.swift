@@ -1,11 +1,13 @@
-/// How the descriptors that the process may have are divided, so that clients never take those that the disk needs.
+/// How the descriptors that the process may have are divided, so that clients never take those that the disk
+/// needs.
 ///
 ///     limit ┌────────────────────────────────────────────────────────────────────────────┐
 ///           │ open at start │ standing │ program │ accepting │ administrators │ clients … │
 ///           └────────────────────────────────────────────────────────────────────────────┘
 package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
-    /// What a server keeps open while it runs, whatever it does: the listening socket, the data directory (three times, with
-    /// its lock and the segment being written), the event descriptors of its threads and of libdispatch. 20 were counted.
+    /// What a server keeps open while it runs, whatever it does: the listening socket, the data directory
+    /// (three times, with its lock and the segment being written), the event descriptors of its threads and
+    /// of libdispatch. 20 were counted.
     package static let standingCount = 32
     /// An I/O loop's epoll set and eventfd.
     package static let countPerLoop = 2
@@ -22,19 +24,20 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     /// | keys fetched from issuers: socket, resolver, libcurl's and libdispatch's own, for three issuers | 24 |
     /// | files that the C library opens for itself (name service, time zone, `/proc`) | 6 |
     ///
-    /// That is 40. A directory sync uses the directory that is open, and a backup is sent from memory over its client's
-    /// connection.
+    /// That is 40. A directory sync uses the directory that is open, and a backup is sent from memory over
+    /// its client's connection.
     package static let programReserve = 64
 
     /// Connections that are accepted before those that make place for them are closed.
     package static let acceptingReserve = 16
-    /// Connections that are accepted when no other can be closed, for administrators. As many again are accepted while those
-    /// of them that have sent nothing are being closed.
+    /// Connections that are accepted when no other can be closed, for administrators. As many again are
+    /// accepted while those of them that have sent nothing are being closed.
     package static let administratorReserve = 4
 
     /// Fewer clients at once are not worth a server: the limit was set by mistake.
     package static let connectionMinimum = 32
-    /// More cannot be numbered: a loop has 2^24 slots, and a connection that becomes a WebSocket takes two for a moment.
+    /// More cannot be numbered: a loop has 2^24 slots, and a connection that becomes a WebSocket takes two
+    /// for a moment.
     package static let connectionMaximum = 1 << 23
 
     /// The descriptors that the process may have.
@@ -48,7 +51,8 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     ///   - loopCount: I/O loops.
     /// - Throws: Less than ``connectionMinimum`` connections would be left.
     package init(limit: Int, openCount: Int, loopCount: Int) throws(TooFewDescriptors) {
-        let needed = openCount + Self.standingCount + loopCount * Self.countPerLoop + Self.programReserve
+        let needed =
+            openCount + Self.standingCount + loopCount * Self.countPerLoop + Self.programReserve
             + Self.acceptingReserve + 2 * Self.administratorReserve
         guard limit - needed >= Self.connectionMinimum else {
             throw TooFewDescriptors(limit: limit, minimum: needed + Self.connectionMinimum)

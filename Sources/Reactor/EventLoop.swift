@@ -32,8 +32,8 @@ package final class EventLoop: @unchecked Sendable {
         package var corkByteCount = 512 << 10
         /// A channel in `closeAfterFlush()` is cut when its peer takes nothing for this long.
         package var closeStallTimeout: Duration = .seconds(5)
-        /// Time of one tick, from its beginning, after which channels that fill every read wait for the next: those that send
-        /// little are then asked first.
+        /// Time of one tick, from its beginning, after which channels that fill every read wait for the next:
+        /// those that send little are then asked first.
         package var bulkTime: Duration = .milliseconds(2)
         /// Timers are rounded up to a multiple of this.
         package var timerTick: Duration = .milliseconds(8)
@@ -115,8 +115,8 @@ package final class EventLoop: @unchecked Sendable {
         unsafe events.deallocate()
     }
 
-    /// Called when the events of a tick are handled, and again when its output is flushed: for what gathers over many
-    /// connections. Set before ``run()``.
+    /// Called when the events of a tick are handled, and again when its output is flushed: for what gathers
+    /// over many connections. Set before ``run()``.
     package var onTickEnd: (() -> Void)?
 
     // MARK: Running
@@ -170,8 +170,8 @@ package final class EventLoop: @unchecked Sendable {
         return stopping
     }
 
-    /// Handles what the kernel reported: first those that bring little, then, for a while, those that send as fast as they
-    /// can. What is left of these is reported again, and another one begins.
+    /// Handles what the kernel reported: first those that bring little, then, for a while, those that send as
+    /// fast as they can. What is left of these is reported again, and another one begins.
     private func handleEvents(_ count: Int) {
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
@@ -180,7 +180,11 @@ package final class EventLoop: @unchecked Sendable {
             // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
             unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
                 guard pollable.isWatched else { return }
-                if pollable.isBulk { bulkEvents.append(Int32(index)) } else { unsafe pollable.ready(event.ready) }
+                if pollable.isBulk {
+                    bulkEvents.append(Int32(index))
+                } else {
+                    unsafe pollable.ready(event.ready)
+                }
             }
         }
         guard !bulkEvents.isEmpty else { return }
@@ -238,12 +242,14 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Sends what the channels owe: those that owe little first, then, for a while, the others. Who is left is first in the
-    /// next tick.
+    /// Sends what the channels owe: those that owe little first, then, for a while, the others. Who is left
+    /// is first in the next tick.
     private func flush(_ batch: inout [Channel]) {
         var bulk: [Channel] = []
         for channel in batch {
-            if channel.outboundByteCount > configuration.outboundLowWaterByteCount { bulk.append(channel) } else {
+            if channel.outboundByteCount > configuration.outboundLowWaterByteCount {
+                bulk.append(channel)
+            } else {
                 channel.flushAtEndOfTick()
             }
         }

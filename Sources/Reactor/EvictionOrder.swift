@@ -1,5 +1,5 @@
-/// The connections of one loop that may be closed to make place for others, those of least use first: by slot, in three
-/// lists, each the longest-standing first.
+/// The connections of one loop that may be closed to make place for others, those of least use first: by
+/// slot, in three lists, each the longest-standing first.
 ///
 ///     silent   accepted ──▶ … ──▶ │oldest│  has sent no whole request yet
 ///     idle     answered ──▶ … ──▶ │oldest│  waits between two requests, or for its client to close
@@ -111,7 +111,11 @@ package struct EvictionOrder {
     private static func remove(_ slot: Int32, from list: inout List, _ links: inout ContiguousArray<Link>) {
         let link = links[Int(slot)]
         if link.previous == end { list.first = link.next } else { links[Int(link.previous)].next = link.next }
-        if link.next == end { list.last = link.previous } else { links[Int(link.next)].previous = link.previous }
+        if link.next == end {
+            list.last = link.previous
+        } else {
+            links[Int(link.next)].previous = link.previous
+        }
         list.count -= 1
     }
 }

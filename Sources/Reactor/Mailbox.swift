@@ -49,8 +49,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return accepted
     }
 
-    /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the two arrays trade
-    /// places, and no message is copied.
+    /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the
+    /// two arrays trade places, and no message is copied.
     @discardableResult
     package func post(movingFrom messages: inout [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
@@ -59,8 +59,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return accepted
     }
 
-    /// Any thread. As ``post(movingFrom:)``, and nobody is rung for: where this gives true, the caller sees to it that
-    /// somebody looks. Where it gives false, somebody else already does.
+    /// Any thread. As ``post(movingFrom:)``, and nobody is rung for: where this gives true, the caller sees
+    /// to it that somebody looks. Where it gives false, somebody else already does.
     /// - Returns: Whether the box was empty.
     package func postWithoutRing(movingFrom messages: inout [Message]) -> Bool {
         append(movingFrom: &messages).wasEmpty

@@ -1,10 +1,11 @@
 import CSystem
 
-/// Has the pages of the heap ready before they are needed: for a command that builds one large tree and ends. A page that
-/// is touched for the first time costs half a microsecond; here another thread touches it.
+/// Has the pages of the heap ready before they are needed: for a command that builds one large tree and ends.
+/// A page that is touched for the first time costs half a microsecond; here another thread touches it.
 ///
-/// From then on, until the process ends, the heap grows in large steps and gives nothing back. The heap is that of the
-/// process's first thread, which must be the one that builds the tree; what others allocate lies elsewhere.
+/// From then on, until the process ends, the heap grows in large steps and gives nothing back. The heap is
+/// that of the process's first thread, which must be the one that builds the tree; what others allocate lies
+/// elsewhere.
 package struct MemoryAhead: ~Copyable {
     private let bell: Bell
     private let mailbox: Mailbox<Order>
@@ -24,8 +25,8 @@ package struct MemoryAhead: ~Copyable {
     /// Touched at once.
     private static let pieceByteCount = 1 << 20
 
-    /// Nil where the system cannot (Linux 5.14 can), or where there is no thread or descriptor for it: then nothing has
-    /// changed.
+    /// Nil where the system cannot (Linux 5.14 can), or where there is no thread or descriptor for it: then
+    /// nothing has changed.
     package init?() {
         guard pando_heap_can_touch() == 0 else { return nil }
         guard let bell = try? Bell() else { return nil }

@@ -39,11 +39,11 @@ package struct NamedThread: Sendable {
     }
 }
 
-/// Gives the calling thread a smaller share of the processors than other threads: for long work, so that small requests do not
-/// wait for it.
+/// Gives the calling thread a smaller share of the processors than other threads: for long work, so that
+/// small requests do not wait for it.
 /// - Parameter niceness: 1 to 19; that of other threads is 0 (setpriority(2)).
 package func lowerThreadPriority(to niceness: Int = 10) { pando_lower_thread_priority(Int32(niceness)) }
 
-/// How many processors this process may run on: fewer than there are under `taskset` or in a container with a set of them.
-/// At least 1.
+/// How many processors this process may run on: fewer than there are under `taskset` or in a container with a
+/// set of them. At least 1.
 package func usableProcessorCount() -> Int { Int(pando_usable_processor_count()) }

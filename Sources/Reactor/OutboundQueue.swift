@@ -33,8 +33,9 @@ final class CopiedBytes {
         unsafe baseAddress.deallocate()
     }
 
-    /// Room up to which it may be filled anew: some tens of answers to one connection. Allocations of 1 KiB and more are what
-    /// makes malloc gather its small free chunks (`malloc_consolidate`), so those are avoided most of all.
+    /// Room up to which it may be filled anew: some tens of answers to one connection. Allocations of 1 KiB
+    /// and more are what makes malloc gather its small free chunks (`malloc_consolidate`), so those are
+    /// avoided most of all.
     private static let reusableCapacity = 4 << 10
 
     /// True when it may be filled anew.

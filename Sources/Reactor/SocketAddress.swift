@@ -82,8 +82,9 @@ package struct SocketOptions: Sendable {
     package var sendBufferByteCount: UInt32?
     /// SO_RCVBUF; likewise.
     package var receiveBufferByteCount: UInt32?
-    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT): what a slow peer leaves unread then waits
-    /// with us, where it is counted and can be replaced by newer; nil for as much as its buffer holds, which are megabytes.
+    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT): what a slow peer
+    /// leaves unread then waits with us, where it is counted and can be replaced by newer; nil for as much as
+    /// its buffer holds, which are megabytes.
     package var unsentLowWaterByteCount: UInt32?
 
     package init() {}

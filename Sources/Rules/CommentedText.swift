@@ -1,4 +1,5 @@
-/// Bytes that are gone through once, with comments between what they say: a rules document, and each expression in it.
+/// Bytes that are gone through once, with comments between what they say: a rules document, and each
+/// expression in it.
 protocol CommentedText {
     var bytes: [UInt8] { get }
     /// The byte to be looked at next.

@@ -119,9 +119,15 @@ struct Evaluator<Observer: RuleObserver> {
         _ program: RuleProgram, _ instruction: RuleProgram.Instruction, _ index: Int32
     ) throws(RuleError) -> Bool {
         if !Observer.isObserving {
-            let (first, second) = (program.instructions[Int(instruction.a)], program.instructions[Int(instruction.b)])
-            if first.code == .key { return try equals(program, scene.keys[Int(first.a)], instruction.b, index) }
-            if second.code == .key { return try equals(program, scene.keys[Int(second.a)], instruction.a, index) }
+            let (first, second) = (
+                program.instructions[Int(instruction.a)], program.instructions[Int(instruction.b)]
+            )
+            if first.code == .key {
+                return try equals(program, scene.keys[Int(first.a)], instruction.b, index)
+            }
+            if second.code == .key {
+                return try equals(program, scene.keys[Int(second.a)], instruction.a, index)
+            }
         }
         return try equals(try value(program, instruction.a), try value(program, instruction.b), index)
     }
@@ -137,7 +143,9 @@ struct Evaluator<Observer: RuleObserver> {
     }
 
     @inline(__always)
-    private mutating func equals(_ left: RuleValue, _ right: RuleValue, _ index: Int32) throws(RuleError) -> Bool {
+    private mutating func equals(_ left: RuleValue, _ right: RuleValue, _ index: Int32) throws(RuleError)
+        -> Bool
+    {
         try spend(RuleValue.comparisonStepCount(left, right), index)
         return RuleValue.equals(left, right)
     }

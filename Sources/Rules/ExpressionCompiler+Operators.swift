@@ -124,8 +124,8 @@ extension ExpressionCompiler {
         return emit(code, appendList(list), Int32(list.count), type: .boolean, range)
     }
 
-    /// False for what is a boolean by its type and null in a write: a property of `query` (§3.2), or a choice of one.
-    /// As an operand of logic it fails, so it must stay one.
+    /// False for what is a boolean by its type and null in a write: a property of `query` (§3.2), or a choice
+    /// of one. As an operand of logic it fails, so it must stay one.
     private func isAlwaysBoolean(_ operand: Operand) -> Bool {
         guard operand.instruction >= 0 else { return false }
         return switch parts.instructions[Int(operand.instruction)].code {

@@ -11,7 +11,8 @@ import PandoWire
 package enum Durability: String, Sendable, CaseIterable {
     /// Before its acknowledgement, and before anybody sees it: survives `kill -9` and power loss.
     case always
-    /// Written before its acknowledgement, synced every 100 ms: survives `kill -9`; a power cut takes the last moment.
+    /// Written before its acknowledgement, synced every 100 ms: survives `kill -9`; a power cut takes the
+    /// last moment.
     case interval
     /// Written before its acknowledgement, synced when the kernel likes: survives `kill -9`.
     case none
@@ -25,7 +26,8 @@ package struct Configuration: Sendable {
     /// Nil keeps everything in memory.
     package var dataDirectory: String?
     package var isMemoryOnly = false
-    /// A rules file for `default`, or a directory of NAMESPACE.json; nil leaves databases to their stored rules.
+    /// A rules file for `default`, or a directory of NAMESPACE.json; nil leaves databases to their stored
+    /// rules.
     package var rulesPath: String?
     /// Open rules while none are loaded, namespaces on first use, unsigned tokens; loopback only.
     package var isDevelopment = false
@@ -52,13 +54,14 @@ package struct Configuration: Sendable {
     package var outboundByteLimit = 64 << 20
     /// Bytes of requests that may wait for the database and the disk before sockets are no longer read.
     package var inFlightByteLimit = 64 << 20
-    /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share of the machine's
-    /// memory, or of what its container may have.
+    /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share
+    /// of the machine's memory, or of what its container may have.
     package var memoryByteLimit = 0
-    /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45 s).
+    /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45
+    /// s).
     package var idleTimeout: Duration = .seconds(75)
-    /// After how long, at most, a client that vanished without closing its connection is known to be gone; nil for what
-    /// follows from ``idleTimeout``.
+    /// After how long, at most, a client that vanished without closing its connection is known to be gone;
+    /// nil for what follows from ``idleTimeout``.
     package var presenceTimeout: Duration?
     /// A request's head must be there by then (slow-loris), and its body too, or be coming fast enough.
     package var requestTimeout: Duration = .seconds(30)
@@ -123,7 +126,8 @@ package struct Configuration: Sendable {
         }
         if !isDevelopment, !allowedOrigins.isEmpty {
             found.append(
-                "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide")
+                "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide"
+            )
         }
         if outboundByteLimit < 1 << 20 {
             found.append("--outbound-limit: below 1 MiB even one large value could not be sent")
@@ -141,21 +145,28 @@ package struct Configuration: Sendable {
             found.append("--checkpoint-bytes: must be \(Self.fileByteMinimum) to 2^50")
         }
         if checkpointInterval < .zero || checkpointInterval > .seconds(Self.checkpointIntervalLimit) {
-            found.append("--checkpoint-interval: must be 0 (never) to \(Self.checkpointIntervalLimit) seconds")
+            found.append(
+                "--checkpoint-interval: must be 0 (never) to \(Self.checkpointIntervalLimit) seconds")
         }
         if !(2...1000).contains(keptCheckpointCount) {
-            found.append("--keep-checkpoints: must be 2 (one to fall back to when the other is damaged) to 1000")
+            found.append(
+                "--keep-checkpoints: must be 2 (one to fall back to when the other is damaged) to 1000")
         }
         if idleTimeout < .seconds(60) {
             found.append("--idle-timeout: Firebase clients speak every 45 s; leave them at least 60")
         }
-        if let presenceTimeout, !(.seconds(Self.presenceMinimum) ... .seconds(Self.presenceLimit)).contains(presenceTimeout) {
+        if let presenceTimeout,
+            !(.seconds(Self.presenceMinimum) ... .seconds(Self.presenceLimit)).contains(presenceTimeout)
+        {
             found.append(
-                "--presence-timeout: must be \(Self.presenceMinimum) to \(Self.presenceLimit) seconds: below, clients on slow links would be taken for gone")
+                "--presence-timeout: must be \(Self.presenceMinimum) to \(Self.presenceLimit) seconds: below, clients on slow links would be taken for gone"
+            )
         }
         if requestTimeout < .seconds(1) { found.append("--request-timeout: must be at least a second") }
         if !(1...RESTLimits.writeByteCount).contains(writeByteLimit) {
-            found.append("--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds")
+            found.append(
+                "--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds"
+            )
         }
         if readByteLimit < 1 { found.append("--max-read-bytes: must be positive") }
         if !(0...64).contains(loopCount) { found.append("--loops: must be 0 (choose) to 64") }
@@ -169,21 +180,23 @@ package struct Configuration: Sendable {
 //     WebSocket      last word ──pingSilence──▶ ping ──half of that──▶ closed
 //     long polling   poll ──pollHoldTime──▶ answer, which does not arrive ──pollGap──▶ over
 //
-// Each step is noticed at the next look of the loop, at most two ``presenceStep`` later: with a presence timeout T, T/2 and T/4
-// and two looks of T/8 each are T.
+// Each step is noticed at the next look of the loop, at most two ``presenceStep`` later: with a presence
+// timeout T, T/2 and T/4 and two looks of T/8 each are T.
 
 extension Configuration {
-    /// Silence on a WebSocket after which the client is asked whether it lives; after half of that without an answer it is gone.
+    /// Silence on a WebSocket after which the client is asked whether it lives; after half of that without an
+    /// answer it is gone.
     var pingSilence: Duration { presenceTimeout.map { $0 / 2 } ?? idleTimeout }
 
-    /// How long a poll waits for something to say: less than the 25 s after which clients give one up (wire-protocol §1.5.2).
+    /// How long a poll waits for something to say: less than the 25 s after which clients give one up
+    /// (wire-protocol §1.5.2).
     var pollHoldTime: Duration { min(.seconds(20), presenceTimeout.map { $0 / 4 } ?? .seconds(20)) }
 
     /// Time without a poll after which a client of long polling is gone (§1.5.3).
     var pollGap: Duration { min(.seconds(60), presenceTimeout.map { $0 / 2 } ?? .seconds(60)) }
 
-    /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that takes less than
-    /// ``ClientSession/slowestBytesPerSecond`` over any such time.
+    /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that
+    /// takes less than ``ClientSession/slowestBytesPerSecond`` over any such time.
     var stallTimeout: Duration { min(.seconds(30), presenceTimeout.map { $0 / 2 } ?? .seconds(30)) }
 
     /// A sweep over all sessions takes at most so long, and the next begins as much later.

@@ -1,13 +1,15 @@
 import Logging
 import PandoReactor
 
-/// Gives memory back to the system that was freed and that the allocator keeps, as after the deletion of much data. Looks now and then, on a thread of its own, and trims only where it is worth it.
+/// Gives memory back to the system that was freed and that the allocator keeps, as after the deletion of much
+/// data. Looks now and then, on a thread of its own, and trims only where it is worth it.
 ///
-/// A trim takes the locks of the heaps for some milliseconds each time, so it takes at most a hundredth of the time: after one
-/// that took long, the next comes late. It runs at the same priority as the threads that wait for those locks: at a lower one they
-/// would wait until the processors have nothing better to do.
+/// A trim takes the locks of the heaps for some milliseconds each time, so it takes at most a hundredth of
+/// the time: after one that took long, the next comes late. It runs at the same priority as the threads that
+/// wait for those locks: at a lower one they would wait until the processors have nothing better to do.
 final class HeapTrimmer: Sendable {
-    /// How often it is looked whether a trim is worth it: to count what is free takes the locks too, for a moment.
+    /// How often it is looked whether a trim is worth it: to count what is free takes the locks too, for a
+    /// moment.
     private static let interval: Duration = .seconds(1)
     /// Bytes that must be free, and their part of all that the process has.
     private static let leastFreeByteCount = 32 << 20

@@ -48,7 +48,8 @@ package final class Server: @unchecked Sendable {
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
     /// - Parameter authenticator: Made from `configuration.identity`.
-    /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any thread began.
+    /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
+    ///   thread began.
     /// - Throws: ``StartError``.
     package convenience init(
         starting configuration: Configuration, authenticator: Authenticator, logger: Logger
@@ -75,7 +76,8 @@ package final class Server: @unchecked Sendable {
         } catch {
             throw StartError.descriptors(error.description)
         }
-        guard let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
+        guard
+            let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
         else { throw StartError.address("\(configuration.host): no such address") }
         guard !configuration.isDevelopment || address.isLoopback else {
             throw StartError.address("--dev: \(configuration.host) is not a loopback address")
@@ -104,7 +106,8 @@ package final class Server: @unchecked Sendable {
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
-                    memory: memory, congestion: congestion, outputCongestion: outputCongestion, limiter: limiter,
+                    memory: memory, congestion: congestion, outputCongestion: outputCongestion,
+                    limiter: limiter,
                     directory: directory, authenticator: authenticator, logger: logger))
         }
         self.ioLoops = ioLoops
@@ -116,7 +119,9 @@ package final class Server: @unchecked Sendable {
             at: address, on: ioEventLoops[0], targets: ioEventLoops, configuration: acceptorConfiguration,
             adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
             onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
-            evict: { count, isReserved, loop in byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved) },
+            evict: { count, isReserved, loop in
+                byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
+            },
             onLimit: { report in logger.warning("\(report)") })
 
         if let path = configuration.rulesPath {
@@ -126,14 +131,19 @@ package final class Server: @unchecked Sendable {
         }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         if let path = configuration.dataDirectory {
-            let opened = try DataDirectory.open(path, into: &state, endsSessions: true, options: configuration.journalOptions,
+            let opened = try DataDirectory.open(
+                path, into: &state, endsSessions: true, options: configuration.journalOptions,
                 logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
                 segmentDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
                 logger: logger
             ) { [database] message in
-                if case .durable(let ticket) = message { database.release(upTo: ticket) } else { database.post(message) }
+                if case .durable(let ticket) = message {
+                    database.release(upTo: ticket)
+                } else {
+                    database.post(message)
+                }
             }
         } else {
             journal = nil
@@ -145,7 +155,8 @@ package final class Server: @unchecked Sendable {
             outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
             startPreparation: { [workers] job in workers.post(.prepare(job)) },
             abandonPreparation: { [workers] session in workers.abandonJobs(of: session) },
-            free: { [workers] garbage in workers.free(garbage) }, post: { [database] message in database.post(message) })
+            free: { [workers] garbage in workers.free(garbage) },
+            post: { [database] message in database.post(message) })
         database.open(host)
     }
 
@@ -165,7 +176,8 @@ package final class Server: @unchecked Sendable {
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
             for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
             logger.notice(
-                "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped")
+                "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped"
+            )
         }
         watchKeys()
         Task.detached { [authenticator] in await authenticator.prefetch() }
@@ -178,15 +190,17 @@ package final class Server: @unchecked Sendable {
         trimmer.stop()
     }
 
-    /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few milliseconds, since every
-    /// output waits behind it.
+    /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few
+    /// milliseconds, since every output waits behind it.
     private static let outputByteLimit = 4 << 20
     /// Bytes that the kernel takes of a connection and has not sent yet.
     private static let unsentByteLimit: UInt32 = 128 << 10
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 
-    private func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(SocketError) -> NamedThread {
+    private func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(SocketError)
+        -> NamedThread
+    {
         try NamedThread.start(name, stackByteCount: Self.stackByteCount, body)
     }
 
@@ -194,10 +208,12 @@ package final class Server: @unchecked Sendable {
     private func sayWhoGetsIn() {
         if configuration.isDevelopment {
             logger.warning(
-                "--dev: everybody on this machine may read and write what no loaded rules restrict, and be administrator")
+                "--dev: everybody on this machine may read and write what no loaded rules restrict, and be administrator"
+            )
         } else if !unruledNames.isEmpty {
             logger.notice(
-                "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators get in there")
+                "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators get in there"
+            )
         }
         if configuration.identity.isEmpty, !configuration.isDevelopment {
             logger.notice("no secret, key or issuer is configured: nobody can sign in")
@@ -210,11 +226,13 @@ package final class Server: @unchecked Sendable {
         }
         let files = RulesFiles(at: path, replacing: rulesets)
         for problem in files.problems { logger.error("SIGHUP: \(problem)") }
-        let changed = files.rulesets.keys.filter { files.rulesets[$0]?.source != rulesets[$0]?.source }.sorted()
+        let changed = files.rulesets.keys.filter { files.rulesets[$0]?.source != rulesets[$0]?.source }
+            .sorted()
         rulesets = files.rulesets
         database.post(.rules(rulesets))
         logger.notice(
-            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : ", and what has problems stays as it was")")
+            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : ", and what has problems stays as it was")"
+        )
     }
 
     /// How often key files are looked at when nobody signs in.
@@ -248,7 +266,8 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients are told.
+    /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients
+    /// are told.
     private func stop() {
         ioEventLoops[0].submit { [self] in acceptor.close() }
         let (main, ioLoops) = (main, ioLoops)

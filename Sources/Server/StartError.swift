@@ -18,7 +18,8 @@ package enum StartError: Error, CustomStringConvertible {
     package var description: String {
         switch self {
         case .rules(let problems): problems.joined(separator: "\n")
-        case .address(let text), .descriptors(let text), .locked(let text), .badData(let text), .disk(let text),
+        case .address(let text), .descriptors(let text), .locked(let text), .badData(let text),
+            .disk(let text),
             .machine(let text):
             text
         }

@@ -9,9 +9,9 @@ import PandoRules
 import PandoTree
 import PandoWire
 
-/// A server without threads, sockets or time of its own: whoever holds it says when the database thread, the journal
-/// thread, the checkpoint thread and the segment thread get a turn, and on what disk. What runs in a turn is what runs in
-/// `pando serve`.
+/// A server without threads, sockets or time of its own: whoever holds it says when the database thread, the
+/// journal thread, the checkpoint thread and the segment thread get a turn, and on what disk. What runs in a
+/// turn is what runs in `pando serve`.
 ///
 ///     say, send, close ──▶ mailbox ──stepDatabase()──▶ orders ──stepJournal()──▶ disk
 ///                                        │                          ├──stepCheckpoint()──▶ disk
@@ -72,7 +72,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// Recovers what is on the disk, as `pando serve` does before it listens.
     /// - Parameter outputByteLimit: Bytes of outputs that may wait before requests do.
     package init(
-        on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions, outputByteLimit: Int,
+        on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions,
+        outputByteLimit: Int,
         surroundings: Surroundings, logger: Logger
     ) throws {
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
@@ -114,13 +115,15 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             return try writer.take(&batch)
         }
         checkpoints = CheckpointJobWriter(
-            disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag())
+            disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag()
+        )
         congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
         outputCongestion = Congestion(byteLimit: outputByteLimit)
         budget = EncodingBudget(byteLimit: .max, ringing: bell)
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings,
+            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs,
+            surroundings: surroundings,
             logger: logger, startPreparation: { _ in preconditionFailure("there are no workers here") },
             post: { [mailbox] message in mailbox.post(message) })
         turn.host = host
@@ -139,7 +142,9 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     package func say(
         _ message: [UInt8], in session: SessionID, as credential: PandoRules.Credential
     ) throws(MalformedMessage) {
-        guard case .request(let request) = try ClientMessage(parsing: message.rawSpan) else { throw .unknownKind }
+        guard case .request(let request) = try ClientMessage(parsing: message.rawSpan) else {
+            throw .unknownKind
+        }
         if case .invalid(_, let problem) = request.action {
             return post(.answer(session, .invalid(request.number, problem), byteCount: 0))
         }
@@ -150,7 +155,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// A REST request, on a connection of its own.
     /// - Parameter head: With its empty line.
     package func send(
-        head: [UInt8], body: [UInt8], namespace: String, in session: SessionID, as credential: PandoRules.Credential
+        head: [UInt8], body: [UInt8], namespace: String, in session: SessionID,
+        as credential: PandoRules.Credential
     ) throws(HTTPError) {
         var reader = RequestHeadReader()
         var offset = 0
@@ -210,8 +216,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         turn.isHostBusy = false
     }
 
-    /// Nanoseconds of work for which requests that came together are done in the order of arrival; what takes longer is
-    /// done in turn.
+    /// Nanoseconds of work for which requests that came together are done in the order of arrival; what takes
+    /// longer is done in turn.
     package static var burstWork: UInt64 { DatabaseHost.burstTurn }
     /// Nanoseconds of work of one session, and of one database, before the next one's turn.
     package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
@@ -298,9 +304,9 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         return all
     }
 
-    /// What was decided and not taken by ``takeOutputs()``, in the order of its decision, whether it was let out or not: a
-    /// client would never hear it. For a checker that has to know in which order requests were done when the process died;
-    /// the server is good for nothing else afterwards.
+    /// What was decided and not taken by ``takeOutputs()``, in the order of its decision, whether it was let
+    /// out or not: a client would never hear it. For a checker that has to know in which order requests were
+    /// done when the process died; the server is good for nothing else afterwards.
     package func takeUndelivered() -> [Output] {
         var batches: [OutputBatch] = []
         outputs.drain(into: &batches)
@@ -350,7 +356,9 @@ extension OutputBatch {
             if chunkCount > 0 {
                 messages[messages.count - 1] += payload
                 chunkCount -= 1
-            } else if payload.first != UInt8(ascii: "{"), let count = Int(String(decoding: payload, as: UTF8.self)) {
+            } else if payload.first != UInt8(ascii: "{"),
+                let count = Int(String(decoding: payload, as: UTF8.self))
+            {
                 messages.append([])
                 chunkCount = count
             } else {

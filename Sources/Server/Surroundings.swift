@@ -22,7 +22,8 @@ package enum Surroundings: Sendable {
     var monotonicTime: MonotonicTime {
         switch self {
         case .machine: .now
-        case .scripted(let script): MonotonicTime(nanoseconds: UInt64(script.monotonicMilliseconds) * 1_000_000)
+        case .scripted(let script):
+            MonotonicTime(nanoseconds: UInt64(script.monotonicMilliseconds) * 1_000_000)
         }
     }
 
@@ -34,9 +35,9 @@ package enum Surroundings: Sendable {
         }
     }
 
-    /// Small requests that are done between two looks at a clock, which takes 25 ns, as much as some levels of the tree. The
-    /// time it tells is between the moment each was sent and that of its answer, since all of a burst were here before it.
-    /// One less than a power of two.
+    /// Small requests that are done between two looks at a clock, which takes 25 ns, as much as some levels
+    /// of the tree. The time it tells is between the moment each was sent and that of its answer, since all
+    /// of a burst were here before it. One less than a power of two.
     var lookMask: Int {
         switch self {
         case .machine: 63
@@ -44,8 +45,8 @@ package enum Surroundings: Sendable {
         }
     }
 
-    /// Whether there are workers to leave long work to; in a script it is done at once, so that the order of requests is that of
-    /// their arrival.
+    /// Whether there are workers to leave long work to; in a script it is done at once, so that the order of
+    /// requests is that of their arrival.
     var hasWorkers: Bool {
         switch self {
         case .machine: true
@@ -78,7 +79,9 @@ package final class ScriptedSurroundings: Sendable {
     ///   - milliseconds: Since 1970.
     ///   - workStep: Nanoseconds that each piece of work is said to take.
     ///   - heavyWorkStep: The same for one piece in 16; nil for ``workStep``.
-    package init(startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil) {
+    package init(
+        startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil
+    ) {
         self.workStep = workStep
         self.heavyWorkStep = heavyWorkStep ?? workStep
         wall = Atomic(milliseconds)
@@ -115,7 +118,8 @@ package final class ScriptedSurroundings: Sendable {
 
     func nextWorkTime() -> MonotonicTime {
         let look = looks.add(1, ordering: .relaxed).oldValue
-        return MonotonicTime(nanoseconds: work.add(workNanoseconds(before: look), ordering: .relaxed).newValue)
+        return MonotonicTime(
+            nanoseconds: work.add(workNanoseconds(before: look), ordering: .relaxed).newValue)
     }
 
     /// SplitMix64.

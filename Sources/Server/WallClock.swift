@@ -1,8 +1,9 @@
-/// Milliseconds since 1970 that never go back, whatever happens to the machine's clock: the order of times is the
-/// order of commits. Confined to whoever owns it.
+/// Milliseconds since 1970 that never go back, whatever happens to the machine's clock: the order of times is
+/// the order of commits. Confined to whoever owns it.
 ///
-/// A class, and the machine is asked before the property is touched: then the compiler sees that nobody else touches it
-/// meanwhile, and each command is spared a check for exclusive access where the build has those (125 instructions).
+/// A class, and the machine is asked before the property is touched: then the compiler sees that nobody else
+/// touches it meanwhile, and each command is spared a check for exclusive access where the build has those
+/// (125 instructions).
 final class WallClock {
     /// What the last look told.
     private(set) var last: Int64

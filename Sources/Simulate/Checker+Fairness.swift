@@ -1,5 +1,5 @@
-// Where sessions take turns. The order of answers is that of decisions: it must be an interleaving of the orders in which
-// sessions asked, and a fair one. The reference follows it.
+// Where sessions take turns. The order of answers is that of decisions: it must be an interleaving of the
+// orders in which sessions asked, and a fair one. The reference follows it.
 
 extension Checker {
     /// When a turn of the database thread has taken a request.
@@ -21,13 +21,17 @@ extension Checker {
         _ contradiction: (Posted, Outcome) -> String?
     ) throws {
         // A server whose disk has failed refuses, and sends no answer.
-        guard !isRefusedForRoom || !isDelivered else { throw BrokenPromise(description: "refused for want of room") }
+        guard !isRefusedForRoom || !isDelivered else {
+            throw BrokenPromise(description: "refused for want of room")
+        }
         let entry = try waiting.answer(session, number)
         if let taken = entry.taken, let bound {
             let sessionCount = taken.flowCount + waiting.newcomerCount(since: taken)
             let work = bound.work(requestCount: taken.aheadCount, sessionCount: sessionCount)
             do { try turns.answer(taken, within: work) } catch {
-                throw BrokenPromise(description: "\(session & 0xFFFF) starves, number \(number ?? 0), \(entry.action): \(error)")
+                throw BrokenPromise(
+                    description:
+                        "\(session & 0xFFFF) starves, number \(number ?? 0), \(entry.action): \(error)")
             }
         }
         var why = ""
@@ -52,7 +56,9 @@ extension Checker {
             }
             return
         }
-        throw BrokenPromise(description: "\(session & 0xFFFF) in \(entry.namespace), number \(number ?? 0), \(entry.action): \(why)")
+        throw BrokenPromise(
+            description:
+                "\(session & 0xFFFF) in \(entry.namespace), number \(number ?? 0), \(entry.action): \(why)")
     }
 
     /// All that was let out has been heard: what has no answer may have been seen.
@@ -75,7 +81,8 @@ extension Checker {
     /// The server has nothing more to do, and all it had to say was heard.
     mutating func comeToRest(at milliseconds: Int64) throws {
         guard waiting.owedCount == 0 else {
-            throw BrokenPromise(description: "\(waiting.owedCount) requests are never done, or without an answer")
+            throw BrokenPromise(
+                description: "\(waiting.owedCount) requests are never done, or without an answer")
         }
         let ends = waiting.ends()
         var (next, changed) = (state, [ReferenceState]())
@@ -85,7 +92,8 @@ extension Checker {
         accept(next, changed, at: milliseconds)
     }
 
-    /// The server has ended all sessions, or died while it did: in the order of sessions, and no client was there to see it.
+    /// The server has ended all sessions, or died while it did: in the order of sessions, and no client was
+    /// there to see it.
     mutating func endWithServer() {
         guard waiting.owedCount == 0 else { return }
         waiting.dropReads()
@@ -108,8 +116,9 @@ extension Checker {
         isDelivered = true
     }
 
-    /// Which sessions may have had their end since the last answer: none, one, or more. Only those that wrote something then,
-    /// and what one writes cannot be taken for what others do (``Simulation/presenceAmount(of:)``).
+    /// Which sessions may have had their end since the last answer: none, one, or more. Only those that wrote
+    /// something then, and what one writes cannot be taken for what others do
+    /// (``Simulation/presenceAmount(of:)``).
     private func possibleEnds() -> [[Posted]] {
         let ends = waiting.ends(where: state.hasQueue).prefix(Self.undecidedEndLimit)
         return (0..<1 << ends.count).map { set in
@@ -117,7 +126,8 @@ extension Checker {
         }
     }
 
-    /// Ends of which it is not known yet whether they have come; the simulation has fewer clients hang up at once.
+    /// Ends of which it is not known yet whether they have come; the simulation has fewer clients hang up at
+    /// once.
     static let undecidedEndLimit = 6
 }
 

@@ -31,10 +31,12 @@ extension Checker {
     ///   - attempts: When starts were tried that failed: each may have ended some of the dead sessions.
     ///   - time: What its clock says.
     mutating func recovered(
-        _ seen: ReferenceState, after loss: Loss, wasStopped: Bool, attempts: [Int64], time: Int64, wall: Int64
+        _ seen: ReferenceState, after loss: Loss, wasStopped: Bool, attempts: [Int64], time: Int64,
+        wall: Int64
     ) throws {
         guard time >= wall, time <= max(wall, clock) else {
-            throw BrokenPromise(description: "the clock says \(time); the machine's is \(wall), the last was \(clock)")
+            throw BrokenPromise(
+                description: "the clock says \(time); the machine's is \(wall), the last was \(clock)")
         }
         let seen = bound == nil ? seen : seen.sharing(state)
         var candidates = Array(history[floor(loss)...])
@@ -75,7 +77,9 @@ extension Checker {
     }
 
     /// What is seen may be the earliest state that looks so: then records behind that one are gone.
-    private mutating func forgetVouchers(lostFrom seen: ReferenceState, _ floor: Int, _ attempts: [Int64], _ time: Int64) {
+    private mutating func forgetVouchers(
+        lostFrom seen: ReferenceState, _ floor: Int, _ attempts: [Int64], _ time: Int64
+    ) {
         let earliest = history[floor...].firstIndex { state in
             Self.partlyEnded(state, at: attempts).contains { front in
                 var ended = front
@@ -114,7 +118,9 @@ extension Checker {
         handshakeTime = nil
     }
 
-    private func explain(_ seen: ReferenceState, _ candidates: [ReferenceState], _ loss: Loss, _ time: Int64) -> String {
+    private func explain(_ seen: ReferenceState, _ candidates: [ReferenceState], _ loss: Loss, _ time: Int64)
+        -> String
+    {
         func show(_ state: ReferenceState) -> String {
             state.namespaces.sorted { $0.key < $1.key }
                 .map { "\($0.key): \($0.value.rules) \($0.value.root.json)" }.joined(separator: "; ")
@@ -126,7 +132,8 @@ extension Checker {
             old.endDeadSessions(time: time)
             return old.isSeenAs(seen)
         }
-        return "after the start (\(loss)) there is {\(show(seen))}, which is none of \(candidates.count) states allowed, "
+        return
+            "after the start (\(loss)) there is {\(show(seen))}, which is none of \(candidates.count) states allowed, "
             + "the last of which is {\(show(last))}"
             + (earlier.map { "; it is state \($0) of \(lastIndex), and \(floor(loss)) was promised" } ?? "")
     }

@@ -5,10 +5,10 @@ struct BrokenPromise: Error, CustomStringConvertible {
 
 /// Holds what clients are let see against the reference.
 ///
-/// The server lets outputs out in the order of its decisions. So the stream of outputs alone tells how far it has got, and
-/// at each answer every listener must hold exactly what the reference then does: one order for all, all or nothing,
-/// nothing twice. As long as bursts are small it decides commands in the order in which they came, of all sessions; where
-/// they are not (``bound``), in the order of each session.
+/// The server lets outputs out in the order of its decisions. So the stream of outputs alone tells how far it
+/// has got, and at each answer every listener must hold exactly what the reference then does: one order for
+/// all, all or nothing, nothing twice. As long as bursts are small it decides commands in the order in which
+/// they came, of all sessions; where they are not (``bound``), in the order of each session.
 struct Checker {
     struct Posted {
         var session: UInt64
@@ -32,7 +32,8 @@ struct Checker {
     let mayBeFull: Bool
     /// Turns may end with messages not taken: then nobody knows the time of a command.
     let isTimeKnown: Bool
-    /// Sessions take turns, and wait no longer than this; nil where commands are decided in the order of arrival.
+    /// Sessions take turns, and wait no longer than this; nil where commands are decided in the order of
+    /// arrival.
     let bound: FairnessBound?
 
     var state = ReferenceState()
@@ -61,14 +62,15 @@ struct Checker {
     var acknowledgements: [(index: Int, milliseconds: Int64)] = []
     /// Everything up to here survives a power cut, in the mode `interval`.
     var syncedIndex = 0
-    /// Records that vouch for what was durable when they were written: by their places in ``history``. As long as one is
-    /// there, what it vouches for survives one flipped bit.
+    /// Records that vouch for what was durable when they were written: by their places in ``history``. As
+    /// long as one is there, what it vouches for survives one flipped bit.
     var vouchers: [(index: Int, for: Int)] = []
     /// Where this life of the server began.
     var startIndex = 0
 
     /// - Parameter workOfPiece: Nanoseconds of the piece of work that a look at its clock ends.
-    init(mayBeFull: Bool, isTimeKnown: Bool, bound: FairnessBound?, workOfPiece: @escaping (UInt64) -> UInt64) {
+    init(mayBeFull: Bool, isTimeKnown: Bool, bound: FairnessBound?, workOfPiece: @escaping (UInt64) -> UInt64)
+    {
         self.bound = bound
         turns = Turns(workOfPiece: workOfPiece)
         self.mayBeFull = mayBeFull
@@ -119,7 +121,9 @@ struct Checker {
         // What waits is done first, and they hear of it.
         for (session, client) in clients.sorted(by: { $0.key < $1.key }) {
             waiting.append(
-                Posted(session: session, number: nil, person: client.person, namespace: client.namespace, action: .close),
+                Posted(
+                    session: session, number: nil, person: client.person, namespace: client.namespace,
+                    action: .close),
                 endsWithServer: true)
         }
         waiting.endReads()
@@ -133,7 +137,8 @@ struct Checker {
     private mutating func post(
         _ session: UInt64, _ number: Int?, _ person: Person, _ namespace: String, _ action: Action
     ) {
-        let entry = Posted(session: session, number: number, person: person, namespace: namespace, action: action)
+        let entry = Posted(
+            session: session, number: number, person: person, namespace: namespace, action: action)
         if bound == nil { posted.append(entry) } else { waiting.append(entry) }
     }
 
@@ -150,7 +155,8 @@ struct Checker {
             let state = state
             waiting.forgetEnds { !state.hasQueue($0) }
             turns.begin(
-                pieceCount: pieceCount, work: work, firstLook: firstLook, isNothingWaiting: waiting.hasOnlyArrivals)
+                pieceCount: pieceCount, work: work, firstLook: firstLook,
+                isNothingWaiting: waiting.hasOnlyArrivals)
             return waiting.take(
                 inTurn: turns.count, at: work, time: clock, acknowledgedIndex: heardIndex,
                 openSessions: clients.mapValues(\.namespace))
@@ -185,7 +191,8 @@ struct Checker {
             }
             handshakeTime = Int64(time)
             return try settle(session, nil, at: milliseconds) { [isTimeKnown] entry, _ in
-                isTimeKnown && entry.time != Int64(time) ? "the handshake says \(Int64(time)), it is \(entry.time ?? 0)" : nil
+                isTimeKnown && entry.time != Int64(time)
+                    ? "the handshake says \(Int64(time)), it is \(entry.time ?? 0)" : nil
             }
         }
         if let number = content["r"].number {
@@ -207,13 +214,16 @@ struct Checker {
         path.split(separator: "/").map(String.init)
     }
 
-    private mutating func answer(_ session: UInt64, _ number: Int, _ body: Value, at milliseconds: Int64) throws {
+    private mutating func answer(_ session: UInt64, _ number: Int, _ body: Value, at milliseconds: Int64)
+        throws
+    {
         let status = body["s"].text ?? "?"
         let isFull = status == "unavailable"
         let next = bound == nil ? posted.first { !$0.isClose } : waiting.next(of: session, number: number)
         if let next, next.session == session {
             switch next.action {
-            case .listen(let path, _, let tag): clients[session]?.answered(number, path, tag, isOn: status == "ok")
+            case .listen(let path, _, let tag):
+                clients[session]?.answered(number, path, tag, isOn: status == "ok")
             case .unlisten: clients[session]?.forgetWhatIsAsked()
             default: break
             }
@@ -264,9 +274,13 @@ struct Checker {
         while let first = posted.first, first.isClose { endings.append(posted.removeFirst()) }
         guard let entry = posted.first, entry.session == session, entry.number == number else {
             throw BrokenPromise(
-                description: "an answer to \(session) number \(number ?? 0) out of turn; \(posted.first.map { "\($0)" } ?? "none") is next")
+                description:
+                    "an answer to \(session) number \(number ?? 0) out of turn; \(posted.first.map { "\($0)" } ?? "none") is next"
+            )
         }
-        guard !isRefusedForRoom || mayBeFull else { throw BrokenPromise(description: "refused for want of room") }
+        guard !isRefusedForRoom || mayBeFull else {
+            throw BrokenPromise(description: "refused for want of room")
+        }
         if isRefusedForRoom { roomRefusalCount += 1 }
         posted.removeFirst()
         var why = ""
@@ -276,7 +290,8 @@ struct Checker {
             let ended = next
             var outcome = Outcome.noRoom
             if !isRefusedForRoom {
-                outcome = next.apply(entry.action, session, entry.person, in: entry.namespace, time: entry.time ?? clock)
+                outcome = next.apply(
+                    entry.action, session, entry.person, in: entry.namespace, time: entry.time ?? clock)
                 changed.append(next)
             }
             if let problem = contradiction(entry, outcome) ?? self.contradiction(of: next) {
@@ -287,7 +302,9 @@ struct Checker {
             let hasRecord = next != ended
             endings.removeFirst(count)
             accept(next, changed, at: milliseconds)
-            if hasRecord, entry.acknowledgedIndex > markedIndex { vouchers.append((lastIndex, entry.acknowledgedIndex)) }
+            if hasRecord, entry.acknowledgedIndex > markedIndex {
+                vouchers.append((lastIndex, entry.acknowledgedIndex))
+            }
             return
         }
         throw BrokenPromise(description: "\(entry.session) in \(entry.namespace), \(entry.action): \(why)")
@@ -317,7 +334,9 @@ struct Checker {
         mayBeFull ? Array((0...endings.count).reversed()) : [endings.count]
     }
 
-    func run(_ ends: some Collection<Posted>, on state: inout ReferenceState, _ changed: inout [ReferenceState]) {
+    func run(
+        _ ends: some Collection<Posted>, on state: inout ReferenceState, _ changed: inout [ReferenceState]
+    ) {
         for end in ends {
             _ = state.apply(.close, end.session, end.person, in: end.namespace, time: end.time ?? clock)
             changed.append(state)
@@ -339,12 +358,18 @@ struct Checker {
             for path in client.revoked where space.rules.allowsRead(path, client.person) {
                 return "\(session) was told that it may not read \(path)"
             }
-            if let problem = client.contradiction(of: space) { return "\(session) in \(client.namespace) \(problem)" }
+            if let problem = client.contradiction(of: space) {
+                return "\(session) in \(client.namespace) \(problem)"
+            }
         }
-        for session in clients.keys where clients[session]?.revoked.isEmpty == false { clients[session]?.revoked = [] }
+        for session in clients.keys where clients[session]?.revoked.isEmpty == false {
+            clients[session]?.revoked = []
+        }
         guard bound != nil else { return nil }
         for session in clients.keys {
-            guard let namespace = clients[session]?.namespace, let space = state.namespaces[namespace] else { continue }
+            guard let namespace = clients[session]?.namespace, let space = state.namespaces[namespace] else {
+                continue
+            }
             clients[session]?.share(space)
         }
         return nil

@@ -1,4 +1,5 @@
-/// What one connection's client holds of the database, kept up to date by pushes as an SDK does it (wire-protocol §5).
+/// What one connection's client holds of the database, kept up to date by pushes as an SDK does it
+/// (wire-protocol §5).
 struct Client {
     struct Held {
         enum State: Equatable { case asked, active }
@@ -45,7 +46,11 @@ struct Client {
 
     mutating func ask(_ path: [String], _ query: ReferenceQuery?, _ tag: Int?) {
         let held = Held(request: nextRequest)
-        if let query, let tag { windows[tag] = Window(path: path, query: query, held: held) } else { whole[path] = held }
+        if let query, let tag {
+            windows[tag] = Window(path: path, query: query, held: held)
+        } else {
+            whole[path] = held
+        }
     }
 
     /// The server has begun, or refused, a listen.
@@ -100,7 +105,9 @@ struct Client {
         guard let window = windows[tag] else { return }
         var cache = window.held.cache
         let location = window.path
-        func isKnown(_ path: [String]) -> Bool { path.count > location.count && cache[path[location.count]] != .nothing }
+        func isKnown(_ path: [String]) -> Bool {
+            path.count > location.count && cache[path[location.count]] != .nothing
+        }
         for (path, value) in entries.filter({ isKnown($0.path) }) + entries.filter({ !isKnown($0.path) }) {
             if path.starts(with: location) {
                 if path.count > location.count + 1, !isKnown(path) { continue }
@@ -126,7 +133,9 @@ struct Client {
     /// What of its listens is not as the tree says; nil when all is well.
     func contradiction(of space: ReferenceState.Namespace) -> String? {
         for (path, held) in whole where held.state == .active {
-            guard space.rules.allowsRead(path, person) else { return "still listens at \(path), where it may not read" }
+            guard space.rules.allowsRead(path, person) else {
+                return "still listens at \(path), where it may not read"
+            }
             if held.cache != space.root[path] {
                 return "holds \(held.cache.json) at \(path), where there is \(space.root[path].json)"
             }
@@ -137,7 +146,8 @@ struct Client {
             }
             let expected = window.query.filter(space.root[window.path])
             if window.held.cache != expected {
-                return "holds \(window.held.cache.json) in window \(tag) \(window.query.json) at \(window.path), where there is \(expected.json)"
+                return
+                    "holds \(window.held.cache.json) in window \(tag) \(window.query.json) at \(window.path), where there is \(expected.json)"
             }
         }
         return nil

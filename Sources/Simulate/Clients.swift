@@ -9,7 +9,8 @@ extension Simulation {
     private static let middles = ["k0", "k1", "k2", "k3"]
     private static let bottoms = ["n", "m"]
     private static let presence = ["q0", "q1", "q2"]
-    /// Requests under way at once, where each may have been refused: every subset of them is then a possible past.
+    /// Requests under way at once, where each may have been refused: every subset of them is then a possible
+    /// past.
     private static let refusableLimit = 6
     private static let clientLimit = 8
 
@@ -36,7 +37,8 @@ extension Simulation {
             let path = place()
             return .compareAndSet(path, expected: root[path], isHashWrong: random.chance(20), draft())
         case 42..<54: return merge()
-        case 54..<62: return .put(["c", random.pick(Self.middles)], .increment(Int.random(in: 1...9, using: &random)))
+        case 54..<62:
+            return .put(["c", random.pick(Self.middles)], .increment(Int.random(in: 1...9, using: &random)))
         case 62..<70: return .get(random.chance(10) ? [] : place())
         case 70..<84: return listenOrNot(session)
         case 84..<95:
@@ -49,13 +51,16 @@ extension Simulation {
     private func actOverREST() {
         let namespace = random.pick(Self.namespaces)
         switch Int.random(in: 0..<10, using: &random) {
-        case 0..<2: askOverREST(.rules(random.pick(Rules.allCases)), random.pick([.admin, .admin, .user]), namespace)
+        case 0..<2:
+            askOverREST(.rules(random.pick(Rules.allCases)), random.pick([.admin, .admin, .user]), namespace)
         case 2..<4: askOverREST(.restGet(place()), random.pick([.nobody, .admin]), namespace)
         default:
             let path = place()
             let root = checker.state.namespaces[namespace]?.root ?? .nothing
             askOverREST(
-                .restPut(path, value(), expected: random.chance(60) ? root[path] : nil, isTagWrong: random.chance(15)),
+                .restPut(
+                    path, value(), expected: random.chance(60) ? root[path] : nil,
+                    isTagWrong: random.chance(15)),
                 random.pick([.nobody, .user, .admin]), namespace)
         }
     }

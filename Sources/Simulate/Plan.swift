@@ -21,8 +21,8 @@ struct Plan: CustomStringConvertible {
     var failuresInTenThousand: Int
     /// Bits change between two lives.
     var hasRot: Bool
-    /// Nanoseconds that most requests are said to take; 0 where they take no time, and all that has come is done in the
-    /// order of arrival. Else sessions ask for hundreds of things at once, and take turns.
+    /// Nanoseconds that most requests are said to take; 0 where they take no time, and all that has come is
+    /// done in the order of arrival. Else sessions ask for hundreds of things at once, and take turns.
     var workStep: UInt64
 
     /// Nobody ever waits for room.
@@ -42,7 +42,9 @@ struct Plan: CustomStringConvertible {
         segmentByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
         reservationByteCount = random.pick([512, 4 << 10, 64 << 10])
         // Small enough for the room of a prepared segment to be all there is, or as in a server.
-        (lowRoomByteCount, spareRoomByteCount) = random.pick([(300, 2 << 10), (2 << 10, 8 << 10), (8 << 20, 1 << 20), (8 << 20, 1 << 20)])
+        (lowRoomByteCount, spareRoomByteCount) = random.pick([
+            (300, 2 << 10), (2 << 10, 8 << 10), (8 << 20, 1 << 20), (8 << 20, 1 << 20),
+        ])
         checkpointByteLimit = random.pick([1 << 10, 4 << 10, 16 << 10, 1 << 20])
         hasFullDisks = random.chance(25)
         hasSlowLoops = random.chance(15)
@@ -61,7 +63,8 @@ struct Plan: CustomStringConvertible {
     var description: String {
         "\(durability), segments of \(segmentByteLimit), checkpoints after \(checkpointByteLimit)"
             + (hasFullDisks ? ", full disks" : "") + (hasSlowLoops ? ", slow loops" : "")
-            + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "") + (hasRot ? ", rot" : "")
+            + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "")
+            + (hasRot ? ", rot" : "")
             + (hasFloods ? ", floods of requests of \(workStep / 1000) µs" : "")
     }
 }

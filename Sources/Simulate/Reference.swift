@@ -1,4 +1,5 @@
-// The reference: what a server must hold after each command, told by the specification in the simplest words there are.
+// The reference: what a server must hold after each command, told by the specification in the simplest words
+// there are.
 
 /// As whom a client acts.
 enum Person: Equatable {
@@ -115,7 +116,9 @@ struct ReferenceState: Equatable {
     }
 
     /// Does the action; says what must be answered.
-    mutating func apply(_ action: Action, _ session: UInt64, _ person: Person, in name: String, time: Int64) -> Outcome {
+    mutating func apply(_ action: Action, _ session: UInt64, _ person: Person, in name: String, time: Int64)
+        -> Outcome
+    {
         var space = namespaces[name] ?? Namespace()
         defer { namespaces[name] = space }
         let (rules, root) = (space.rules, space.root)
@@ -168,7 +171,8 @@ struct ReferenceState: Equatable {
         }
     }
 
-    /// The server has died or stopped, and started again: all sessions are over, in the order of their numbers.
+    /// The server has died or stopped, and started again: all sessions are over, in the order of their
+    /// numbers.
     /// - Parameter limit: Only so many of those that had something queued.
     mutating func endDeadSessions(time: Int64, atMost limit: Int = .max) {
         var left = limit
@@ -186,7 +190,9 @@ struct ReferenceState: Equatable {
     func sharing(_ other: ReferenceState) -> ReferenceState {
         var shared = self
         for name in namespaces.keys {
-            guard let own = namespaces[name]?.root, let others = other.namespaces[name]?.root else { continue }
+            guard let own = namespaces[name]?.root, let others = other.namespaces[name]?.root else {
+                continue
+            }
             shared.namespaces[name]?.root = own.sharing(others)
         }
         return shared

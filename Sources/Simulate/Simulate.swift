@@ -4,14 +4,18 @@ import Glibc
 //  `simulate`: a database server in a world made of one number.
 //
 //  Enters:  a seed.   Leaves:  0, or 1 and the seed, the step and the last events of a broken promise.
-//  Start at Simulation.swift (the world), then Checker.swift (the promises) and Reference.swift (what must be true).
+//  Start at Simulation.swift (the world), then Checker.swift (the promises) and Reference.swift (what must be
+//  true).
 
 @main
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Runs the server on a disk, a clock and connections that a seed decides, and checks its promises.",
-        discussion: "Each seed is one small life of a data directory: sessions, crashes, power cuts, full and rotting disks.")
+        abstract:
+            "Runs the server on a disk, a clock and connections that a seed decides, and checks its promises.",
+        discussion:
+            "Each seed is one small life of a data directory: sessions, crashes, power cuts, full and rotting disks."
+    )
 
     @Option(help: "The first seed.")
     var seed: UInt64 = 1
@@ -62,7 +66,9 @@ struct Simulate: ParsableCommand {
             print("\(ran) seeds have met no \(untried): the simulation is not what it should be")
             throw ExitCode(1)
         }
-        print("\(ran) seeds from \(seed) passed in \(tenths(elapsed)) s, \(tenths(Double(ran) / elapsed)) a second")
+        print(
+            "\(ran) seeds from \(seed) passed in \(tenths(elapsed)) s, \(tenths(Double(ran) / elapsed)) a second"
+        )
     }
 
     /// So many seeds meet everything, tens of times at least.
@@ -74,7 +80,9 @@ struct Simulate: ParsableCommand {
     private func expect(_ digest: UInt64, of seed: UInt64) throws {
         let again = Simulation(seed: seed, log: .digest, floods: floods ? true : nil)
         try again.run()
-        guard again.digest == digest else { throw BrokenPromise(description: "run again, it is another story") }
+        guard again.digest == digest else {
+            throw BrokenPromise(description: "run again, it is another story")
+        }
     }
 
     /// Runs the seed again, to tell what led to the failure.
@@ -91,12 +99,14 @@ struct Simulate: ParsableCommand {
         throw ExitCode(1)
     }
 
-    private func replay(_ seed: UInt64) -> String { "simulate --seed \(seed) --trace" + (floods ? " --floods" : "") }
+    private func replay(_ seed: UInt64) -> String {
+        "simulate --seed \(seed) --trace" + (floods ? " --floods" : "")
+    }
 }
 
 extension Simulate {
-    /// Begins anew with hash tables whose order is the same in every process: a seed must be one story, also where the
-    /// order of two messages to different clients is that of a table.
+    /// Begins anew with hash tables whose order is the same in every process: a seed must be one story, also
+    /// where the order of two messages to different clients is that of a table.
     private static func fixHashing() {
         let name = "SWIFT_DETERMINISTIC_HASHING"
         guard unsafe getenv(name) == nil else { return }

@@ -2,8 +2,8 @@ import PandoEngine
 import PandoRules
 import PandoServer
 
-/// What a scheduler must not do, done to it by what stands between clients and server: so that it can be seen that the checker
-/// notices.
+/// What a scheduler must not do, done to it by what stands between clients and server: so that it can be seen
+/// that the checker notices.
 enum Fault: CaseIterable {
     /// Two requests of one session trade places.
     case swapsRequests
@@ -33,7 +33,9 @@ extension Simulation {
         switch fault {
         case .swapsRequests:
             guard let held = delayed.swapped else {
-                guard waitingCount > Self.floodCount else { return try say(message, in: session, as: credential) }
+                guard waitingCount > Self.floodCount else {
+                    return try say(message, in: session, as: credential)
+                }
                 return delayed.swapped = (session, message)
             }
             guard held.session == session else { return try say(message, in: session, as: credential) }
@@ -50,7 +52,9 @@ extension Simulation {
             }
             delayed.messages.append((session, message, credential))
         case .losesWrite:
-            if !action.isRead, waitingCount > Self.floodCount, random.chance(1) { return note("lost: \(action)") }
+            if !action.isRead, waitingCount > Self.floodCount, random.chance(1) {
+                return note("lost: \(action)")
+            }
             try say(message, in: session, as: credential)
         case .servesTheGone: try say(message, in: session, as: credential)
         }

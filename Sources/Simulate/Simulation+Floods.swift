@@ -22,7 +22,9 @@ extension Simulation {
         let namespace = checker.clients[session]?.namespace ?? ""
         note("\(session & 0xFFFF) floods: \(count) \(kind)")
         flooders.insert(session)
-        if namespacesWithLargeNode.insert(namespace).inserted { try ask(.put(["big"], .plain(Self.largeNode)), of: session) }
+        if namespacesWithLargeNode.insert(namespace).inserted {
+            try ask(.put(["big"], .plain(Self.largeNode)), of: session)
+        }
         for _ in 0..<count { try ask(nextFlooded(kind, namespace), of: session) }
         totals.floodedRequests += count
         if random.chance(30) { hangUp() }
@@ -30,13 +32,17 @@ extension Simulation {
 
     /// One of those who flood is gone, with all that it has asked for still waiting, or some of it.
     private func hangUp() {
-        guard mayHangUp, let session = flooders.filter({ checker.clients[$0] != nil }).sorted().first else { return }
+        guard mayHangUp, let session = flooders.filter({ checker.clients[$0] != nil }).sorted().first else {
+            return
+        }
         close(session)
     }
 
     /// Or too many ends would have to be told apart.
     var mayHangUp: Bool {
-        !plan.hasFloods || checker.waiting.ends(where: checker.state.hasQueue).count + closingCount < Checker.undecidedEndLimit
+        !plan.hasFloods
+            || checker.waiting.ends(where: checker.state.hasQueue).count + closingCount
+                < Checker.undecidedEndLimit
     }
 
     private var closingCount: Int { checker.waiting.closingCount }
@@ -49,7 +55,9 @@ extension Simulation {
             case 0..<2: return .put(["c", "k0"], .increment(Int.random(in: 1...9, using: &random)))
             case 2..<4:
                 let child = Int.random(in: 0..<Self.largeChildCount, using: &random)
-                return .put(["big", "k\(child)", "n"], .plain(.number(Double(Int.random(in: 0...999, using: &random)))))
+                return .put(
+                    ["big", "k\(child)", "n"],
+                    .plain(.number(Double(Int.random(in: 0...999, using: &random)))))
             default: return .put(place(), .plain(value()))
             }
         case .gets: return .get(place())
@@ -72,8 +80,9 @@ extension Simulation {
                 ("k\(index)", .object(["n": .number(Double(index * 7919 % 1000)), "m": .string("x")]))
             }))
 
-    /// What a session adds to a number when it ends: a power of two of its own, so that from what is there it can be told
-    /// who has ended. Nil for those who may not write at the end, by then, and where there are too many.
+    /// What a session adds to a number when it ends: a power of two of its own, so that from what is there it
+    /// can be told who has ended. Nil for those who may not write at the end, by then, and where there are
+    /// too many.
     func presenceAmount(of session: UInt64) -> Int? {
         guard checker.clients[session]?.person == .user else { return nil }
         let number = presenceNumbers[session] ?? presenceNumbers.count

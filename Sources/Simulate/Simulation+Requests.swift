@@ -73,7 +73,8 @@ extension Simulation {
         checker.askOverREST(action, session.rawValue, person, namespace)
         do {
             try server.send(
-                head: head, body: Array(body.utf8), namespace: namespace, in: session, as: Self.credential(person))
+                head: head, body: Array(body.utf8), namespace: namespace, in: session,
+                as: Self.credential(person))
         } catch {
             preconditionFailure("our own request is no HTTP: \(error)")
         }
@@ -93,10 +94,14 @@ extension Simulation {
         case .merge(let base, let entries):
             let members = entries.map { "\"\($0.path.joined(separator: "/"))\":\($0.draft.json)" }
             return "\"a\":\"m\",\"b\":{\(path(base)),\"d\":{\(members.joined(separator: ","))}}"
-        case .get(let keys, let query): return "\"a\":\"g\",\"b\":{\(path(keys)),\"q\":\(query?.json ?? "{}")}"
-        case .listen(let keys, let query, let tag): return "\"a\":\"q\",\"b\":{\(path(keys))\(filter(query, tag)),\"h\":\"\"}"
-        case .unlisten(let keys, let query, let tag): return "\"a\":\"n\",\"b\":{\(path(keys))\(filter(query, tag))}"
-        case .onDisconnect(let keys, let draft): return "\"a\":\"o\",\"b\":{\(path(keys)),\"d\":\(draft.json)}"
+        case .get(let keys, let query):
+            return "\"a\":\"g\",\"b\":{\(path(keys)),\"q\":\(query?.json ?? "{}")}"
+        case .listen(let keys, let query, let tag):
+            return "\"a\":\"q\",\"b\":{\(path(keys))\(filter(query, tag)),\"h\":\"\"}"
+        case .unlisten(let keys, let query, let tag):
+            return "\"a\":\"n\",\"b\":{\(path(keys))\(filter(query, tag))}"
+        case .onDisconnect(let keys, let draft):
+            return "\"a\":\"o\",\"b\":{\(path(keys)),\"d\":\(draft.json)}"
         case .cancelOnDisconnect(let keys): return "\"a\":\"oc\",\"b\":{\(path(keys)),\"d\":null}"
         case .open, .close, .restPut, .restGet, .rules: return ""
         }

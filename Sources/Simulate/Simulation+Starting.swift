@@ -24,7 +24,8 @@ extension Simulation {
         disk.capacity = .max
         var attempts: [Int64] = []
         for attempt in 0... {
-            // A start that fails stamps a time on the ends of sessions, which nobody tells while the clock is behind.
+            // A start that fails stamps a time on the ends of sessions, which nobody tells while the clock is
+            // behind.
             isQuiet = attempt > 2 || surroundings.wallMilliseconds < checker.clock
             hasFailedOperation = false
             operationsLeft = !isQuiet && random.chance(15) ? Int.random(in: 0..<30, using: &random) : nil
@@ -71,8 +72,10 @@ extension Simulation {
         options.segmentByteLimit = plan.segmentByteLimit
         options.reservationByteCount = plan.reservationByteCount
         return try SteppedServer(
-            on: disk, configuration, journalOptions: options, outputByteLimit: plan.hasSlowLoops ? 600 : 1 << 30,
-            surroundings: .scripted(surroundings), logger: Logger(label: "simulated") { _ in SwiftLogNoOpLogHandler() })
+            on: disk, configuration, journalOptions: options,
+            outputByteLimit: plan.hasSlowLoops ? 600 : 1 << 30,
+            surroundings: .scripted(surroundings),
+            logger: Logger(label: "simulated") { _ in SwiftLogNoOpLogHandler() })
     }
 
     /// Reads everything there is, and holds it against what was promised.
@@ -89,7 +92,8 @@ extension Simulation {
             let session = nextSession()
             readers[session] = (name, isRules)
             let target = isRules ? "/.settings/rules.json" : "/.json"
-            try server.send(head: Self.head("GET", target), body: [], namespace: name, in: session, as: .admin)
+            try server.send(
+                head: Self.head("GET", target), body: [], namespace: name, in: session, as: .admin)
         }
         for name in Self.namespaces {
             try read(name, isRules: false)
@@ -104,13 +108,18 @@ extension Simulation {
             for output in server.takeOutputs() {
                 switch output {
                 case .rest(let session, .noRoom):
-                    if let (name, isRules) = readers.removeValue(forKey: session) { try read(name, isRules: isRules) }
-                case .message(_, let bytes): time = try Value(json: bytes)["d"]["d"]["ts"].number.map { Int64($0) } ?? time
+                    if let (name, isRules) = readers.removeValue(forKey: session) {
+                        try read(name, isRules: isRules)
+                    }
+                case .message(_, let bytes):
+                    time = try Value(json: bytes)["d"]["d"]["ts"].number.map { Int64($0) } ?? time
                 case .rest(let session, .done(let bytes?)):
                     guard let (name, isRules) = readers.removeValue(forKey: session) else { continue }
                     if isRules {
-                        guard let rules = Rules.allCases.first(where: { Array($0.source.utf8) == bytes }) else {
-                            throw BrokenPromise(description: "unknown rules: \(String(decoding: bytes, as: UTF8.self))")
+                        guard let rules = Rules.allCases.first(where: { Array($0.source.utf8) == bytes })
+                        else {
+                            throw BrokenPromise(
+                                description: "unknown rules: \(String(decoding: bytes, as: UTF8.self))")
                         }
                         seen.namespaces[name, default: .init()].rules = rules
                     } else {
@@ -120,9 +129,15 @@ extension Simulation {
                 }
             }
         }
-        guard let time, readers.isEmpty else { throw BrokenPromise(description: "no answer after the start: \(String(describing: server.failure))") }
-        note("started at \(time): \(seen.namespaces.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.rules) \($0.value.root.json)" })")
-        try checker.recovered(seen, after: loss, wasStopped: wasStopped, attempts: attempts, time: time, wall: wall)
+        guard let time, readers.isEmpty else {
+            throw BrokenPromise(
+                description: "no answer after the start: \(String(describing: server.failure))")
+        }
+        note(
+            "started at \(time): \(seen.namespaces.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.rules) \($0.value.root.json)" })"
+        )
+        try checker.recovered(
+            seen, after: loss, wasStopped: wasStopped, attempts: attempts, time: time, wall: wall)
         server.close(probe)
         // Who sees everything, always: nothing may come of which it does not hear.
         for name in Self.namespaces {

@@ -1,10 +1,12 @@
 import PandoServer
 import PandoSimulatedDisk
 
-/// The world of one seed: a disk, a clock, clients, and a server that is started, used, and ended, some times over.
+/// The world of one seed: a disk, a clock, clients, and a server that is started, used, and ended, some times
+/// over.
 ///
-/// Each step gives one of the threads a turn, or a client something to say, or lets something happen to the world. What
-/// the server lets out goes to the checker. All chance comes from one generator, so a seed is a story.
+/// Each step gives one of the threads a turn, or a client something to say, or lets something happen to the
+/// world. What the server lets out goes to the checker. All chance comes from one generator, so a seed is a
+/// story.
 final class Simulation {
     enum Log {
         case print, forget
@@ -65,14 +67,16 @@ final class Simulation {
         random = SeededGenerator(seed: seed)
         plan = Plan(&random, floods: floods)
         surroundings = ScriptedSurroundings(
-            startingAt: Self.beginning, seed: random.next(), workStep: plan.workStep, heavyWorkStep: plan.heavyWorkStep)
+            startingAt: Self.beginning, seed: random.next(), workStep: plan.workStep,
+            heavyWorkStep: plan.heavyWorkStep)
         checker = Checker(
             mayBeFull: plan.hasFullDisks || plan.failuresInTenThousand > 0,
             isTimeKnown: !plan.hasSlowLoops && !plan.hasFloods,
             bound: !plan.hasFloods
                 ? nil
                 : FairnessBound(
-                    quantum: SteppedServer<SimulatedDisk>.quantum, burst: SteppedServer<SimulatedDisk>.burstWork,
+                    quantum: SteppedServer<SimulatedDisk>.quantum,
+                    burst: SteppedServer<SimulatedDisk>.burstWork,
                     heaviest: plan.heavyWorkStep, databaseCount: UInt64(Self.namespaces.count)),
             workOfPiece: surroundings.workNanoseconds(before:))
     }
@@ -204,7 +208,9 @@ final class Simulation {
         for output in outputs {
             switch output {
             case .message(let session, let bytes):
-                note("  \(session.rawValue & 0xFFFF) hears \(String(decoding: bytes.prefix(300), as: UTF8.self))")
+                note(
+                    "  \(session.rawValue & 0xFFFF) hears \(String(decoding: bytes.prefix(300), as: UTF8.self))"
+                )
                 try checker.hear(bytes, in: session.rawValue, at: now)
             case .rest(let session, let result):
                 note("  \(session.rawValue & 0xFFFF) gets \(result)")
@@ -216,7 +222,8 @@ final class Simulation {
         }
     }
 
-    private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws -> Checker.RESTAnswer {
+    private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws -> Checker.RESTAnswer
+    {
         switch result {
         case .done(let bytes?): (try? Value(json: bytes)).map { .data($0) } ?? .ok
         case .done(nil): .ok
@@ -248,9 +255,14 @@ final class Simulation {
 
     private func changeDisk() {
         guard plan.hasFullDisks else { return }
-        disk.capacity = random.chance(40)
-            ? .max : disk.usedByteCount + (random.chance(50) ? plan.spareRoomByteCount : 0) + Int.random(in: 0...3000, using: &random)
-        note("the disk has room for \(disk.capacity == .max ? "all" : "\(disk.capacity - disk.usedByteCount) bytes")")
+        disk.capacity =
+            random.chance(40)
+            ? .max
+            : disk.usedByteCount + (random.chance(50) ? plan.spareRoomByteCount : 0)
+                + Int.random(in: 0...3000, using: &random)
+        note(
+            "the disk has room for \(disk.capacity == .max ? "all" : "\(disk.capacity - disk.usedByteCount) bytes")"
+        )
     }
 
     /// Everybody gets turns until nothing is left to do: then every request has its answer.
@@ -274,7 +286,9 @@ final class Simulation {
         }
         isQuiet = false
         guard !hasDied else { return }
-        if checker.unansweredCount > 0 { throw BrokenPromise(description: "\(checker.unansweredCount) requests are never answered") }
+        if checker.unansweredCount > 0 {
+            throw BrokenPromise(description: "\(checker.unansweredCount) requests are never answered")
+        }
     }
 
     /// Rounds in which everything but requests must come to rest.
@@ -336,13 +350,16 @@ final class Simulation {
 
     private func verdict(on operation: String) -> SimulatedDisk.Verdict {
         if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { letOthersGoOn() }
-        if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, plan.hasAmpleRoom, random.chance(20) { letDatabaseGoOn() }
+        if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, plan.hasAmpleRoom, random.chance(20) {
+            letDatabaseGoOn()
+        }
         if disk.hasCrashed { return .die }
         if let left = operationsLeft {
             operationsLeft = left - 1
             if left <= 0 {
                 note("    \(operation): the end")
-                return operation == "pwritev" && random.chance(50) ? .dieWriting(Int.random(in: 0...256, using: &random)) : .die
+                return operation == "pwritev" && random.chance(50)
+                    ? .dieWriting(Int.random(in: 0...256, using: &random)) : .die
             }
         }
         guard !isQuiet, plan.failuresInTenThousand > 0,
@@ -358,7 +375,9 @@ final class Simulation {
             return .cutShort
         }
         // Room for what is to be written was taken before: only these may find none.
-        let mayBeFull = operation == "fallocate" || operation == "open" && server != nil || isWritingCheckpoint && !isNested && operation == "pwritev"
+        let mayBeFull =
+            operation == "fallocate" || operation == "open" && server != nil
+            || isWritingCheckpoint && !isNested && operation == "pwritev"
         // While the server runs, these may find no descriptor.
         let mayLackDescriptors = (operation == "open" || operation == "readdir") && server != nil
         let number: Int32 =
@@ -377,8 +396,8 @@ final class Simulation {
         }
     }
 
-    /// The journal thread waits for the disk; meanwhile the database thread goes on, and clients hear what it lets out.
-    /// Not where it might have to wait for the journal thread itself.
+    /// The journal thread waits for the disk; meanwhile the database thread goes on, and clients hear what it
+    /// lets out. Not where it might have to wait for the journal thread itself.
     private func letDatabaseGoOn() {
         isNested = true
         defer { isNested = false }

@@ -41,7 +41,8 @@ struct Totals: CustomStringConvertible {
 
     private var parts: [(Int, String)] {
         [
-            (lives, "starts"), (answers, "answers"), (powerCuts, "power cuts"), (kills, "kills"), (stops, "stops"),
+            (lives, "starts"), (answers, "answers"), (powerCuts, "power cuts"), (kills, "kills"),
+            (stops, "stops"),
             (failedOperations, "failed disk operations"), (flippedBits, "flipped bits"),
             (refusedStarts, "starts refused"), (refusalsForRoom, "writes refused for room"),
             (checkpoints, "checkpoints"), (takenSegments, "prepared segments taken"),

@@ -1,16 +1,16 @@
-/// How long requests may wait for others, in work: a bound that follows from the quantum of the server's scheduler and from
-/// the number of sessions, and not from how much any of them has asked for.
+/// How long requests may wait for others, in work: a bound that follows from the quantum of the server's
+/// scheduler and from the number of sessions, and not from how much any of them has asked for.
 ///
-/// A session may do work of one quantum in a round, and once one request more than that, which is charged to its next
-/// rounds; so may a database. `n` requests of a session, each of work `w` at most, are done after so many rounds of its
-/// database's sessions, in each of which every one of the others may have done that much:
+/// A session may do work of one quantum in a round, and once one request more than that, which is charged to
+/// its next rounds; so may a database. `n` requests of a session, each of work `w` at most, are done after so
+/// many rounds of its database's sessions, in each of which every one of the others may have done that much:
 ///
 ///     rounds   = ⌈(w + n·w) / quantum⌉ + 1
 ///     database = 2 · sessions · ((rounds + 1) · quantum + w) + n·w
 ///     others   = 2 · (databases − 1) · ((⌈(database + w) / quantum⌉ + 2) · quantum + w)
 ///
-/// Twice, since between two turns of a round a session that has just come has one. Before, a burst may be done in the order of
-/// arrival.
+/// Twice, since between two turns of a round a session that has just come has one. Before, a burst may be
+/// done in the order of arrival.
 struct FairnessBound {
     /// Nanoseconds of work, as all of these.
     let quantum: UInt64
@@ -34,9 +34,9 @@ struct FairnessBound {
 
 /// Knows how much work was done before each answer.
 ///
-/// Each request is one piece of work, and answers come in the order in which requests were done. So the number of answers
-/// tells how many requests had been done; ends of sessions are pieces without an answer, counted again whenever nothing
-/// waits. What is found is never more than what was.
+/// Each request is one piece of work, and answers come in the order in which requests were done. So the
+/// number of answers tells how many requests had been done; ends of sessions are pieces without an answer,
+/// counted again whenever nothing waits. What is found is never more than what was.
 struct Turns {
     private struct Start {
         /// Pieces of work, and nanoseconds, before the turn.
@@ -89,7 +89,8 @@ struct Turns {
         longestWaitPercent = max(longestWaitPercent, Int(wait * 100 / bound))
         guard wait <= bound else {
             throw BrokenPromise(
-                description: "it waited for \(wait / 1000) µs of work of others, \(bound / 1000) are allowed with "
+                description:
+                    "it waited for \(wait / 1000) µs of work of others, \(bound / 1000) are allowed with "
                     + "\(taken.aheadCount) of its own and \(taken.flowCount) sessions")
         }
     }
@@ -102,7 +103,8 @@ struct Turns {
         }
         guard current < starts.count else { return }
         while reached.count < count {
-            reached.work += workOfPiece(starts[current].firstLook + UInt64(reached.count - starts[current].count))
+            reached.work += workOfPiece(
+                starts[current].firstLook + UInt64(reached.count - starts[current].count))
             reached.count += 1
         }
     }

@@ -1,4 +1,5 @@
-/// Data as the reference has it: nested dictionaries, nothing shared with the rooms under test. Without priorities.
+/// Data as the reference has it: nested dictionaries, nothing shared with the rooms under test. Without
+/// priorities.
 ///
 /// Also any JSON that the server says: then an object may be empty and keys may be anything.
 indirect enum Value: Equatable {
@@ -44,7 +45,9 @@ indirect enum Value: Equatable {
         guard case .object(let children) = self, case .object(let others) = other else { return self }
         return .object(
             Dictionary(
-                uniqueKeysWithValues: children.map { key, child in (key, child.sharing(others[key] ?? .nothing)) }))
+                uniqueKeysWithValues: children.map { key, child in
+                    (key, child.sharing(others[key] ?? .nothing))
+                }))
     }
 
     var number: Double? {
@@ -89,7 +92,8 @@ extension Value {
     }
 }
 
-/// Reads the JSON of our server: no white space, and of escapes only those it writes for what the simulation stores.
+/// Reads the JSON of our server: no white space, and of escapes only those it writes for what the simulation
+/// stores.
 private struct ValueReader {
     let bytes: [UInt8]
     var offset = 0
@@ -200,7 +204,10 @@ indirect enum Draft {
         case .timestamp: .number(Double(time))
         case .object(let members):
             .object(
-                Dictionary(uniqueKeysWithValues: members.map { ($0.key, $0.draft.resolved(current[$0.key], time: time)) }))
+                Dictionary(
+                    uniqueKeysWithValues: members.map {
+                        ($0.key, $0.draft.resolved(current[$0.key], time: time))
+                    }))
         }
     }
 }
@@ -232,7 +239,8 @@ struct ReferenceQuery {
             return one != two ? one < two : left.key < right.key
         }
         let kept = isFromStart ? sorted.prefix(limit) : sorted.suffix(limit)
-        return kept.isEmpty ? .nothing : .object(Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) }))
+        return kept.isEmpty
+            ? .nothing : .object(Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) }))
     }
 
     /// Where a child stands: nothing, false, true, numbers, texts, objects (data model: the order of values).

@@ -9,7 +9,8 @@ struct Waiting {
         var goneCount = 0
         /// The session has ended, or ends with the server: reads that wait may be dropped.
         var isClosed = false
-        /// When the database thread took the end of the session; nil before, and when the server ends all sessions.
+        /// When the database thread took the end of the session; nil before, and when the server ends all
+        /// sessions.
         var closedTurn: Int?
         /// The server ends all sessions.
         var endsWithServer = false
@@ -139,11 +140,14 @@ struct Waiting {
         else {
             let next = lines[session]?.left.first.map { "\($0.number ?? 0), \($0.action)" } ?? "nothing"
             throw BrokenPromise(
-                description: "an answer to \(session & 0xFFFF), number \(number ?? 0), out of its order: \(next) is next")
+                description:
+                    "an answer to \(session & 0xFFFF), number \(number ?? 0), out of its order: \(next) is next"
+            )
         }
         if entry.action.isRead, let closedTurn = line.closedTurn, closedTurn < latestTurn {
             throw BrokenPromise(
-                description: "\(session & 0xFFFF) ended in turn \(closedTurn), and its read \(number ?? 0) is done after a "
+                description:
+                    "\(session & 0xFFFF) ended in turn \(closedTurn), and its read \(number ?? 0) is done after a "
                     + "request of turn \(latestTurn)")
         }
         droppedReadCount += offset
@@ -162,9 +166,12 @@ struct Waiting {
     /// - Parameters:
     ///   - withServer: Those of sessions that end with the server.
     ///   - isMeant: Only these.
-    func ends(withServer: Bool = false, where isMeant: (Checker.Posted) -> Bool = { _ in true }) -> [Checker.Posted] {
+    func ends(withServer: Bool = false, where isMeant: (Checker.Posted) -> Bool = { _ in true }) -> [Checker
+        .Posted]
+    {
         lines.values.compactMap { line in
-            guard line.isClosed, line.endsWithServer == withServer, let last = line.left.last, last.isClose, isMeant(last),
+            guard line.isClosed, line.endsWithServer == withServer, let last = line.left.last, last.isClose,
+                isMeant(last),
                 line.left.allSatisfy({ !self.line(line, owes: $0) })
             else { return nil }
             return last
@@ -206,7 +213,9 @@ extension Action {
     var isRead: Bool {
         switch self {
         case .get, .listen, .unlisten, .restGet: true
-        case .open, .put, .compareAndSet, .merge, .onDisconnect, .cancelOnDisconnect, .close, .restPut, .rules: false
+        case .open, .put, .compareAndSet, .merge, .onDisconnect, .cancelOnDisconnect, .close, .restPut,
+            .rules:
+            false
         }
     }
 }

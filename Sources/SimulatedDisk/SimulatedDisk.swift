@@ -39,7 +39,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         case fail(Int32)
         /// A read gives fewer bytes than there are.
         case cutShort
-        /// The process dies, or the machine: nothing more is done until ``losePower(seed:)`` or ``killProcess()``.
+        /// The process dies, or the machine: nothing more is done until ``losePower(seed:)`` or
+        /// ``killProcess()``.
         case die
         /// As ``die``, in the middle of a write: so much of it was done, in 256ths.
         case dieWriting(Int)
@@ -71,8 +72,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     package var onOperation: ((String) -> Verdict)?
     /// Bytes the disk has room for, in all files together.
     package var capacity = Int.max
-    /// The process has all descriptors that it may have: opening a file, listing the directory (which opens it) and taking
-    /// the lock fail with EMFILE. What is open stays open.
+    /// The process has all descriptors that it may have: opening a file, listing the directory (which opens
+    /// it) and taking the lock fail with EMFILE. What is open stays open.
     package var lacksDescriptors = false
     package private(set) var hasCrashed = false
     private var cutsShort = false
@@ -166,7 +167,9 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     }
 
     /// What all files take, with what was promised them.
-    package var usedByteCount: Int { names.values.reduce(0) { $0 + max($1.bytes.count, $1.reservedByteCount) } }
+    package var usedByteCount: Int {
+        names.values.reduce(0) { $0 + max($1.bytes.count, $1.reservedByteCount) }
+    }
 
     private func takeRoom(_ operation: DiskOperation, of inode: Inode, upTo end: Int) throws(DiskFailure) {
         let growth = end - max(inode.bytes.count, inode.reservedByteCount)
@@ -178,7 +181,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     private func takeDescriptor(_ operation: DiskOperation) throws(DiskFailure) {
         guard lacksDescriptors else { return }
         throw DiskFailure(
-            operation: operation, path: directory, errorNumber: Self.noDescriptor, errorText: "Too many open files")
+            operation: operation, path: directory, errorNumber: Self.noDescriptor,
+            errorText: "Too many open files")
     }
 
     /// EMFILE.
@@ -210,7 +214,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     }
 
     private func fail(_ operation: DiskOperation) -> DiskFailure {
-        DiskFailure(operation: operation, path: directory, errorNumber: failureNumber, errorText: "made to fail")
+        DiskFailure(
+            operation: operation, path: directory, errorNumber: failureNumber, errorText: "made to fail")
     }
 
     package func list() throws(DiskFailure) -> [String] {
@@ -305,7 +310,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     package func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
         if try begin(.rename) { throw fail(.rename) }
         guard let inode = names[oldName] else {
-            throw DiskFailure(operation: .rename, path: oldName, errorNumber: 2, errorText: "No such file or directory")
+            throw DiskFailure(
+                operation: .rename, path: oldName, errorNumber: 2, errorText: "No such file or directory")
         }
         change(.rename(oldName, newName, inode))
     }

@@ -1,9 +1,10 @@
-//  Eight decimal digits at a time, in one word that has them as memory has them: the first one in the lowest byte.
+//  Eight decimal digits at a time, in one word that has them as memory has them: the first one in the lowest
+//  byte.
 //
 //      12345678  ──▶  1234 | 5678  ──▶  12 | 34 | 56 | 78  ──▶  1 | 2 | 3 | 4 | 5 | 6 | 7 | 8   each + '0'
 //
-//  Each step halves all of the parts at once: a quotient by multiplication, exact for parts of that size, and the
-//  remainder beside it. Reading goes the same way back.
+//  Each step halves all of the parts at once: a quotient by multiplication, exact for parts of that size, and
+//  the remainder beside it. Reading goes the same way back.
 
 #if !_endian(little)
     #error("digits are loaded and stored in little-endian order")
@@ -27,7 +28,8 @@ enum Digits {
     /// The number that eight digits are; nil when one of them is none.
     static func number(in word: UInt64) -> UInt64? {
         let high: UInt64 = 0xF0F0_F0F0_F0F0_F0F0
-        // Adding six takes ':' and what follows it out of the row. A byte whose upper half is 3 does not carry.
+        // Adding six takes ':' and what follows it out of the row. A byte whose upper half is 3 does not
+        // carry.
         guard word & high == 0x3030_3030_3030_3030,
             (word &+ 0x0606_0606_0606_0606) & high == 0x3030_3030_3030_3030
         else { return nil }

@@ -14,8 +14,8 @@ package protocol LongPollingClientDelegate: AnyObject {
 }
 
 /// The client's end of a session of long polling, with the requests that the JavaScript SDK makes in a page
-/// (wire-protocol §1.5): one poll at rest, a second one when there is something to send. For measuring. Confined to its
-/// loop.
+/// (wire-protocol §1.5): one poll at rest, a second one when there is something to send. For measuring.
+/// Confined to its loop.
 package final class LongPollingClient {
     private enum Stage { case starting, polling, leaving, over }
 
@@ -47,13 +47,16 @@ package final class LongPollingClient {
 
     /// Opens a session at once.
     /// - Parameters:
-    ///   - channel: A new connection to `address`, the first of the two that it uses; ``firstLine`` is its delegate.
+    ///   - channel: A new connection to `address`, the first of the two that it uses; ``firstLine`` is its
+    ///     delegate.
     ///   - host: For the field `Host`.
     package init(
         on channel: Channel, loop: EventLoop, address: SocketAddress, host: String, namespace: String,
         delegate: any LongPollingClientDelegate
     ) {
-        (self.loop, self.address, self.host, self.namespace, self.delegate) = (loop, address, host, namespace, delegate)
+        (self.loop, self.address, self.host, self.namespace, self.delegate) = (
+            loop, address, host, namespace, delegate
+        )
         let line = PollLine(on: channel)
         firstLine = line
         line.session = self

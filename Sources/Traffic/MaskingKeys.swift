@@ -8,13 +8,13 @@ import PandoWebSocket
 //      └────────┴─────┴─────────┴──────────┘
 //      └──────────────┘ headerByteCount, the key's 4 included
 //
-//  Who measures sends the same again and again: a frame of the same kind and length has the same header but for its
-//  key.
+//  Who measures sends the same again and again: a frame of the same kind and length has the same header but
+//  for its key.
 
 /// Masks and frames what the connections of one loop send, in one buffer. Confined to that loop.
 ///
-/// The keys are fresh for each frame, as a client's must be (RFC 6455 §5.3), but cheap, not unpredictable: this is
-/// for servers that we measure.
+/// The keys are fresh for each frame, as a client's must be (RFC 6455 §5.3), but cheap, not unpredictable:
+/// this is for servers that we measure.
 @safe
 package final class MaskingKeys {
     /// Room that the buffer begins with: most messages have it.
@@ -39,8 +39,8 @@ package final class MaskingKeys {
         unsafe frame.deallocate()
     }
 
-    /// Lends a frame with `payload`, masked with a fresh key. One copy; allocates only where kind or length is another
-    /// than the one before.
+    /// Lends a frame with `payload`, masked with a fresh key. One copy; allocates only where kind or length
+    /// is another than the one before.
     /// - Parameter body: Must not ask for another frame.
     package func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
         if opcode.rawValue != opcodeBits || payload.byteCount != payloadByteCount {
@@ -51,8 +51,8 @@ package final class MaskingKeys {
         state ^= state >> 7
         state ^= state << 17
         let key = UInt32(truncatingIfNeeded: state)
-        // In bounds, here and below: `writeHeader` has made room for the header and so many bytes of payload. The memory
-        // is ours alone: `payload` is none of it, and the frame is lent only until `body` returns.
+        // In bounds, here and below: `writeHeader` has made room for the header and so many bytes of payload.
+        // The memory is ours alone: `payload` is none of it, and the frame is lent only until `body` returns.
         unsafe frame.storeBytes(of: key, toByteOffset: headerByteCount - 4, as: UInt32.self)
         let start = unsafe frame + headerByteCount
         unsafe payload.withUnsafeBytes { source in

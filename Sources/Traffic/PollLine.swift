@@ -2,8 +2,9 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// One kept HTTP connection of a session of long polling: one request at a time. As in a browser, a connection that
-/// was used before and turns out to be closed before any byte of an answer is made anew, and the request once more.
+/// One kept HTTP connection of a session of long polling: one request at a time. As in a browser, a
+/// connection that was used before and turns out to be closed before any byte of an answer is made anew, and
+/// the request once more.
 final class PollLine: ChannelDelegate {
     /// Longest answer that is taken.
     private static let bodyByteLimit: UInt64 = 256 << 20

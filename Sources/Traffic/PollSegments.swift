@@ -42,7 +42,8 @@ package struct PollSegments {
         }
     }
 
-    /// Takes as many segments from the front as one URL has room for, and appends `&seg0=…&ts0=…&d0=…` for them.
+    /// Takes as many segments from the front as one URL has room for, and appends `&seg0=…&ts0=…&d0=…` for
+    /// them.
     package mutating func appendURLData(to output: inout [UInt8]) {
         let start = output.count
         var index: UInt64 = 0

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Processor time a process (0: this one) has used, all its threads together, in nanoseconds; nil when there is none
-/// such.
+/// Processor time a process (0: this one) has used, all its threads together, in nanoseconds; nil when there
+/// is none such.
 package func processorNanoseconds(of process: Int32) -> UInt64? {
     var clock = clockid_t()
     var time = timespec()

@@ -37,11 +37,13 @@ package enum Stamp {
         output.append(contentsOf: repeatElement(filler, count: max(0, byteCount - written)))
     }
 
-    /// Writes the numbers of a stamp over those of the one that stands at `offset` in `message`; its length stays.
+    /// Writes the numbers of a stamp over those of the one that stands at `offset` in `message`; its length
+    /// stays.
     /// - Parameters:
     ///   - sequence: 0 ..< ``numberLimit``.
     ///   - time: The same.
-    package static func rewrite(_ sequence: Int, time: Int, at offset: Int, in message: inout MutableRawSpan) {
+    package static func rewrite(_ sequence: Int, time: Int, at offset: Int, in message: inout MutableRawSpan)
+    {
         let isInside = offset >= 0 && offset <= message.byteCount - shortestTimedByteCount
         precondition(isInside, "no room for a stamp")
         store(digitsOf: sequence, at: offset + 1, in: &message)

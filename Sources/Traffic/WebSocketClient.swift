@@ -20,8 +20,9 @@ extension WebSocketClientDelegate {
     package func webSocketWillRead(_ socket: WebSocketClient) {}
 }
 
-/// The client's end of one WebSocket: the opening handshake, then text messages. For measuring: it answers pings,
-/// checks no UTF-8, and masks with keys that are cheap in place of unpredictable. Confined to its channel's loop.
+/// The client's end of one WebSocket: the opening handshake, then text messages. For measuring: it answers
+/// pings, checks no UTF-8, and masks with keys that are cheap in place of unpredictable. Confined to its
+/// channel's loop.
 package final class WebSocketClient: ChannelDelegate {
     private enum Stage {
         case upgrading(ClientHandshake, ResponseHeadReader)

@@ -1,8 +1,8 @@
 // Trees that are read back come in key order: whole pages go to the right edge, and nothing is searched for.
 
 extension Children {
-    /// Adds the entries from `first` on, which are cut off the end of the array, behind all there are: moved, so that
-    /// nothing is retained. They are in strictly ascending key order and not `.empty`.
+    /// Adds the entries from `first` on, which are cut off the end of the array, behind all there are: moved,
+    /// so that nothing is retained. They are in strictly ascending key order and not `.empty`.
     /// - Returns: false when the first of them does not come after the last child; then nothing was done.
     /// - Complexity: O(entries + pages × log n).
     package mutating func append(taking entries: inout ContiguousArray<Entry>, from first: Int = 0) -> Bool {
@@ -42,7 +42,9 @@ extension Children.Page {
     fileprivate mutating func append(_ limb: Limb) -> Limb? {
         var taken = Children.Page.entries([])
         swap(&taken, &self)
-        guard case .limbs(var limbs) = consume taken else { preconditionFailure("a page of entries takes no page") }
+        guard case .limbs(var limbs) = consume taken else {
+            preconditionFailure("a page of entries takes no page")
+        }
         let last = limbs.count - 1
         var right: Limb?
         if case .entries = limbs[last].page {
@@ -58,9 +60,10 @@ extension Children.Page {
 }
 
 extension Node {
-    /// Adds children behind those that the object at `path` has; makes it, and the objects above it, when it is missing.
-    /// - Returns: false when the path leads through a leaf or a node with a priority, or the children would not come
-    ///   last; then nothing was done.
+    /// Adds children behind those that the object at `path` has; makes it, and the objects above it, when it
+    /// is missing.
+    /// - Returns: false when the path leads through a leaf or a node with a priority, or the children would
+    ///   not come last; then nothing was done.
     package mutating func append(_ entries: inout ContiguousArray<Children.Entry>, at path: Path) -> Bool {
         var addition = Addition(entries: [], keys: path.keys)
         swap(&addition.entries, &entries)

@@ -77,7 +77,8 @@ extension Children.Page {
     /// Where the page is in memory: pages that are one are the same. Valid while somebody holds it.
     private var address: UInt {
         switch self {
-        case .entries(let entries): unsafe entries.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
+        case .entries(let entries):
+            unsafe entries.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
         case .limbs(let limbs): unsafe limbs.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
         }
     }

@@ -28,7 +28,8 @@ extension Children {
     /// Objects of so many members are sorted where they are.
     fileprivate static let insertionSortedCount = 24
 
-    /// Entries are moved, not copied, so that nothing is counted; what leaves its place comes back to another one.
+    /// Entries are moved, not copied, so that nothing is counted; what leaves its place comes back to another
+    /// one.
     fileprivate static func sortByInsertion(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
         guard let base = entries.baseAddress else { return }
         for index in 1..<max(1, entries.count) {

@@ -11,8 +11,8 @@ extension Children {
         try root.forEach(from: start, body)
     }
 
-    /// Visits children in key order, a page at a time, until `body` says false: what looks at every child of a large tree,
-    /// and copies none.
+    /// Visits children in key order, a page at a time, until `body` says false: what looks at every child of
+    /// a large tree, and copies none.
     /// - Parameter start: Pages before the one that holds this key, or would, are left out.
     /// - Returns: false when `body` stopped the walk.
     /// - Complexity: O(log n + visited).
@@ -21,7 +21,8 @@ extension Children {
         root.forEachPage(from: start, body)
     }
 
-    /// Visits children against key order, from `start` on (included) when it is given, until `body` says false.
+    /// Visits children against key order, from `start` on (included) when it is given, until `body` says
+    /// false.
     @discardableResult
     package func forEachReversed<Failure: Error>(
         from start: Key? = nil, _ body: (Key, Node) throws(Failure) -> Bool
@@ -76,22 +77,26 @@ extension Children.Page {
         case .limbs(let limbs):
             let first = start.map { limbs.index(holding: $0) } ?? 0
             for index in first..<limbs.count {
-                guard limbs[index].page.forEachPage(from: index == first ? start : nil, body) else { return false }
+                guard limbs[index].page.forEachPage(from: index == first ? start : nil, body) else {
+                    return false
+                }
             }
             return true
         }
     }
 
-    /// Looks at the pages of the children that are objects, and at the pages of their children. Those that did not come
-    /// in key order lie anywhere in memory, and a processor that is asked for all of them at once waits about as long as
-    /// for one: so step by step, as far as it is known without waiting where they are.
+    /// Looks at the pages of the children that are objects, and at the pages of their children. Those that
+    /// did not come in key order lie anywhere in memory, and a processor that is asked for all of them at
+    /// once waits about as long as for one: so step by step, as far as it is known without waiting where they
+    /// are.
     private static func fetchPages(below entries: Span<Entry>) {
         var count = 0
         for index in entries.indices { count &+= pageCount(of: entries[index]) }
         guard count > 0 else { return }
         count = 0
         for index in entries.indices {
-            guard case .object(let children) = entries[index].node, case .entries(let page) = children.root else {
+            guard case .object(let children) = entries[index].node, case .entries(let page) = children.root
+            else {
                 continue
             }
             for place in page.indices { count &+= pageCount(of: page[place]) }
@@ -103,7 +108,11 @@ extension Children.Page {
     /// Entries of the page of a small object.
     @inline(__always)
     private static func pageCount(of entry: borrowing Entry) -> Int {
-        if case .object(let children) = entry.node, case .entries(let page) = children.root { page.count } else { 0 }
+        if case .object(let children) = entry.node, case .entries(let page) = children.root {
+            page.count
+        } else {
+            0
+        }
     }
 
     func forEachReversed<Failure: Error>(

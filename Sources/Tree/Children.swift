@@ -4,12 +4,13 @@
 ///     many            limbs  [ (first key, count, page) … ]                     up to 32 a level
 ///                              └─ page [ … ]   └─ page [ … ]
 ///
-/// A copy is a reference: whoever keeps one (a checkpoint, a large read) keeps a snapshot, and the writer copies the
-/// pages it touches, one per level. Without a snapshot everything changes in place.
+/// A copy is a reference: whoever keeps one (a checkpoint, a large read) keeps a snapshot, and the writer
+/// copies the pages it touches, one per level. Without a snapshot everything changes in place.
 ///
-/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, and a limb's `count` is the sum of its
-/// page's entries. A limb's `first` is greater than all keys before it and at most the first one in its page; the
-/// `first` of a page's own first limb may be greater, and nobody looks at it: what is before the second goes there.
+/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, and a limb's `count` is the
+/// sum of its page's entries. A limb's `first` is greater than all keys before it and at most the first one
+/// in its page; the `first` of a page's own first limb may be greater, and nobody looks at it: what is before
+/// the second goes there.
 package struct Children: Sendable {
     package struct Entry: Sendable {
         package let key: Key
@@ -33,8 +34,9 @@ package struct Children: Sendable {
         case limbs(ContiguousArray<Limb>)
     }
 
-    /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make the tree
-    /// higher; between 16 and 128 nothing else tells them apart (the commit that chose 32 has the numbers).
+    /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make
+    /// the tree higher; between 16 and 128 nothing else tells them apart (the commit that chose 32 has the
+    /// numbers).
     static let pageCapacity = 32
 
     var root: Page
@@ -58,8 +60,8 @@ package struct Children: Sendable {
         root = .entries(entries)
     }
 
-    /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They are moved,
-    /// not copied, so that nothing is retained. O(n).
+    /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They
+    /// are moved, not copied, so that nothing is retained. O(n).
     package init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
         if entries.count - first <= Self.pageCapacity {
             root = .entries(Self.take(&entries, from: first))
@@ -118,9 +120,11 @@ package struct Children: Sendable {
     /// The child of that name, or `.empty`. O(log n).
     package subscript(key: Key) -> Node { root[key] }
 
-    /// Changes the child of that name in place; it is `.empty` when there is none, and leaving it `.empty` removes it.
+    /// Changes the child of that name in place; it is `.empty` when there is none, and leaving it `.empty`
+    /// removes it.
     /// - Parameters:
-    ///   - context: What `body` works with, handed down: what a closure captures would be counted anew on every level.
+    ///   - context: What `body` works with, handed down: what a closure captures would be counted anew on
+    ///     every level.
     /// - Complexity: O(log n), plus one page copy a level while a snapshot shares it.
     package mutating func update<Context>(
         _ key: Key, with context: inout Context, _ body: (inout Node, inout Context) -> Void
@@ -173,21 +177,26 @@ extension Children.Page {
         switch self {
         case .entries(let entries):
             let index = entries.firstIndex(notBefore: keys[depth])
-            guard index < entries.count, entries[index].key == keys[depth] else { return body(.empty, context) }
+            guard index < entries.count, entries[index].key == keys[depth] else {
+                return body(.empty, context)
+            }
             return entries[index].node.withNode(at: keys, from: depth &+ 1, context, body)
         case .limbs(let limbs):
-            return limbs[limbs.index(holding: keys[depth])].page.withNode(at: keys, from: depth, context, body)
+            return limbs[limbs.index(holding: keys[depth])].page.withNode(
+                at: keys, from: depth, context, body)
         }
     }
 
     /// Updates below this page; gives the right half when the page had to split.
-    /// - Parameter growth: What it adds to the number of children, both halves together: 1, 0 or -1. Handed up, so that
-    ///   no page is looked at again for it.
+    /// - Parameter growth: What it adds to the number of children, both halves together: 1, 0 or -1. Handed
+    ///   up, so that no page is looked at again for it.
     mutating func update<Context>(
-        _ key: Key, with context: inout Context, growth: inout Int, _ body: (inout Node, inout Context) -> Void
+        _ key: Key, with context: inout Context, growth: inout Int,
+        _ body: (inout Node, inout Context) -> Void
     ) -> Limb? {
         unsafe withUnsafeMutablePointer(to: &self) { place in
-            // The array leaves the enum while it changes, so that it has one owner, and comes back on every way out.
+            // The array leaves the enum while it changes, so that it has one owner, and comes back on every
+            // way out.
             switch unsafe place.move() {
             case .entries(var entries):
                 let before = entries.count
@@ -243,8 +252,7 @@ extension Children.Page {
     }
 
     /// Inserts a limb; gives the right half when the page had to split.
-    static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb?
-    {
+    static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb? {
         guard limbs.count >= Children.pageCapacity else {
             limbs.insert(limb, at: index)
             return nil
@@ -289,8 +297,9 @@ extension Children.Page {
     }
 
     /// Both pages are of one level: siblings always are.
-    /// - Parameter first: What separates the two. The other page's own first limb may claim to begin later than keys
-    ///   that went into it as its page's lowest: harmless at the head of a page, where nobody looks, but not here.
+    /// - Parameter first: What separates the two. The other page's own first limb may claim to begin later
+    ///   than keys that went into it as its page's lowest: harmless at the head of a page, where nobody
+    ///   looks, but not here.
     private mutating func join(_ other: Children.Page, startingAt first: Key) {
         var taken = Children.Page.entries([])
         swap(&taken, &self)

@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// What a mobile client tells of a large cache: its leaves cut into ranges, one hash each (wire-protocol §9.6).
+/// What a mobile client tells of a large cache: its leaves cut into ranges, one hash each (wire-protocol
+/// §9.6).
 ///
 /// A claim from outside, not yet a sensible one: ``Node/rangeMerges(against:)`` looks before it believes.
 package struct CompoundHash: Equatable, Sendable {
@@ -17,7 +18,8 @@ package struct CompoundHash: Equatable, Sendable {
     /// A claim that says nothing. Its counts do not fit, so that nobody takes it for an empty cache.
     package static let unusable = CompoundHash(paths: [], hashes: [])
 
-    /// Ranges in one claim. Clients make ranges of √(100 × size) bytes (§9.6): so many would be a cache of 2.6 TB.
+    /// Ranges in one claim. Clients make ranges of √(100 × size) bytes (§9.6): so many would be a cache of
+    /// 2.6 TB.
     static let rangeLimit = 1 << 16
 
     /// True when the parts fit each other: then every leaf of any tree lies in exactly one range.
@@ -32,8 +34,8 @@ package struct CompoundHash: Equatable, Sendable {
 extension CompoundHash {
     /// Reads `{"ps": [path …], "hs": [hash …]}`. Other members are skipped.
     ///
-    /// Content of another shape is not refused: it gives a value that ``Node/rangeMerges(against:)`` calls unusable,
-    /// because a listen with a strange hash is still a listen.
+    /// Content of another shape is not refused: it gives a value that ``Node/rangeMerges(against:)`` calls
+    /// unusable, because a listen with a strange hash is still a listen.
     /// - Throws: ``MalformedJSON`` only.
     package init(reading reader: inout JSONReader) throws(MalformedJSON) {
         guard reader.peek() == UInt8(ascii: "{") else {
@@ -75,7 +77,8 @@ extension CompoundHash {
         return texts
     }
 
-    /// The path of a cut. Its keys are the client's own: they are compared, never stored, so any text will do.
+    /// The path of a cut. Its keys are the client's own: they are compared, never stored, so any text will
+    /// do.
     private static func path(_ text: Text) -> Path {
         // Deeper than any leaf is as unusable with one key too many as with a million.
         Path(
@@ -102,6 +105,7 @@ package struct RangeMerge: Equatable, Sendable {
 }
 
 extension Key {
-    /// Where an object's priority stands among its children when leaves are enumerated (§9.6). Not a legal key.
+    /// Where an object's priority stands among its children when leaves are enumerated (§9.6). Not a legal
+    /// key.
     static let priority = Key(unchecked: ".priority")
 }

@@ -1,25 +1,27 @@
 import PandoBytes
 
-/// JSON to ``Draft``, straight from bytes: no dictionaries in between (wire-protocol §8.2, §10). Data that cannot be stored
-/// is noted in `reader.invalidData`.
+/// JSON to ``Draft``, straight from bytes: no dictionaries in between (wire-protocol §8.2, §10). Data that
+/// cannot be stored is noted in `reader.invalidData`.
 ///
-/// Most of what is written is one string or number: that is read here, and arrays and objects by whom they need
-/// (``StructureParser``), who is made with the first of them.
+/// Most of what is written is one string or number: that is read here, and arrays and objects by whom they
+/// need (``StructureParser``), who is made with the first of them.
 package struct DraftParser {
     package var reader: JSONReader
     private var structures: StructureParser?
-    /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2). REST refuses that.
+    /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2).
+    /// REST refuses that.
     package private(set) var droppedChildren = false
     /// Drafts are passed over, and come out empty: for who wants to know what stands around them.
     package var skipsContent = false
     /// For all drafts together.
     private var budget: NodeBudget
 
-    /// What a node takes in memory beside its text: an entry of its parent's page (40 bytes), and its part of the page
-    /// and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
+    /// What a node takes in memory beside its text: an entry of its parent's page (40 bytes), and its part of
+    /// the page and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
     package static let nodeByteCount = 64
 
-    /// - Parameter nodeLimit: Most nodes that all drafts together may have; more are ``MalformedJSON/tooManyNodes(byteOffset:)``.
+    /// - Parameter nodeLimit: Most nodes that all drafts together may have; more are
+    ///   ``MalformedJSON/tooManyNodes(byteOffset:)``.
     package init(_ reader: JSONReader, nodeLimit: Int = .max) {
         self.reader = reader
         budget = NodeBudget(left: nodeLimit)
@@ -30,7 +32,8 @@ package struct DraftParser {
         try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
-    /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is void.
+    /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is
+    /// void.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
         if skipsContent {
             droppedChildren = false

@@ -76,7 +76,9 @@ extension [UInt8] {
         // The last look ends where the text does, and takes some bytes once more.
         if count >= Marks.json.byteCount {
             while index < count {
-                if bytes.find(.json, at: Swift.min(index, count &- Marks.json.byteCount)) != 0 { return false }
+                if bytes.find(.json, at: Swift.min(index, count &- Marks.json.byteCount)) != 0 {
+                    return false
+                }
                 index &+= Marks.json.byteCount
             }
             return true
@@ -101,8 +103,8 @@ extension [UInt8] {
         append(UInt8(ascii: "\""))
     }
 
-    /// Thirty-two bytes at a look, then eight: most text needs no escape anywhere (100 bytes: 1130 instructions byte by
-    /// byte, 450 by eight).
+    /// Thirty-two bytes at a look, then eight: most text needs no escape anywhere (100 bytes: 1130
+    /// instructions byte by byte, 450 by eight).
     private mutating func append(escaping text: Span<UInt8>) {
         // `UInt8` has no padding: every byte of the span is initialised.
         let bytes = unsafe text.bytes

@@ -53,8 +53,8 @@ extension JSONReader {
         return .number(value)
     }
 
-    /// Reads digits into `mantissa` (which wraps past 19 of them) and says how many there were. Leading zeros of
-    /// the whole number do not count towards `digitCount`.
+    /// Reads digits into `mantissa` (which wraps past 19 of them) and says how many there were. Leading zeros
+    /// of the whole number do not count towards `digitCount`.
     private mutating func readDigits(_ mantissa: inout UInt64, _ digitCount: inout Int) -> Int {
         let start = cursor.offset
         while true {
@@ -82,14 +82,15 @@ extension JSONReader {
         return isNegative ? -value : value
     }
 
-    /// The double that is nearest to a quotient, and of two the even one: what most numbers with more than fifteen digits
-    /// need, which is how programs print doubles.
+    /// The double that is nearest to a quotient, and of two the even one: what most numbers with more than
+    /// fifteen digits need, which is how programs print doubles.
     /// - Precondition: Neither is 0.
     private static func quotient(_ dividend: UInt64, _ divisor: UInt64) -> Double {
         // Both begin with a one, so the quotient of 127 by 64 bits has 63 or 64, of which a double takes 53.
         let (shift, divisorShift) = (dividend.leadingZeroBitCount, divisor.leadingZeroBitCount)
         let high = dividend << UInt64(shift)
-        let (quotient, remainder) = (divisor << UInt64(divisorShift)).dividingFullWidth((high >> 1, high << 63))
+        let (quotient, remainder) = (divisor << UInt64(divisorShift)).dividingFullWidth(
+            (high >> 1, high << 63))
         // Far behind the bit that is rounded at, a one stands for all that is left.
         let rounded = Double(quotient | (remainder == 0 ? 0 : 1))
         // 2^-126 at least: nothing is lost.
@@ -101,7 +102,8 @@ extension JSONReader {
     private static let integerPowersOfTen: InlineArray<20, UInt64> = [
         1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000,
         100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000, 1_000_000_000_000_000,
-        10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
+        10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000,
+        10_000_000_000_000_000_000,
     ]
 
     private static let powersOfTen: InlineArray<23, Double> = [

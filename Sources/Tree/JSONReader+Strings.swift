@@ -1,8 +1,8 @@
 import PandoBytes
 
 extension JSONReader {
-    /// Reads a string with its quotes. Invalid UTF-8 is malformed; a lone surrogate escape is invalid data, and
-    /// stands as U+FFFD.
+    /// Reads a string with its quotes. Invalid UTF-8 is malformed; a lone surrogate escape is invalid data,
+    /// and stands as U+FFFD.
     package mutating func readString() throws(MalformedJSON) -> Text {
         try expect(UInt8(ascii: "\""))
         let start = cursor.offset
@@ -13,8 +13,8 @@ extension JSONReader {
         return try text(range, isASCII: isASCII)
     }
 
-    /// Reads a string with its quotes as a key, when it is a legal one of ASCII without escapes. Nil when it is anything
-    /// else; then nothing was read, and ``readString()`` will say what it is.
+    /// Reads a string with its quotes as a key, when it is a legal one of ASCII without escapes. Nil when it
+    /// is anything else; then nothing was read, and ``readString()`` will say what it is.
     mutating func readPlainKey() -> Key? {
         guard peek() == UInt8(ascii: "\"") else { return nil }
         let mark = cursor
@@ -30,7 +30,8 @@ extension JSONReader {
         return nil
     }
 
-    /// A string of up to 15 bytes without escapes, which begins at the cursor, as a value that is cheap to compare.
+    /// A string of up to 15 bytes without escapes, which begins at the cursor, as a value that is cheap to
+    /// compare.
     struct ShortString: Equatable {
         var low: UInt64
         var high: UInt64
@@ -39,12 +40,15 @@ extension JSONReader {
         /// For a table of 2^bits places.
         func hash(bits: UInt64) -> Int {
             // Multiplicative hashing (Knuth, volume 3, §6.4), with odd numbers near 2^64 / φ and 2^64 / φ².
-            let mixed = (low ^ UInt64(truncatingIfNeeded: byteCount)) &* 0x9E37_79B9_7F4A_7C15 ^ high &* 0x61C8_8646_80B5_83EB
+            let mixed =
+                (low ^ UInt64(truncatingIfNeeded: byteCount)) &* 0x9E37_79B9_7F4A_7C15 ^ high
+                &* 0x61C8_8646_80B5_83EB
             return Int(truncatingIfNeeded: mixed >> (64 - bits))
         }
     }
 
-    /// Looks at the string at the cursor, which stays where it is; nil for one that is longer, escaped or not whole.
+    /// Looks at the string at the cursor, which stays where it is; nil for one that is longer, escaped or not
+    /// whole.
     func peekShortString() -> ShortString? {
         var ahead = cursor
         guard ahead.current == UInt8(ascii: "\"") else { return nil }
@@ -54,7 +58,8 @@ extension JSONReader {
             return ShortString(low: low & (1 << UInt64(8 * count) &- 1), high: 0, byteCount: count)
         }
         ahead.advance(8)
-        guard Self.bytesThatNeedCare(low) == 0, let high = ahead.word, let count = Self.countBeforeQuote(high) else {
+        guard Self.bytesThatNeedCare(low) == 0, let high = ahead.word, let count = Self.countBeforeQuote(high)
+        else {
             return nil
         }
         return ShortString(low: low, high: high & (1 << UInt64(8 * count) &- 1), byteCount: 8 + count)
@@ -112,8 +117,8 @@ extension JSONReader {
         }
     }
 
-    /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit that is set
-    /// is in the first one. (Higher ones may be borrows.)
+    /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit
+    /// that is set is in the first one. (Higher ones may be borrows.)
     static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
         mark(UInt8(ascii: "\""), in: word) | mark(UInt8(ascii: "\\"), in: word) | markBelow(0x20, in: word)
     }

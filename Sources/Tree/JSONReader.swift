@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// Bytes that are not JSON (RFC 8259), JSON nested deeper than ``Limits/jsonDepth``, or more of it than was asked for.
+/// Bytes that are not JSON (RFC 8259), JSON nested deeper than ``Limits/jsonDepth``, or more of it than was
+/// asked for.
 @usableFromInline
 package enum MalformedJSON: Error, Equatable, Sendable {
     /// The offset is that of the first byte that cannot be.
@@ -18,12 +19,12 @@ package enum MalformedJSON: Error, Equatable, Sendable {
 
 /// Reads JSON tokens from bytes, strictly, without building anything but the text and numbers asked for.
 ///
-/// Two kinds of wrong are kept apart, because they get different answers: ``MalformedJSON`` is thrown; text that is
-/// JSON but no data of ours (a lone surrogate, a number beyond a double) is noted in ``invalidData``, first one
-/// first, and reading goes on.
+/// Two kinds of wrong are kept apart, because they get different answers: ``MalformedJSON`` is thrown; text
+/// that is JSON but no data of ours (a lone surrogate, a number beyond a double) is noted in ``invalidData``,
+/// first one first, and reading goes on.
 ///
-/// The tokens of one byte are inlinable: a request reads some forty of them, and a call into this room costs as much as
-/// three of them do.
+/// The tokens of one byte are inlinable: a request reads some forty of them, and a call into this room costs
+/// as much as three of them do.
 @usableFromInline
 package struct JSONReader {
     @usableFromInline package var cursor: ByteCursor
@@ -115,8 +116,8 @@ package struct JSONReader {
     package mutating func skipValue(depth: Int = 0) throws(MalformedJSON) -> Range<Int> {
         _ = peek()
         let start = cursor.offset
-        /// The arrays and objects that are open inside it, outermost first. A loop, not recursion: how deep the
-        /// stack goes is not for the sender to say.
+        /// The arrays and objects that are open inside it, outermost first. A loop, not recursion: how deep
+        /// the stack goes is not for the sender to say.
         var closers: [UInt8] = []
         repeat {
             if try skipToValueEnd(&closers, depth: depth) { continue }

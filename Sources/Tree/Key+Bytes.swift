@@ -17,7 +17,8 @@ extension Key {
         }
     }
 
-    /// Room for all keys but long ones and integers with more zeros than anybody writes, and a quote at each end.
+    /// Room for all keys but long ones and integers with more zeros than anybody writes, and a quote at each
+    /// end.
     typealias Room = (UInt64, UInt64, UInt64, UInt64)
     package static let roomByteCount = 32
 
@@ -141,8 +142,10 @@ extension [UInt8] {
         }
     }
 
-    /// Writes the keys first and then, in front of them, how long they have become, which saves looking at each twice.
-    /// - Returns: false, and nothing is appended, where they are too many, or too long for the room that most keep to.
+    /// Writes the keys first and then, in front of them, how long they have become, which saves looking at
+    /// each twice.
+    /// - Returns: false, and nothing is appended, where they are too many, or too long for the room that most
+    ///   keep to.
     private mutating func appendOnce(counted keys: Span<Key>) -> Bool {
         // What fits in has a length of one byte.
         guard keys.count <= 0x80 / Key.roomByteCount else { return false }
@@ -188,7 +191,8 @@ extension ByteWriter {
     }
 
     /// Most keys are spelled where they are to be, behind a byte that `first` makes of their length.
-    /// - Returns: false when this one is not, or where less than ``Key/roomByteCount`` is left: then nothing was written.
+    /// - Returns: false when this one is not, or where less than ``Key/roomByteCount`` is left: then nothing
+    ///   was written.
     @inline(__always)
     private mutating func spell(_ key: Key, behind first: (_ byteCount: Int) -> UInt8) -> Bool {
         unsafe write(into: Key.roomByteCount) { room in
@@ -208,7 +212,8 @@ extension Key {
         return tail >= Kind.short && tail < Kind.long
     }
 
-    /// Lends the text in quotes, when nothing in it is escaped in JSON and it has not its own place on the heap.
+    /// Lends the text in quotes, when nothing in it is escaped in JSON and it has not its own place on the
+    /// heap.
     /// - Returns: Nil without a call of `body` otherwise.
     @inline(__always)
     func withPlainJSON(_ body: (UnsafeRawBufferPointer) -> Void) -> Void? {

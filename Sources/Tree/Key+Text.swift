@@ -3,14 +3,14 @@ import PandoBytes
 // From bytes to keys; the way back is in Key+Bytes.swift.
 
 extension Key {
-    /// Trusts the caller that the text is a legal key; use ``init(validating:)`` for what comes from outside. Any text
-    /// will do for comparisons.
+    /// Trusts the caller that the text is a legal key; use ``init(validating:)`` for what comes from outside.
+    /// Any text will do for comparisons.
     package init(unchecked text: Text) {
         self = text.withBytes { Key(utf8: $0) }
     }
 
-    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as `String`
-    /// does it.
+    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as
+    /// `String` does it.
     package init(unchecked bytes: Span<UInt8>) {
         if let usual = Key(usual: bytes, isLegal: false) { self = usual } else { self.init(any: bytes) }
     }
@@ -58,8 +58,8 @@ extension Key {
         self = Key.isUTF8(bytes) ? Key(utf8: bytes) : Key(repairing: bytes)
     }
 
-    /// A key of 1…15 bytes of legal ASCII, the first one lowest, and anything behind them; nil where it is another kind of
-    /// key, or may be an integer.
+    /// A key of 1…15 bytes of legal ASCII, the first one lowest, and anything behind them; nil where it is
+    /// another kind of key, or may be an integer.
     package init?(plain first: UInt64, _ second: UInt64, byteCount: Int) {
         // Integers begin with `-` or a digit.
         guard byteCount > 0, byteCount <= Key.shortByteCount, first & 0xFF > 0x39 else { return nil }
@@ -68,12 +68,14 @@ extension Key {
             // What is shifted by 64 is gone.
             self.init(head: (first & ~(.max << bits)).byteSwapped, tail: Kind.short)
         } else {
-            self.init(head: first.byteSwapped, tail: Kind.short | (second & ~(.max << (bits &- 64))).byteSwapped >> 8)
+            self.init(
+                head: first.byteSwapped,
+                tail: Kind.short | (second & ~(.max << (bits &- 64))).byteSwapped >> 8)
         }
     }
 
-    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F, U+007F) or
-    ///   one of `.` `$` `#` `[` `]` `/` (§8.6).
+    /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F,
+    ///   U+007F) or one of `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {
         guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
         self.init(unchecked: text)
@@ -172,7 +174,8 @@ extension Key {
     @inline(__always)
     private static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
         let count = bytes.count
-        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that are there.
+        // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that
+        // are there.
         let raw = unsafe bytes.bytes
         if count >= 8 {
             let head = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self).bigEndian
@@ -190,8 +193,9 @@ extension Key {
         return (head, 0)
     }
 
-    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF (lead
-    /// bytes EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which UTF-8 has not.
+    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF
+    /// (lead bytes EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which
+    /// UTF-8 has not.
     @inline(__always)
     private static func ordered(_ word: UInt64) -> UInt64 {
         word & everyByte(0x80) == 0 ? word : word | marks(word & everyByte(0xFE) ^ everyByte(0xEE)) >> 3
@@ -224,7 +228,8 @@ extension Key {
     @inline(__always)
     private init?(packing bytes: Span<UInt8>) {
         precondition(bytes.count == sixBitTextCount)
-        // `UInt8` has no padding: every byte of the span is initialised. Loads end at 8, 16 and 20 bytes of 20.
+        // `UInt8` has no padding: every byte of the span is initialised. Loads end at 8, 16 and 20 bytes of
+        // 20.
         let raw = unsafe bytes.bytes
         let first = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt64.self)
         let second = unsafe raw.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt64.self)
@@ -249,7 +254,8 @@ extension Key {
 }
 
 extension ByteCursor {
-    /// The key that an absolute range spells, as ``Key/init(unchecked:)-(Span<UInt8>)`` has it. Traps outside.
+    /// The key that an absolute range spells, as ``Key/init(unchecked:)-(Span<UInt8>)`` has it. Traps
+    /// outside.
     package func key(_ range: Range<Int>) -> Key {
         unsafe withBytes(range) { unsafe Key(unchecked: $0.span) }
     }

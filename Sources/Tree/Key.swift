@@ -1,10 +1,11 @@
 import PandoBytes
 
-/// The name of a child. Equal byte for byte; ordered as wire-protocol §7.3 says: integer keys first, by value,
-/// then text by UTF-16 code units.
+/// The name of a child. Equal byte for byte; ordered as wire-protocol §7.3 says: integer keys first, by
+/// value, then text by UTF-16 code units.
 ///
-/// Sixteen bytes, two words that are compared as numbers. Most keys have nothing on the heap: to copy one counts no
-/// reference, and a search reads pages from one end to the other instead of jumping to each key's text.
+/// Sixteen bytes, two words that are compared as numbers. Most keys have nothing on the heap: to copy one
+/// counts no reference, and a search reads pages from one end to the other instead of jumping to each key's
+/// text.
 ///
 ///               head                     tail ┌ 2 bits ┬ 62 bits ┐
 ///     integer   value + 2^31                      0      2 × length of its spelling, + 1 unless it is a `-0`
@@ -12,8 +13,8 @@ import PandoBytes
 ///     packed    the first 64 bits …               2      … and the other 56 of a push id, 6 bits a character
 ///     long      bytes 1…8 of the text             3      reference to all of them
 ///
-/// Bytes stand with the first one highest, zeros behind the last, and as `ordered(_:)` changes them. Each text has one
-/// representation: the first of these kinds that can hold it.
+/// Bytes stand with the first one highest, zeros behind the last, and as `ordered(_:)` changes them. Each
+/// text has one representation: the first of these kinds that can hold it.
 package struct Key: Sendable {
     /// See above.
     let head: UInt64
@@ -30,7 +31,8 @@ package struct Key: Sendable {
         let third: UInt8
     }
 
-    /// The kinds as `tail` has them in its highest bits: any number of a kind is at least this, and below the next.
+    /// The kinds as `tail` has them in its highest bits: any number of a kind is at least this, and below the
+    /// next.
     enum Kind {
         static let short: UInt64 = 1 << 62
         static let packed: UInt64 = 2 << 62
@@ -40,8 +42,8 @@ package struct Key: Sendable {
     /// Both words as numbers.
     @inline(__always)
     var words: (head: UInt64, tail: UInt64) {
-        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the two bits that no pointer
-        // and no payload of seven bytes uses, is pinned down by the tests of this type.
+        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the two bits that
+        // no pointer and no payload of seven bytes uses, is pinned down by the tests of this type.
         unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
     }
 

@@ -1,5 +1,5 @@
-/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all. Inlinable, since
-/// each key of each message is held against them.
+/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all.
+/// Inlinable, since each key of each message is held against them.
 @usableFromInline
 package enum Limits {
     /// Segments from the root to a leaf (wire-protocol §8.6: 33 is refused).
@@ -9,14 +9,15 @@ package enum Limits {
     @inlinable package static var keyByteCount: Int { 768 }
     /// UTF-8 bytes of one string leaf: 10 MiB (§8.6).
     @inlinable package static var stringByteCount: Int { 10_485_760 }
-    /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6), which
-    /// deserves an answer; what is nested deeper is no client of ours.
+    /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6),
+    /// which deserves an answer; what is nested deeper is no client of ours.
     @inlinable package static var jsonDepth: Int { 1024 }
-    /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or two.
-    /// Our own bound; `update()` of 100 000 children ten levels down stays below it.
+    /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or
+    /// two. Our own bound; `update()` of 100 000 children ten levels down stays below it.
     @inlinable package static var mergeKeyCount: Int { 1_000_000 }
     /// Nodes of one write, on every surface: as many as fit in the bytes that a write may have, at
-    /// ``DraftParser/nodeByteCount`` for each; a few may always come. Text may be shorter: `[0,0,…]` spends two bytes on each.
+    /// ``DraftParser/nodeByteCount`` for each; a few may always come. Text may be shorter: `[0,0,…]` spends
+    /// two bytes on each.
     package static func nodeCount(writeByteLimit: Int) -> Int {
         max(1 << 16, writeByteLimit / DraftParser.nodeByteCount)
     }
@@ -70,7 +71,8 @@ package enum InvalidData: Error, Equatable, Sendable {
         case .loneSurrogate: "A string has an unpaired surrogate"
         case .ancestorConflict(let path): "Path \"\(path)\" is an ancestor of another path in the same update"
         case .tooManyPaths: "Too many paths in one update: make several smaller ones"
-        case .tooManyNodes: "Data to write exceeds the maximum size that can be modified with a single request."
+        case .tooManyNodes:
+            "Data to write exceeds the maximum size that can be modified with a single request."
         case .notAnObject: "An object is expected"
         case .reservedPath: "Reserved path"
         case .query(let reason): "Invalid query: \(reason)"

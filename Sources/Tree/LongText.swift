@@ -2,8 +2,8 @@ import PandoBytes
 
 /// Bytes on the heap, one object, never changed once they are there.
 struct LongText: @unchecked Sendable {
-    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else sees it, and
-    // only read afterwards.
+    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else
+    // sees it, and only read afterwards.
     private let buffer: ManagedBuffer<Int, UInt8>
 
     init(_ bytes: Span<UInt8>) {

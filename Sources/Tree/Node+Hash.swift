@@ -15,8 +15,9 @@ extension Node {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Rep texts grow at the end of `output`, each from where its hash will stand: one buffer for the whole tree. An
-    /// object's is handed to SHA-1 in pieces, so that millions of children need no second copy of themselves.
+    /// Rep texts grow at the end of `output`, each from where its hash will stand: one buffer for the whole
+    /// tree. An object's is handed to SHA-1 in pieces, so that millions of children need no second copy of
+    /// themselves.
     private func appendHash(to output: inout [UInt8]) {
         if isEmpty { return }
         var sha1 = SHA1()

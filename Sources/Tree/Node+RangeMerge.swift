@@ -2,22 +2,24 @@ import PandoBytes
 
 // Which parts of a node a client lacks, and those parts cut out (wire-protocol §9.7).
 //
-// A client applies an entry by clearing the leaves of its range and grafting the entry's own. Three things about
-// priorities make a range that differs too little to send alone; all are rare, and all are answered by sending
-// neighbours along, or several ranges as one entry:
+// A client applies an entry by clearing the leaves of its range and grafting the entry's own. Three things
+// about priorities make a range that differs too little to send alone; all are rare, and all are answered by
+// sending neighbours along, or several ranges as one entry:
 //
-//  * `{".priority": p}` without a child reads back as nothing, so a priority travels with a child of its object.
-//  * An object that loses its last child on the way loses its priority, so unless one of its leaves stays where it
-//    is, all of it travels in one entry.
-//  * A hidden priority is in no hash, so it travels whenever anything does, and with the last child before it.
+//  * `{".priority": p}` without a child reads back as nothing, so a priority travels with a child of its
+//    object.
+//  * An object that loses its last child on the way loses its priority, so unless one of its leaves stays
+//    where it is, all of it travels in one entry.
+//  * A hidden priority is in no hash, so it travels whenever anything does, and with the last child before
+//    it.
 
 extension Node {
     /// What a client whose cache has this compound hash must be sent to hold this node.
     ///
     /// - Parameter claim: The client's, relative to this node; anything that was on the wire.
-    /// - Returns: Entries in range order, each with start before end; none when no range differs; nil when the
-    ///   claim is unusable, and the whole node is the only answer. A caller that knows the simple hashes to differ
-    ///   must answer *none* with the whole node too: a hidden priority is in no range's hash.
+    /// - Returns: Entries in range order, each with start before end; none when no range differs; nil when
+    ///   the claim is unusable, and the whole node is the only answer. A caller that knows the simple hashes
+    ///   to differ must answer *none* with the whole node too: a hidden priority is in no range's hash.
     /// - Complexity: O(size + claim), and the entries share the node's pages.
     package func rangeMerges(against claim: CompoundHash) -> [RangeMerge]? {
         guard claim.isUsable else { return nil }
@@ -33,8 +35,8 @@ extension Node {
         }
     }
 
-    /// Where a range begins that follows a cut. Behind a leaf with a priority that is behind the priority as well:
-    /// clients would take it for a child of the leaf, inside the range, and clear it.
+    /// Where a range begins that follows a cut. Behind a leaf with a priority that is behind the priority as
+    /// well: clients would take it for a child of the leaf, inside the range, and clear it.
     private func start(behind cut: Path) -> Path {
         let node = self[cut]
         return node.isLeaf && node.priority != nil ? cut.appending(.priority) : cut
@@ -123,7 +125,8 @@ private struct RangePlan {
 
 /// The ranges with a leaf that stays where it is. Removing and asking cost O(1) for practical purposes.
 private struct Anchors {
-    /// For each range a later one, up to the first that is an anchor, which names itself; one more for "none".
+    /// For each range a later one, up to the first that is an anchor, which names itself; one more for
+    /// "none".
     private var next: [Int]
 
     init(_ isAnchor: [Bool]) {

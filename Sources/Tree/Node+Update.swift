@@ -1,8 +1,8 @@
 extension Node {
     /// Replaces the node at `path`, its priority included (wire-protocol §8.4).
     ///
-    /// Missing ancestors appear; a leaf on the way becomes an object and keeps its priority; ancestors left without
-    /// children vanish with theirs; `.empty` below a leaf or a missing node changes nothing.
+    /// Missing ancestors appear; a leaf on the way becomes an object and keeps its priority; ancestors left
+    /// without children vanish with theirs; `.empty` below a leaf or a missing node changes nothing.
     /// - Returns: What was there.
     /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
     @discardableResult
@@ -14,8 +14,8 @@ extension Node {
 
     /// As ``set(_:at:)``, for who asks whether anything changes.
     /// - Returns: false when the node at `path` is found equal (``Node/isFoundEqual(to:)``).
-    /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way to see it), and
-    ///   the comparison.
+    /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way
+    ///   to see it), and the comparison.
     package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
         var replaced = Node.empty
         return update(new, at: path, replaced: &replaced)
@@ -78,10 +78,13 @@ extension Node {
     private mutating func replace(_ replacement: inout Replacement) {
         if replacement.isThere {
             replacement.hasArrived = true
-            if replacement.isCompared, replacement.node.isFoundEqual(to: self) { return replacement.isThereAlready = true }
+            if replacement.isCompared, replacement.node.isFoundEqual(to: self) {
+                return replacement.isThereAlready = true
+            }
             return swap(&replacement.node, &self)
         }
-        // The payload leaves the enum while it changes, so that its storage has one owner and is changed in place.
+        // The payload leaves the enum while it changes, so that its storage has one owner and is changed in
+        // place.
         var taken = Node.empty
         swap(&taken, &self)
         let priority: Priority?
@@ -91,7 +94,8 @@ extension Node {
             children = held
             priority = nil
         case .prioritized(let box):
-            // The box goes with this case, and the children have one owner again, unless a snapshot holds it too.
+            // The box goes with this case, and the children have one owner again, unless a snapshot holds it
+            // too.
             children = box.node.children
             priority = box.priority
             if children.isEmpty, replacement.isRemoval { return self = .prioritized(box) }

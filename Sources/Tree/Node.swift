@@ -8,11 +8,12 @@ import PandoBytes
 ///     object    payload is one reference to a persistent B-tree (``Children``)
 ///     prioritized   payload is one reference to a box: priorities are rare, and cost nothing where there are none
 ///
-/// A node is a value: copying one is a snapshot in O(1), and a writer copies only the pages between the root and
-/// what it changes, and only while somebody else holds them.
+/// A node is a value: copying one is a snapshot in O(1), and a writer copies only the pages between the root
+/// and what it changes, and only while somebody else holds them.
 ///
-/// Always true: no object is empty, no child is `.empty`, a `.prioritized` holds a leaf or an object, and a number
-/// with an integral value within ±2^63 is an `.integer` (§8.5). So equal values have equal representations.
+/// Always true: no object is empty, no child is `.empty`, a `.prioritized` holds a leaf or an object, and a
+/// number with an integral value within ±2^63 is an `.integer` (§8.5). So equal values have equal
+/// representations.
 package enum Node: Sendable {
     case empty
     case boolean(Bool)
@@ -36,7 +37,8 @@ package enum Node: Sendable {
 }
 
 extension Node {
-    /// A finite number in its one representation (§8.5): integral doubles within ±2^63 become integers, −0 becomes 0.
+    /// A finite number in its one representation (§8.5): integral doubles within ±2^63 become integers, −0
+    /// becomes 0.
     package static func number(_ value: Double) -> Node {
         // ±2^63 are exact doubles; the upper one is not an Int64.
         guard value >= -0x1p63, value < 0x1p63, value == value.rounded(.towardZero) else {
@@ -94,14 +96,16 @@ extension Node {
     /// The node at a path below this one, or `.empty`. O(depth × log n).
     package subscript(path: Path) -> Node { withNode(at: path.keys.span, from: 0, ()) { node, _ in node } }
 
-    /// Whether the node at a path is found equal (``isFoundEqual(to:)``), without a copy of it. O(depth × log n), and the
-    /// comparison.
+    /// Whether the node at a path is found equal (``isFoundEqual(to:)``), without a copy of it. O(depth × log
+    /// n), and the comparison.
     package func holds(_ node: Node, at path: Path) -> Bool {
         withNode(at: path.keys.span, from: 0, node) { $0.isFoundEqual(to: $1) }
     }
 
-    /// Lends what `keys` name below this node from one of them on, or `.empty`. Nothing on the way is counted.
-    /// - Parameter context: What `body` works with: what a closure captures would be counted anew on every level.
+    /// Lends what `keys` name below this node from one of them on, or `.empty`. Nothing on the way is
+    /// counted.
+    /// - Parameter context: What `body` works with: what a closure captures would be counted anew on every
+    ///   level.
     func withNode<Context, Result>(
         at keys: Span<Key>, from depth: Int, _ context: Context, _ body: (Node, Context) -> Result
     ) -> Result {
@@ -113,8 +117,9 @@ extension Node {
         }
     }
 
-    /// Equality that costs a bounded time: objects of more than ``comparedNodeLimit`` nodes are not compared, and count as
-    /// different unless they are the same snapshot. For who must not wait, and loses little by doing twice what is done.
+    /// Equality that costs a bounded time: objects of more than ``comparedNodeLimit`` nodes are not compared,
+    /// and count as different unless they are the same snapshot. For who must not wait, and loses little by
+    /// doing twice what is done.
     package func isFoundEqual(to other: Node) -> Bool {
         switch (self, other) {
         case (.object(let a), .object(let b)) where a.count == b.count: break
@@ -137,8 +142,8 @@ extension Node {
         return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
     }
 
-    /// True when both are one and the same snapshot: nothing has changed in between, nor been changed back. Leaves are not
-    /// told apart by where they are kept, so only objects are ever the same. O(1).
+    /// True when both are one and the same snapshot: nothing has changed in between, nor been changed back.
+    /// Leaves are not told apart by where they are kept, so only objects are ever the same. O(1).
     /// - Precondition: Both are held, so that neither was changed in place.
     package func isSameSnapshot(as other: Node) -> Bool {
         switch (self, other) {

@@ -63,7 +63,8 @@ extension Path: Comparable {
 extension Path: ExpressibleByStringLiteral, CustomStringConvertible {
     /// Splits text of our own making: nothing is checked.
     package init(trusted text: String) {
-        self.init(text.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) })
+        self.init(
+            text.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) })
     }
 
     package init(stringLiteral value: String) {
@@ -103,7 +104,8 @@ extension Target {
             let segment = Text(String(Substring(segment)))
             if segment.firstByte == UInt8(ascii: ".") {
                 guard segment == ".priority" else {
-                    throw keys.isEmpty && segment == ".info" ? .reservedPath : .key(String(segment.string.prefix(64)))
+                    throw keys.isEmpty && segment == ".info"
+                        ? .reservedPath : .key(String(segment.string.prefix(64)))
                 }
                 isPriority = true
                 continue

@@ -1,10 +1,10 @@
 import PandoBytes
 
-/// Makes keys that sort by the time they were made (wire-protocol §13.2): 20 characters of a 64-symbol alphabet in
-/// ASCII order, the first 8 the time, the other 12 random.
+/// Makes keys that sort by the time they were made (wire-protocol §13.2): 20 characters of a 64-symbol
+/// alphabet in ASCII order, the first 8 the time, the other 12 random.
 ///
-/// Pure: time and random bits come with each call. Its keys strictly increase, also within one millisecond, where
-/// the random part counts on instead of being drawn again, and when the clock it is told goes back.
+/// Pure: time and random bits come with each call. Its keys strictly increase, also within one millisecond,
+/// where the random part counts on instead of being drawn again, and when the clock it is told goes back.
 package struct PushIDGenerator: Sendable {
     /// 72 random bits, of which 64 are in `low`.
     package struct RandomBits: Equatable, Sendable {
@@ -27,8 +27,8 @@ package struct PushIDGenerator: Sendable {
 
     /// The next key.
     /// - Parameters:
-    ///   - milliseconds: Since 1970. Brought into 0…``lastMillisecond``; earlier than at the last call counts as
-    ///     the same.
+    ///   - milliseconds: Since 1970. Brought into 0…``lastMillisecond``; earlier than at the last call counts
+    ///     as the same.
     ///   - random: Uniform. Not looked at when the millisecond is that of the last call.
     package mutating func next(milliseconds now: Int64, random fresh: RandomBits) -> Key {
         let now = min(max(now, 0), Self.lastMillisecond)

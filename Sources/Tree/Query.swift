@@ -76,8 +76,8 @@ package struct Query: Hashable, Sendable {
         self.limit = limit
     }
 
-    /// Whether the query looks at more than `count` children of a node: at all of them, unless it goes by key, where it stops
-    /// with its limit. O(1).
+    /// Whether the query looks at more than `count` children of a node: at all of them, unless it goes by
+    /// key, where it stops with its limit. O(1).
     package func visits(moreThan count: Int, of node: Node) -> Bool {
         if index == .key, let limit, limit.count <= count { return false }
         return node.children.count > count
@@ -122,8 +122,8 @@ extension Query {
         return order != 0 ? order : BoundKey.compare(.key(key), bound.key)
     }
 
-    /// Nothing, false, true, numbers, strings, objects (§7.3). Numbers as doubles (§8.5): were integers beyond 2^53 told
-    /// apart, but not from the double both round to, this were no order.
+    /// Nothing, false, true, numbers, strings, objects (§7.3). Numbers as doubles (§8.5): were integers
+    /// beyond 2^53 told apart, but not from the double both round to, this were no order.
     package static func compareIndexValues(_ left: Node, _ right: Node) -> Int {
         switch (left, right) {
         case (.string(let a), .string(let b)): return Text.compare(a, b)

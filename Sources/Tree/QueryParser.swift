@@ -143,8 +143,8 @@ extension Bound {
 }
 
 extension BoundKey {
-    /// A key as `sn`, `en` and the bounds of the key index spell it, sentinels included (§7.1). Never refused for
-    /// its length or characters (§7.2).
+    /// A key as `sn`, `en` and the bounds of the key index spell it, sentinels included (§7.1). Never refused
+    /// for its length or characters (§7.2).
     package init(wire text: Text) {
         switch text {
         case "[MIN_NAME]", "[MIN_KEY]": self = .lowest

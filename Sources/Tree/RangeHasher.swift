@@ -8,13 +8,13 @@ import PandoBytes
 //     v2      = "number:" hex64 | "boolean:true|false" | "string:" quoted
 //     quoted  = '"' text with \ → \\ and " → \" '"'
 //
-// Leaves come in key order. An object's priority is a leaf named `.priority` at its sorted place; clients leave it
-// out of the text when no child sorts after it, and so do we: it is then called hidden.
+// Leaves come in key order. An object's priority is a leaf named `.priority` at its sorted place; clients
+// leave it out of the text when no child sorts after it, and so do we: it is then called hidden.
 
 /// One walk over a node, cut at the paths of a client's claim.
 ///
-/// Cost: one key comparison for each child on the way to a cut, one path comparison a cut, and the text hashed.
-/// Recursion is as deep as the node.
+/// Cost: one key comparison for each child on the way to a cut, one path comparison a cut, and the text
+/// hashed. Recursion is as deep as the node.
 struct RangeHasher {
     /// A node with a priority, and the ranges it lies in. Needed to choose what may be sent alone.
     struct Prioritized {
@@ -43,8 +43,8 @@ struct RangeHasher {
 
     /// The keys from the node at the root of the walk to the one at hand.
     private var keys: [Key] = []
-    /// How many of `keys` are those of the cut that ends the range at hand. When fewer than all, the place at hand is
-    /// before the cut, and so is everything below.
+    /// How many of `keys` are those of the cut that ends the range at hand. When fewer than all, the place at
+    /// hand is before the cut, and so is everything below.
     private var matched = 0
     /// The range of the last leaf. Meaningless before the first.
     private var lastLeaf = 0
@@ -134,8 +134,8 @@ struct RangeHasher {
         return first ?? last
     }
 
-    /// A leaf with a priority that the client has as an object cut in pieces: all of them must go at once, because a
-    /// client that clears one piece takes a leaf's priority for a child in it.
+    /// A leaf with a priority that the client has as an object cut in pieces: all of them must go at once,
+    /// because a client that clears one piece takes a leaf's priority for a child in it.
     private mutating func noteCover() {
         var end = range
         while end < claim.paths.count, claim.paths[end].count > keys.count,

@@ -74,8 +74,8 @@ package struct Draft: Equatable, Sendable {
         self.depth = depth
     }
 
-    /// The value as it was sent, with each server value as it is spelled: to be printed and not stored, since `.sv` is no key
-    /// of a tree.
+    /// The value as it was sent, with each server value as it is spelled: to be printed and not stored, since
+    /// `.sv` is no key of a tree.
     /// - Complexity: O(placeholders × depth × log n).
     package var unresolved: Node {
         var result = node
@@ -97,7 +97,8 @@ package struct Draft: Equatable, Sendable {
 
     /// The node to store.
     /// - Parameters:
-    ///   - current: What the draft is going to replace, before the write. Asked for only when something is held open.
+    ///   - current: What the draft is going to replace, before the write. Asked for only when something is
+    ///     held open.
     ///   - milliseconds: The write's instant.
     package func resolved(current: @autoclosure () -> Node, milliseconds: Int64) -> Node {
         guard !placeholders.isEmpty else { return node }

@@ -5,8 +5,9 @@ import PandoBytes
 //     -  0…9  A…Z  _  a…z       the alphabet, in ASCII order: so numbers made of it compare as the texts do
 //     0  1…10 11…36 37 38…63    six bits each
 //
-// A word holds eight characters, the first one in its highest byte; each step below works on all eight at once
-// (Hacker's Delight, chapter 2). No byte exceeds 7F, so that what is added to one cannot carry into the next.
+// A word holds eight characters, the first one in its highest byte; each step below works on all eight at
+// once (Hacker's Delight, chapter 2). No byte exceeds 7F, so that what is added to one cannot carry into the
+// next.
 
 /// Characters of a push id.
 let sixBitTextCount = 20

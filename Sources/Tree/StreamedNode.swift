@@ -60,8 +60,8 @@ package struct StreamedNode {
 
     /// Children of one object on the stack before they become pages: all pages of them are full.
     private static let stackedCount = 32 * Children.pageCapacity
-    /// Of those that do not come in key order an eighth of what is in pages, up to so many: the more of them are sorted
-    /// first, the more of them go into one page. About 3 MB.
+    /// Of those that do not come in key order an eighth of what is in pages, up to so many: the more of them
+    /// are sorted first, the more of them go into one page. About 3 MB.
     private static let stackedCountLimit = 64 << 10
 
     /// A name that was read and found to be a key: most objects of a text have the names of those before

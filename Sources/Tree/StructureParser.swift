@@ -2,18 +2,20 @@ import PandoBytes
 
 /// An array or object to ``Draft``.
 ///
-/// Objects are gathered on one stack of entries; an object's own are cut off its top when it closes, sorted if they
-/// did not arrive in order, and become its page.
+/// Objects are gathered on one stack of entries; an object's own are cut off its top when it closes, sorted
+/// if they did not arrive in order, and become its page.
 struct StructureParser {
     var reader: JSONReader
     /// The arrays and objects that are still open, outermost first.
     private var frames: [Frame] = []
     /// Their children so far, in the same order.
     private var entries: ContiguousArray<Children.Entry> = []
-    /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and the next.
+    /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and
+    /// the next.
     private var keys: [Key] = []
     private var placeholders: [Draft.Placeholder] = []
-    /// The children so far that hold placeholders, by their places among ``entries``, and which ones. Ascending.
+    /// The children so far that hold placeholders, by their places among ``entries``, and which ones.
+    /// Ascending.
     private var holders: [(entry: Int, places: Range<Int>)] = []
     private var depth = 0
     /// See ``DraftParser/droppedChildren``.
@@ -42,7 +44,8 @@ struct StructureParser {
         try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
-    /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender to say.
+    /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender
+    /// to say.
     private mutating func readNode() throws(MalformedJSON) -> Node {
         while true {
             guard var node = try readLeafOrOpen() else { continue }
@@ -56,8 +59,8 @@ struct StructureParser {
         }
     }
 
-    /// Reads a leaf, an empty array or object, or one without children. Nil when one has been opened instead, and its
-    /// first child comes next.
+    /// Reads a leaf, an empty array or object, or one without children. Nil when one has been opened instead,
+    /// and its first child comes next.
     private mutating func readLeafOrOpen() throws(MalformedJSON) -> Node? {
         let first = reader.peek()
         guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try readLeaf() }
@@ -177,8 +180,8 @@ struct StructureParser {
         return frame.isArray ? .children(children) : try finish(frame, children)
     }
 
-    /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as every JSON
-    /// parser of our clients has it.
+    /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as
+    /// every JSON parser of our clients has it.
     private mutating func closeChildren(of frame: Frame) -> Children {
         let first = frame.firstEntry
         if first == entries.count { return Children() }
@@ -242,7 +245,8 @@ struct StructureParser {
 
     private mutating func finish(_ frame: Frame, _ children: Children) throws(MalformedJSON) -> Node {
         var node = Node.children(children)
-        // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go with them.
+        // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go
+        // with them.
         let value: Scalar =
             if case .leaf(.empty) = frame.special.value, let serverValue = frame.special.serverValue {
                 .serverValue(serverValue)

@@ -142,8 +142,8 @@ extension Window {
         package var isEmpty: Bool { left.isEmpty && entered.isEmpty && changed.isEmpty }
     }
 
-    /// Whether a child with this index value is in the window, or would have to be: false for most children of a large node,
-    /// which change without the window being touched. O(1) comparisons.
+    /// Whether a child with this index value is in the window, or would have to be: false for most children
+    /// of a large node, which change without the window being touched. O(1) comparisons.
     package func admits(_ value: Node, _ key: Key) -> Bool {
         guard query.contains(value: value, key: key) else { return false }
         guard hidesChildren, let frontier = farEnd else { return true }
@@ -155,7 +155,8 @@ extension Window {
     /// - Parameters:
     ///   - changes: Every child that differs, each once.
     ///   - node: The queried node after the write.
-    /// - Complexity: O(changes × (log window + memmove)); as `init` when a limit must look for children to move up.
+    /// - Complexity: O(changes × (log window + memmove)); as `init` when a limit must look for children to
+    ///   move up.
     package mutating func update(_ changes: [ChildChange], in node: Node) -> Change {
         // Hidden children lie beyond the frontier; a child that lands there may have any of them before it.
         let frontier = hidesChildren ? farEnd : nil

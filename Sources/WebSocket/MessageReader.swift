@@ -148,8 +148,8 @@ package struct MessageReader {
         return try body(owned.rawSpan.extracting(payload.range))
     }
 
-    /// Hands over the bytes of a message that the last call of ``next(_:from:)`` gave, where the reader owns them: they are
-    /// not copied.
+    /// Hands over the bytes of a message that the last call of ``next(_:from:)`` gave, where the reader owns
+    /// them: they are not copied.
     /// - Returns: Nil where they lie in the window.
     package mutating func takeBytes(of payload: Payload) -> [UInt8]? {
         guard !payload.isInWindow, lent == .message, payload.range == 0..<owned.count else { return nil }

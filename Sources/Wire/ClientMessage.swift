@@ -26,8 +26,8 @@ package struct Request: Equatable, Sendable {
     }
 }
 
-/// What a request asks for (§4). Rare and large cases are boxed, so that a write stays small on its way through
-/// the mailbox.
+/// What a request asks for (§4). Rare and large cases are boxed, so that a write stays small on its way
+/// through the mailbox.
 package enum Action: Equatable, Sendable {
     /// `s`. What it counts is not looked at (§4.1).
     case statistics
@@ -37,8 +37,8 @@ package enum Action: Equatable, Sendable {
     indirect case unlisten(Path, query: Query?, tag: Int64?)
     /// `g`.
     indirect case get(Path, Query)
-    /// `p`. With `hash`, only if the node at the path still has it (§11). `wantsCurrentValue` asks for the current
-    /// value when it has not (§11.2, `"cv":true`).
+    /// `p`. With `hash`, only if the node at the path still has it (§11). `wantsCurrentValue` asks for the
+    /// current value when it has not (§11.2, `"cv":true`).
     case put(Target, Draft, hash: Text?, wantsCurrentValue: Bool)
     /// `m`: the base path, and entries with absolute targets, none at or above another.
     case merge(Path, [MergeEntry])
@@ -66,15 +66,16 @@ package enum Action: Equatable, Sendable {
 /// A subscription to one location (§4.2).
 package struct Listen: Equatable, Sendable {
     package var path: Path
-    /// nil for a default listen. A query that loads all data, if a client should tag one, stays a tagged listen:
-    /// the client knows it by its tag.
+    /// nil for a default listen. A query that loads all data, if a client should tag one, stays a tagged
+    /// listen: the client knows it by its tag.
     package var query: Query?
-    /// The query object as the client wrote it, to be handed back when the listen is revoked: JavaScript looks its
-    /// listen up by the members it sent, the ones we ignore included (§5.4). It sorts them itself.
+    /// The query object as the client wrote it, to be handed back when the listen is revoked: JavaScript
+    /// looks its listen up by the members it sent, the ones we ignore included (§5.4). It sorts them itself.
     package var queryText: Text?
     /// Positive; there if and only if `query` is.
     package var tag: Int64?
-    /// The simple hash of what the client has; `""` for nothing; nil from C++, which must always be sent data.
+    /// The simple hash of what the client has; `""` for nothing; nil from C++, which must always be sent
+    /// data.
     package var hash: Text?
     /// nil when absent. Perhaps of no use: the simple hash stands beside it, and whole data is always right.
     package var compoundHash: CompoundHash?
@@ -110,8 +111,8 @@ package struct Credential: Equatable, Sendable {
     package var token: Text
     /// `"noauth":true`: an administrator asks to be treated as signed out.
     package var isUnauthenticated: Bool
-    /// `authvar`: an administrator impersonates these variables. nil when absent; an empty object is `.empty`.
-    /// Its keys may be illegal in a database: claims are often named by URLs.
+    /// `authvar`: an administrator impersonates these variables. nil when absent; an empty object is
+    /// `.empty`. Its keys may be illegal in a database: claims are often named by URLs.
     package var authVariable: Node?
 
     package init(token: Text, isUnauthenticated: Bool = false, authVariable: Node? = nil) {
@@ -142,8 +143,9 @@ package enum MalformedMessage: Error, Equatable, Sendable {
 extension ClientMessage {
     /// Parses one whole message, in one pass where its members come in any of the orders that SDKs write.
     ///
-    /// Members may come in any order; unknown ones are ignored; of two with one name the last counts. The bytes need
-    /// not be known to be UTF-8: every string is checked here, and there is nothing but ASCII around them.
+    /// Members may come in any order; unknown ones are ignored; of two with one name the last counts. The
+    /// bytes need not be known to be UTF-8: every string is checked here, and there is nothing but ASCII
+    /// around them.
     /// - Throws: ``MalformedMessage``: close the connection. What is merely no data of ours is an
     ///   ``Action/invalid(_:_:)`` instead.
     /// - Complexity: O(bytes).
@@ -161,8 +163,9 @@ extension ClientMessage {
     }
 
     /// The same for a message that may be large.
-    /// - Parameter nodeLimit: Most nodes that a write may have (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has
-    ///   more is an ``Action/invalid(_:_:)``, and takes no more memory than so many.
+    /// - Parameter nodeLimit: Most nodes that a write may have
+    ///   (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has more is an ``Action/invalid(_:_:)``,
+    ///   and takes no more memory than so many.
     package init(parsing message: RawSpan, nodeLimit: Int) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
             var parser = MessageParser(cursor, nodeLimit: nodeLimit)
@@ -176,8 +179,8 @@ extension ClientMessage {
         }
     }
 
-    /// The request of a message whose data has too many nodes: what stands around the data is read, so that it can be refused
-    /// by its number.
+    /// The request of a message whose data has too many nodes: what stands around the data is read, so that
+    /// it can be refused by its number.
     private static func oversizedRequest(_ cursor: ByteCursor) throws(MalformedMessage) -> Request {
         var parser = MessageParser(cursor, skipsData: true)
         let message: ClientMessage?

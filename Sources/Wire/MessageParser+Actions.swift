@@ -54,8 +54,8 @@ extension MessageParser {
         return put(verb, &target, &draft, hash, wantsCurrentValue)
     }
 
-    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction, with `cv` behind
-    /// (§11.2). Nil without a look at what may be in it when it is written otherwise.
+    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction,
+    /// with `cv` behind (§11.2). Nil without a look at what may be in it when it is written otherwise.
     mutating func readUsualPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
         guard drafts.reader.cursor.take("{\"p\":") else { return nil }
         var target = try readTarget(below: .root)
@@ -179,7 +179,8 @@ extension MessageParser {
                 Credential(
                     token: try token.required("cred"),
                     isUnauthenticated: try isUnauthenticated.optional("noauth") ?? false,
-                    // Were a null taken for "absent", an administrator who gives up all rights would keep them all.
+                    // Were a null taken for "absent", an administrator who gives up all rights would keep
+                    // them all.
                     authVariable: try authVariable.optional("authvar")))
         }
     }

@@ -121,8 +121,8 @@ extension MessageParser {
         return letter
     }
 
-    /// Checks and passes over a value. More lenient with nesting than whoever may read it again, so that the answer
-    /// does not depend on the order of members.
+    /// Checks and passes over a value. More lenient with nesting than whoever may read it again, so that the
+    /// answer does not depend on the order of members.
     mutating func skip() throws(MalformedJSON) {
         _ = try drafts.reader.skipValue(depth: -8)
     }

@@ -79,9 +79,10 @@ extension MessageParser {
 
     // MARK: A path and its ancestor
 
-    /// Refuses entries of which one lies at or above another (§4.6). `a` and `a/.priority` are such a pair: the value
-    /// of `a` brings its own priority, or takes the old one away (§8.4), so that the two would contradict each other;
-    /// the clients' own check refuses them too, by the paths' text. `a/b` and `a/.priority` go together.
+    /// Refuses entries of which one lies at or above another (§4.6). `a` and `a/.priority` are such a pair:
+    /// the value of `a` brings its own priority, or takes the old one away (§8.4), so that the two would
+    /// contradict each other; the clients' own check refuses them too, by the paths' text. `a/b` and
+    /// `a/.priority` go together.
     ///
     /// One location spelled twice the same way is a duplicate member, of which the last counts.
     private mutating func checkOverlaps(

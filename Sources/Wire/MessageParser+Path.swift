@@ -1,9 +1,9 @@
 import PandoBytes
 import PandoTree
 
-// Paths straight from the message's bytes: no text of the whole, no array of segments; one allocation for the keys and
-// one for each key that has its bytes on the heap. What is accepted, and what is said of the rest, is as in
-// ``Target/init(wire:)``.
+// Paths straight from the message's bytes: no text of the whole, no array of segments; one allocation for the
+// keys and one for each key that has its bytes on the heap. What is accepted, and what is said of the rest,
+// is as in ``Target/init(wire:)``.
 
 /// Gathers the segments of one path.
 private struct PathBuilder {
@@ -65,14 +65,16 @@ extension MessageParser {
             return .wrongType
         }
         var builder = PathBuilder(below: base)
-        // No path that is accepted has more than 33 segments, and a longer one is refused before the rest is met.
+        // No path that is accepted has more than 33 segments, and a longer one is refused before the rest is
+        // met.
         for segment in path.string.utf8.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2) {
             builder.append(Text(String(Substring(segment))))
         }
         return builder.field
     }
 
-    /// Reads a path of nothing but legal ASCII, and `\/` for `/` (iOS and Android write that); or nothing at all.
+    /// Reads a path of nothing but legal ASCII, and `\/` for `/` (iOS and Android write that); or nothing at
+    /// all.
     private mutating func readPlainTarget(below base: Path) -> Field<Target>? {
         var cursor = drafts.reader.cursor
         var keys = base.keys
@@ -86,7 +88,9 @@ extension MessageParser {
             if byteCount > 0 {
                 // Legal but for its length, which whoever can say what is wrong with it will see.
                 guard byteCount <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
-                if let first = words.0, let second = words.1, let key = Key(plain: first, second, byteCount: byteCount) {
+                if let first = words.0, let second = words.1,
+                    let key = Key(plain: first, second, byteCount: byteCount)
+                {
                     keys.append(key)
                 } else {
                     keys.append(cursor.key(start..<cursor.offset))

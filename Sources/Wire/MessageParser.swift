@@ -5,12 +5,12 @@ import PandoTree
 //
 //     {"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/b","d":…,"h":"…"}}}
 //
-// What stands in a `d` or `b` is only known from the `t` or `a` beside it, and SDKs differ: JavaScript writes `t` and
-// `a` first, C++ sorts its members, iOS has no order. So each is read at once as what it is known or most likely to
-// be, its place is remembered, and if the guess was wrong or overruled, it is read again.
+// What stands in a `d` or `b` is only known from the `t` or `a` beside it, and SDKs differ: JavaScript writes
+// `t` and `a` first, C++ sorts its members, iOS has no order. So each is read at once as what it is known or
+// most likely to be, its place is remembered, and if the guess was wrong or overruled, it is read again.
 
-/// The state of one parse. Throws only what no reading could mend, ``MalformedJSON``. Who finds another fault notes it
-/// and gives nil, so that a member that is overruled by a later one does no harm.
+/// The state of one parse. Throws only what no reading could mend, ``MalformedJSON``. Who finds another fault
+/// notes it and gives nil, so that a member that is overruled by a later one does no harm.
 struct MessageParser {
     var drafts: DraftParser
     /// Why the last reading gave nil.
@@ -51,11 +51,11 @@ struct MessageParser {
         return try readAnyMessage()
     }
 
-    /// Reads a request as JavaScript writes it, to the letter around its parts; nil for any other message, which is then
-    /// read from its beginning. What is thrown, whoever reads the same bytes throws too.
+    /// Reads a request as JavaScript writes it, to the letter around its parts; nil for any other message,
+    /// which is then read from its beginning. What is thrown, whoever reads the same bytes throws too.
     ///
-    /// To look for no member in no order saves a quarter of the reading of a small put. The other SDKs' spellings are told
-    /// apart at the first member.
+    /// To look for no member in no order saves a quarter of the reading of a small put. The other SDKs'
+    /// spellings are told apart at the first member.
     private mutating func readUsualRequest() throws(MalformedJSON) -> Request? {
         // Its end is looked at first: what only ends otherwise would be read twice.
         guard drafts.reader.cursor.endsWith("}}"), drafts.reader.cursor.take("{\"t\":\"d\",\"d\":{\"r\":"),

@@ -23,8 +23,8 @@ extension [UInt8] {
 
     /// Appends the head of a push of several values that changed at once (§5.2).
     /// - Parameters:
-    ///   - entries: In the order to be sent; at least one, or two SDKs ignore the message. Their paths are absolute
-    ///     and lie at or below `base`: traps otherwise.
+    ///   - entries: In the order to be sent; at least one, or two SDKs ignore the message. Their paths are
+    ///     absolute and lie at or below `base`: traps otherwise.
     ///   - base: Where the listen is, or below.
     package mutating func append(
         mergePush entries: some Sequence<(path: Path, node: Node)>, at base: Path
@@ -73,7 +73,8 @@ extension [UInt8] {
     }
 
     /// Appends what ends a push for one listen.
-    /// - Parameter tag: That of the listen; nil for a default one. (Never `"t":null`: iOS and C++ misroute it.)
+    /// - Parameter tag: That of the listen; nil for a default one. (Never `"t":null`: iOS and C++ misroute
+    ///   it.)
     package mutating func append(pushTail tag: Int64?) {
         if let tag {
             append(",\"t\":")
@@ -85,8 +86,8 @@ extension [UInt8] {
     // MARK: Whole messages
 
     /// Appends the news that a listen is gone (§5.4).
-    /// - Parameter queryText: ``Listen/queryText`` of a tagged listen; nil revokes the default listen. One query a
-    ///   message: JavaScript joins several into the name of a listen that does not exist.
+    /// - Parameter queryText: ``Listen/queryText`` of a tagged listen; nil revokes the default listen. One
+    ///   query a message: JavaScript joins several into the name of a listen that does not exist.
     package mutating func append(listenRevoked path: Path, queryText: Text? = nil) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])
@@ -123,7 +124,8 @@ extension [UInt8] {
     private mutating func append(jsonPath keys: ArraySlice<Key>) {
         if keys.isEmpty { append("\"\"") }
         for (index, key) in keys.enumerated() {
-            // Each key is written in quotes, so that what must be escaped is; a slash takes the place of two of them.
+            // Each key is written in quotes, so that what must be escaped is; a slash takes the place of two
+            // of them.
             if index > 0 { removeLast() }
             let opening = count
             append(jsonName: key)

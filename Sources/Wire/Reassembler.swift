@@ -8,7 +8,8 @@ import PandoBytes
 //                 └─ anything else         ──► a message
 //     collecting  └─ anything              ──► a chunk; after the last one, a message and idle again
 //
-// Chunks are bytes: JavaScript, iOS and Android cut between UTF-16 units, C++ between bytes, and only the whole is text.
+// Chunks are bytes: JavaScript, iOS and Android cut between UTF-16 units, C++ between bytes, and only the
+// whole is text.
 
 /// What a client did wrong; the connection is closed.
 package enum ReassemblyViolation: Error, Equatable, Sendable {
@@ -18,7 +19,8 @@ package enum ReassemblyViolation: Error, Equatable, Sendable {
     case messageTooBig(byteLimit: Int)
 }
 
-/// Puts chunked messages together. Costs nothing for the others, and holds memory only while it is collecting.
+/// Puts chunked messages together. Costs nothing for the others, and holds memory only while it is
+/// collecting.
 package struct Reassembler: Sendable {
     package struct Limits: Sendable {
         /// §14: 16 MB by SDK are 1024 chunks; some slack.
@@ -53,8 +55,8 @@ package struct Reassembler: Sendable {
         self.messageByteLimit = messageByteLimit
     }
 
-    /// True between a count and its last chunk. Frames must not be checked for UTF-8 then: a character may go on in
-    /// the next one.
+    /// True between a count and its last chunk. Frames must not be checked for UTF-8 then: a character may go
+    /// on in the next one.
     package var isCollecting: Bool { missing > 0 }
 
     /// Bytes held for an unfinished message.
@@ -114,19 +116,20 @@ package struct Reassembler: Sendable {
 
     // MARK: One chunk too many announced
 
-    /// C++ announces a chunk too many when the message's bytes are a multiple of the chunk size, and never sends it
-    /// (§2.1). Waiting for the next frame to notice would leave that request unanswered until the keep-alive.
+    /// C++ announces a chunk too many when the message's bytes are a multiple of the chunk size, and never
+    /// sends it (§2.1). Waiting for the next frame to notice would leave that request unanswered until the
+    /// keep-alive.
     ///
-    /// No message of others is cut short by this: after a complete object, JSON can go on with nothing but white
-    /// space.
+    /// No message of others is cut short by this: after a complete object, JSON can go on with nothing but
+    /// white space.
     private var isCompleteWithoutLastChunk: Bool {
         received > 0 && gathered.count == received * Segmenter.chunkUnitLimit
             && gathered.last == UInt8(ascii: "}")
             && Self.endsOneObject(gathered.rawSpan)
     }
 
-    /// True when the last byte is the `}` that closes the `{` at the beginning. Only strings and brackets are looked
-    /// at: the parser sees the rest.
+    /// True when the last byte is the `}` that closes the `{` at the beginning. Only strings and brackets are
+    /// looked at: the parser sees the rest.
     private static func endsOneObject(_ message: RawSpan) -> Bool {
         withCursor(over: message) { cursor in
             guard cursor.current == UInt8(ascii: "{") else { return false }

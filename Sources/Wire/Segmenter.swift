@@ -22,7 +22,8 @@ package enum Segmenter {
     package static let chunkLimit = 9_999
 
     /// Cuts a message of valid UTF-8; where it is none, the cuts are anywhere, and nothing else happens.
-    /// - Complexity: O(1) up to 16 384 bytes, which is what nearly every message is; else O(bytes), eight a step.
+    /// - Complexity: O(1) up to 16 384 bytes, which is what nearly every message is; else O(bytes), eight a
+    ///   step.
     package static func split(_ message: RawSpan) -> Segmentation {
         // No character has more UTF-16 units than UTF-8 bytes.
         guard message.byteCount > chunkUnitLimit else { return .whole }

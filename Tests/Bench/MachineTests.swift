@@ -9,7 +9,8 @@ import Testing
 @Suite struct MachineTests {
     @Test func eachMomentHasItsSyncOrIsTold() throws {
         let disk = SimulatedDisk()
-        let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(2), every: .microseconds(50))
+        let (times, unserved) = try Machine.syncTimes(
+            on: disk, for: .milliseconds(2), every: .microseconds(50))
         #expect(times.count + unserved == 40)
         #expect(times.count > 0)
         #expect(try disk.list().isEmpty)
@@ -27,7 +28,8 @@ import Testing
         let path = "/tmp/pando-machine-\(UInt64.random(in: 0 ... .max))"
         defer { _ = unsafe rmdir(path) }
         let disk = try SystemDisk(directory: path, create: true)
-        let (times, unserved) = try Machine.syncTimes(on: disk, for: .milliseconds(1), every: nil, isPrepared: true)
+        let (times, unserved) = try Machine.syncTimes(
+            on: disk, for: .milliseconds(1), every: nil, isPrepared: true)
         #expect(times.count > 0)
         #expect(unserved == 0)
         #expect(try disk.list().isEmpty)

@@ -205,12 +205,16 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
 @Suite struct Writers {
-    /// What it writes is what an array would have appended, as long as there is room, and nothing of what does not fit.
+    /// What it writes is what an array would have appended, as long as there is room, and nothing of what
+    /// does not fit.
     @Test(arguments: 0..<40) func room(byteCount: Int) {
         let steps: [(String, (inout [UInt8]) -> Void, (inout ByteWriter) -> Void)] = [
             ("a byte", { $0.append(7) }, { $0.append(7) }),
             ("a varint", { $0.append(varint: 300) }, { $0.append(varint: 300) }),
-            ("an integer", { $0.append(littleEndian: UInt32(0x0102_0304)) }, { $0.append(littleEndian: UInt32(0x0102_0304)) }),
+            (
+                "an integer", { $0.append(littleEndian: UInt32(0x0102_0304)) },
+                { $0.append(littleEndian: UInt32(0x0102_0304)) }
+            ),
             ("bytes", { $0 += utf8("hello") }, { $0.append(utf8("hello").rawSpan) }),
             ("no bytes", { $0 += [] }, { $0.append([UInt8]().rawSpan) }),
             ("a text", { $0.append("text" as StaticString) }, { $0.append("text" as StaticString) }),

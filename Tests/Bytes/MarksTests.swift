@@ -13,9 +13,13 @@ import Testing
     private func check(_ bytes: [UInt8], at offset: Int) {
         for (kind, isMeant) in Self.kinds {
             var wanted: UInt32 = 0
-            for index in 0..<kind.byteCount where isMeant(bytes[offset + index]) { wanted |= 1 << UInt32(index) }
+            for index in 0..<kind.byteCount where isMeant(bytes[offset + index]) {
+                wanted |= 1 << UInt32(index)
+            }
             let found = bytes.rawSpan.find(kind, at: offset)
-            if found != wanted { Issue.record("\(kind): \(bytes[offset...]) gives \(String(found, radix: 2))") }
+            if found != wanted {
+                Issue.record("\(kind): \(bytes[offset...]) gives \(String(found, radix: 2))")
+            }
             withCursor(over: bytes.rawSpan) { cursor in
                 cursor.advance(offset)
                 #expect(cursor.find(kind) == wanted)
@@ -56,7 +60,10 @@ import Testing
         for _ in 0..<2000 {
             let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
             let (one, other) = unsafe bytes.withUnsafeBufferPointer { bytes in
-                unsafe (pando_non_ascii_marks(bytes.baseAddress), pando_non_ascii_marks_portable(bytes.baseAddress))
+                unsafe (
+                    pando_non_ascii_marks(bytes.baseAddress),
+                    pando_non_ascii_marks_portable(bytes.baseAddress)
+                )
             }
             #expect(one == other)
         }

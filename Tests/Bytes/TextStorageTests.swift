@@ -1,7 +1,8 @@
 import PandoBytes
 import Testing
 
-/// A text is two words in one of two shapes: whatever the shapes of two texts, they must behave as their bytes do.
+/// A text is two words in one of two shapes: whatever the shapes of two texts, they must behave as their
+/// bytes do.
 @Suite struct TextStorage {
     @Test func sixteenBytes() {
         #expect(MemoryLayout<Text>.size == 16 && MemoryLayout<Text>.stride == 16)

@@ -71,7 +71,9 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         let (one, two) = (Array("{\"a\":".utf8), Array("1}".utf8))
         let both = try gzip(one) + gzip([]) + gzip(two)
         for size in 1...both.count {
-            let pieces = stride(from: 0, to: both.count, by: size).map { Array(both[$0..<min(both.count, $0 + size)]) }
+            let pieces = stride(from: 0, to: both.count, by: size).map {
+                Array(both[$0..<min(both.count, $0 + size)])
+            }
             #expect(try inflate(pieces) == one + two)
         }
     }
@@ -82,7 +84,9 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         for count in 0..<packed.count {
             #expect(problem(Array(packed[..<count])) == .invalid(.truncated), "\(count)")
         }
-        for garbage: [UInt8] in [[0], [0x1F], Array("x".utf8), Array(repeating: 0, count: 100), [0x1F, 0x8B, 9]] {
+        for garbage: [UInt8] in [
+            [0], [0x1F], Array("x".utf8), Array(repeating: 0, count: 100), [0x1F, 0x8B, 9],
+        ] {
             #expect(problem(packed + garbage) != nil, "\(garbage)")
         }
         #expect(problem(Array("{\"b\":1}".utf8)) == .invalid(.corrupt))
@@ -112,7 +116,8 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         var generator = SeededGenerator(seed: UInt64(seed))
         var bytes = try gzip([UInt8](sample: 3000, &generator))
         for _ in 0..<(1 + seed % 5) {
-            bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(
+                in: 0...255, using: &generator)
         }
         if seed % 2 == 0 { bytes = (0..<200).map { _ in UInt8.random(in: 0...255, using: &generator) } }
         _ = problem(bytes, byteLimit: 5000)

@@ -8,13 +8,14 @@ struct ClientModel {
     var defaults: [[String]: Value] = [:]
     /// Filtered listens by tag: each holds its window.
     var windows: [Int64: (path: [String], query: NaiveQuery, cache: Value)] = [:]
-    /// SDKs apply untagged data to their filtered views as well; the server must not rely on it (§6.4), and must not
-    /// be confused by it. So half of the clients do.
+    /// SDKs apply untagged data to their filtered views as well; the server must not rely on it (§6.4), and
+    /// must not be confused by it. So half of the clients do.
     var appliesUntaggedToWindows = false
     /// The order in which a client takes the entries of a merge is its own affair: half of ours go backwards.
     var goesBackwards = false
 
-    /// Applies one message. In a window, children that are held already come first, the rest second, as in the SDKs.
+    /// Applies one message. In a window, children that are held already come first, the rest second, as in
+    /// the SDKs.
     mutating func receive(_ entries: [(path: [String], value: Value)], tag: Int64?) {
         let ascending = entries.sorted { $0.path.slashed < $1.path.slashed }
         let entries = goesBackwards ? ascending.reversed() : ascending

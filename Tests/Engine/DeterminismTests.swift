@@ -5,9 +5,9 @@ import Testing
 
 /// The same commands give the same effects, in the same order, whatever order a hash table has.
 ///
-/// A Swift table that has grown iterates in another order than one that has not, even with the same members. So one of
-/// two engines gets its tables blown up first: thousands of listens, sessions and queued writes come and go, in places
-/// where nothing is ever written. What is left must not show.
+/// A Swift table that has grown iterates in another order than one that has not, even with the same members.
+/// So one of two engines gets its tables blown up first: thousands of listens, sessions and queued writes
+/// come and go, in places where nothing is ever written. What is left must not show.
 @Suite struct Determinism {
     @Test(arguments: 0..<20 as Range<UInt64>)
     func sizeOfTablesDoesNotShow(seed: UInt64) {
@@ -27,10 +27,14 @@ import Testing
         scene.records = []
         var random = SeededGenerator(state: seed)
         func path(_ lengths: ClosedRange<Int>) -> String {
-            (0..<Int.random(in: lengths, using: &random)).map { _ in random.pick(Self.keys) }.joined(separator: "/")
+            (0..<Int.random(in: lengths, using: &random)).map { _ in random.pick(Self.keys) }.joined(
+                separator: "/")
         }
         func json() -> String {
-            "{" + (0..<4).map { _ in #""\#(random.pick(Self.keys))":\#(Int.random(in: 0...3, using: &random))"# }
+            "{"
+                + (0..<4).map { _ in
+                    #""\#(random.pick(Self.keys))":\#(Int.random(in: 0...3, using: &random))"#
+                }
                 .joined(separator: ",") + "}"
         }
         // Distinct names, none below another.

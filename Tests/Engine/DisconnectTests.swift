@@ -10,7 +10,10 @@ import Testing
     @Test func transcript15_7() {
         var scene = Scene(#"{"rooms":{"r1":{"typing":{"u1":true}}}}"#)
         #expect(
-            scene.run(1, .onDisconnect([Write("status/u1", #"{"state":"offline","at":{".sv":"timestamp"}}"#)])) == ["ok"])
+            scene.run(
+                1, .onDisconnect([Write("status/u1", #"{"state":"offline","at":{".sv":"timestamp"}}"#)])) == [
+                    "ok"
+                ])
         #expect(
             scene.run(
                 1,
@@ -36,9 +39,12 @@ import Testing
         scene.listen(2, "")
         scene.run(1, .onDisconnect([Write("b/c", "9")]))
         scene.run(1, .onDisconnect([Write("b/d", "null")]))
-        scene.run(1, .onDisconnect([Write("n", #"{".sv":{"increment":2}}"#), Write("t", #"{".sv":"timestamp"}"#)]))
+        scene.run(
+            1, .onDisconnect([Write("n", #"{".sv":{"increment":2}}"#), Write("t", #"{".sv":"timestamp"}"#)]))
         scene.put(3, "n", "6")
-        #expect(scene.run(1, .endSession) == [#"S2 m  {"b/c":9,"n":8,"t":1000,"b/d":null}"#], "on what is there now")
+        #expect(
+            scene.run(1, .endSession) == [#"S2 m  {"b/c":9,"n":8,"t":1000,"b/d":null}"#],
+            "on what is there now")
     }
 
     @Test func priorities() {
@@ -72,7 +78,8 @@ import Testing
         #expect(scene.run(1, .onDisconnect([])) == ["ok"])
         scene.run(1, .cancelOnDisconnect(.root))
         scene.run(2, .cancelOnDisconnect("r"))
-        #expect(scene.engine.checkInvariants() == (1, 0), "nothing is remembered of sessions that want nothing")
+        #expect(
+            scene.engine.checkInvariants() == (1, 0), "nothing is remembered of sessions that want nothing")
     }
 
     @Test func cancellingNothingLeavesNoTrace() {
@@ -83,8 +90,8 @@ import Testing
         #expect(scene.records.isEmpty)
     }
 
-    /// All sequences of up to three operations over a few paths and values, against the SDKs' sparse tree; then the
-    /// session ends.
+    /// All sequences of up to three operations over a few paths and values, against the SDKs' sparse tree;
+    /// then the session ends.
     @Test func allShortSequences() {
         enum Step {
             case write([(path: [String], value: Sketch)])
@@ -93,7 +100,10 @@ import Testing
         let five = Sketch.leaf(.scalar(.number(5)), priority: nil)
         let time = Sketch.leaf(.server(.timestamp), priority: nil)
         let tree = Sketch.object(
-            ["a": .leaf(.server(.increment(1)), priority: .server(.increment(1))), "b": .object(["a": five], priority: nil)],
+            [
+                "a": .leaf(.server(.increment(1)), priority: .server(.increment(1))),
+                "b": .object(["a": five], priority: nil),
+            ],
             priority: .scalar(.number(3)))
         let paths: [[String]] = [[], ["a"], ["b"], ["a", "a"], ["b", "a"]]
         var steps: [Step] = []
@@ -136,10 +146,12 @@ import Testing
 
     // MARK: Several people in one queue
 
-    private static func person(_ number: Int) -> Credential { Credential(authVariable: Text(#"{"uid":"u\#(number)"}"#)) }
+    private static func person(_ number: Int) -> Credential {
+        Credential(authVariable: Text(#"{"uid":"u\#(number)"}"#))
+    }
 
-    /// Below something queued a write becomes part of it, and it runs as all who put something there; a checkpoint keeps
-    /// every one of them.
+    /// Below something queued a write becomes part of it, and it runs as all who put something there; a
+    /// checkpoint keeps every one of them.
     @Test func aCheckpointKeepsAllCredentials() throws {
         var scene = Scene()
         for number in 0..<3 {
@@ -152,10 +164,16 @@ import Testing
         var other = Engine(access: .open)
         for record in records { try other.replay(record.kind, record.payload.rawSpan) }
         #expect(other.queueRecords.map(\.payload) == records.map(\.payload))
-        #expect(other.sessions[SessionID(1)]?.queue.pending.map(\.authors) == [(0..<3).map { .init(credential: Self.person($0)) }])
+        #expect(
+            other.sessions[SessionID(1)]?.queue.pending.map(\.authors) == [
+                (0..<3).map { .init(credential: Self.person($0)) }
+            ])
         // And only where all of them may write it is written.
-        for (uid, left) in [("auth.uid != 'u2'", "null"), ("auth != null", #"{"a":{"k1":{"n":1},"k2":{"n":2},"n":0}}"#)] {
-            var third = Engine(access: .loaded(try Ruleset(loading: Array(#"{"rules":{".write":"\#(uid)"}}"#.utf8))))
+        for (uid, left) in [
+            ("auth.uid != 'u2'", "null"), ("auth != null", #"{"a":{"k1":{"n":1},"k2":{"n":2},"n":0}}"#),
+        ] {
+            var third = Engine(
+                access: .loaded(try Ruleset(loading: Array(#"{"rules":{".write":"\#(uid)"}}"#.utf8))))
             for record in records { try third.replay(record.kind, record.payload.rawSpan) }
             _ = third.run(
                 Command(session: SessionID(1), credential: .anonymous, time: 5, operation: .endSession))
@@ -163,7 +181,8 @@ import Testing
         }
     }
 
-    /// No more than so many people put something into one queued write; whoever is among them already may go on.
+    /// No more than so many people put something into one queued write; whoever is among them already may go
+    /// on.
     @Test func aBoundedNumberOfPeople() {
         var scene = Scene()
         scene.credential = Self.person(0)
@@ -186,16 +205,20 @@ import Testing
     }
 
     /// What a revoked sign-in has put something into never runs; the rest does, and the log says the same.
-    @Test(arguments: [
-        // revoked        left in the tree at the end                                  because
-        ([],              #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "nothing"),
-        ([9],             #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "a stranger"),
-        ([0],             #"{"a":{"x":1,"y":2},"b":2,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "signed out"),
-        ([1],             #"{"b":2,"c":0,"d":{"z":3},"p":1}"#, "one, and what another has put into the same"),
-        ([2],             #"{"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "the other, likewise"),
-        ([1, 3],          #"{"b":2,"c":0,"p":1}"#, "two"),
-        ([0, 1, 2, 3],    #"{"p":1}"#, "all"),
-    ] as [(Set<UInt32>, String, String)])
+    @Test(
+        arguments: [
+            // revoked        left in the tree at the end                                  because
+            ([], #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "nothing"),
+            (
+                [9], #"{"a":{"x":1,"y":2},"b":2,"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#,
+                "a stranger"
+            ),
+            ([0], #"{"a":{"x":1,"y":2},"b":2,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "signed out"),
+            ([1], #"{"b":2,"c":0,"d":{"z":3},"p":1}"#, "one, and what another has put into the same"),
+            ([2], #"{"c":0,"d":{"z":3},"p":{".value":1,".priority":7}}"#, "the other, likewise"),
+            ([1, 3], #"{"b":2,"c":0,"p":1}"#, "two"),
+            ([0, 1, 2, 3], #"{"p":1}"#, "all"),
+        ] as [(Set<UInt32>, String, String)])
     func revocation(revoked: Set<UInt32>, left: String, because: String) throws {
         var scene = Scene(#"{"p":1}"#)
         // The same credential throughout: only the sign-ins differ.

@@ -4,8 +4,8 @@ import PandoRules
 import PandoTree
 import Testing
 
-// Random commands of several sessions against the naive truth. After each of them every client must hold exactly what
-// it asked for, having heard of it once.
+// Random commands of several sessions against the naive truth. After each of them every client must hold
+// exactly what it asked for, having heard of it once.
 
 @Suite struct EngineProperties {
     static let seeds: UInt64 = 300
@@ -89,7 +89,9 @@ private struct World {
         let priority = random.chance(20) ? special(isPriority: true) : nil
         if depth == 0 || random.chance(40) { return .leaf(special(isPriority: false), priority: priority) }
         var members: [String: Sketch] = [:]
-        for _ in 0..<Int.random(in: 0...3, using: &random) { members[random.pick(Self.keys)] = sketch(depth: depth - 1) }
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+            members[random.pick(Self.keys)] = sketch(depth: depth - 1)
+        }
         return .object(members, priority: priority)
     }
 
@@ -120,7 +122,9 @@ private struct World {
             var path = base + path(1...2)
             let isPriority = random.chance(15)
             if isPriority { path[path.count - 1] = ".priority" }
-            guard !writes.contains(where: { $0.path.contains(path) || path.contains($0.path) }) else { continue }
+            guard !writes.contains(where: { $0.path.contains(path) || path.contains($0.path) }) else {
+                continue
+            }
             writes.append((path, isPriority ? prioritySketch() : sketch(depth: 2)))
         }
         return writes
@@ -213,7 +217,8 @@ private struct World {
         queues[session] = tree
         for write in writes { tree.remember(write.path, write.value) }
         run(
-            session, .onDisconnect(writes.map { Write($0.path.slashed, $0.value.json) }), expecting: "ok", truth)
+            session, .onDisconnect(writes.map { Write($0.path.slashed, $0.value.json) }), expecting: "ok",
+            truth)
     }
 
     mutating func cancel(_ session: UInt64) {
@@ -240,7 +245,8 @@ private struct World {
 
     var lastCommand: String {
         guard let last else { return "" }
-        return "of S\(last.session) at \(time): \(last.operation)\n" + last.effects.lines.joined(separator: "\n")
+        return "of S\(last.session) at \(time): \(last.operation)\n"
+            + last.effects.lines.joined(separator: "\n")
     }
 
     mutating func fail(_ text: String) {
@@ -257,7 +263,9 @@ private struct World {
         let root = engine.root
         let delta = engine.decide(command)
         let effects = engine.commit(delta)
-        if case .put = delta.kind, effects.isRedundant != (engine.root == root) { fail("not told whether it changed") }
+        if case .put = delta.kind, effects.isRedundant != (engine.root == root) {
+            fail("not told whether it changed")
+        }
         if !effects.isRedundant { records += delta.records(hadQueue: hadQueue) }
         last = (operation, session, effects)
         if Effects(reply: effects.reply).lines != (reply.map { [$0] } ?? []) {
@@ -272,7 +280,9 @@ private struct World {
         var heardTags: Set<Push.TaggedRecipient> = []
         for push in pushes {
             let entries = push.body.entries
-            if case .merge(_, let entries) = push.body, entries.count < 2 { fail("a merge of \(entries.count)") }
+            if case .merge(_, let entries) = push.body, entries.count < 2 {
+                fail("a merge of \(entries.count)")
+            }
             if entries.contains(where: { $0.path.last == ".priority" }) { fail("a priority was told alone") }
             for recipient in push.recipients.joined() {
                 let client = clients[recipient.rawValue] ?? ClientModel()
@@ -293,7 +303,8 @@ private struct World {
                 clients[recipient.rawValue]?.receive(entries, tag: nil)
             }
             for recipient in push.taggedRecipients {
-                guard let (path, query, _) = clients[recipient.session.rawValue]?.windows[recipient.tag] else {
+                guard let (path, query, _) = clients[recipient.session.rawValue]?.windows[recipient.tag]
+                else {
                     fail("nobody has \(recipient)")
                     continue
                 }
@@ -313,7 +324,8 @@ private struct World {
             for (path, cache) in client.defaults where cache != truth[path] {
                 fail("S\(session) holds at \(path): \(cache)")
             }
-            for (tag, window) in client.windows where window.cache != window.query.filter(truth[window.path]) {
+            for (tag, window) in client.windows where window.cache != window.query.filter(truth[window.path])
+            {
                 fail("S\(session)#\(tag) holds at \(window.path) \(window.query): \(window.cache)")
             }
         }
@@ -335,7 +347,9 @@ private struct World {
             if restored.queueRecords.map(\.payload) != engine.queueRecords.map(\.payload) {
                 fail("a checkpoint gives other queues")
             }
-            if other.checkInvariants().sessions != engine.sessionsWithQueue.count { fail("idle sessions are left") }
+            if other.checkInvariants().sessions != engine.sessionsWithQueue.count {
+                fail("idle sessions are left")
+            }
         } catch {
             fail("a record cannot be read: \(error)")
         }

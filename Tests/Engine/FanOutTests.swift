@@ -5,26 +5,39 @@ import Testing
 /// Who hears what of a write, and in which words (wire-protocol §6.3–6.5, §15.2–15.5).
 @Suite struct FanOut {
     /// One listener at `/l`, data there, one put by somebody else.
-    @Test(arguments: [
-        // path     value                 heard                       because
-        ("l",       #"{"x":1}"#,          [#"S1 d l {"x":1}"#],       "the write is at the listen"),
-        ("l/a/b",   "2",                  ["S1 d l/a/b 2"],           "the write is below: its own path, its own value"),
-        ("l/new",   #"{"x":{"y":1}}"#,    [#"S1 d l/new {"x":{"y":1}}"#], "missing parents are the client's business"),
-        ("",        #"{"l":5,"z":1}"#,    ["S1 d l 5"],               "the write is above: told at the listen, nothing else leaks"),
-        ("",        #"{"z":1}"#,          ["S1 d l null"],            "gone with what was above"),
-        ("",        #"{"l":{"a":{"b":1},"k":3},"z":1}"#, [],          "the write is above and the value is what it was"),
-        ("l/a/b",   "1",                  [],                         "nothing changes"),
-        ("l/zzz",   "null",               [],                         "removing nothing changes nothing"),
-        ("l/k/x",   "null",               [],                         "nothing is below a leaf"),
-        ("l/k/x",   "1",                  ["S1 d l/k/x 1"],           "a leaf becomes an object, and the client's does too"),
-        ("l/a/b",   "null",               ["S1 d l/a/b null"],        "the emptied parent vanishes on both sides"),
-        ("other",   "1",                  [],                         "beside the listen"),
-        ("lx",      "1",                  [],                         "keys are compared whole"),
-        ("l/.priority", "7",              [#"S1 d l {".priority":7,"a":{"b":1},"k":3}"#], "a priority is told as the whole node"),
-        ("l/k/.priority", #""p""#,        [#"S1 d l/k {".value":3,".priority":"p"}"#], "a leaf's as well"),
-        ("l/k/.priority", "null",         [],                         "it has none"),
-        ("l/k",     #"{".value":3,".priority":1}"#, [#"S1 d l/k {".value":3,".priority":1}"#], "a priority is part of the value"),
-    ] as [(String, String, [String], String)])
+    @Test(
+        arguments: [
+            // path     value                 heard                       because
+            ("l", #"{"x":1}"#, [#"S1 d l {"x":1}"#], "the write is at the listen"),
+            ("l/a/b", "2", ["S1 d l/a/b 2"], "the write is below: its own path, its own value"),
+            (
+                "l/new", #"{"x":{"y":1}}"#, [#"S1 d l/new {"x":{"y":1}}"#],
+                "missing parents are the client's business"
+            ),
+            (
+                "", #"{"l":5,"z":1}"#, ["S1 d l 5"],
+                "the write is above: told at the listen, nothing else leaks"
+            ),
+            ("", #"{"z":1}"#, ["S1 d l null"], "gone with what was above"),
+            ("", #"{"l":{"a":{"b":1},"k":3},"z":1}"#, [], "the write is above and the value is what it was"),
+            ("l/a/b", "1", [], "nothing changes"),
+            ("l/zzz", "null", [], "removing nothing changes nothing"),
+            ("l/k/x", "null", [], "nothing is below a leaf"),
+            ("l/k/x", "1", ["S1 d l/k/x 1"], "a leaf becomes an object, and the client's does too"),
+            ("l/a/b", "null", ["S1 d l/a/b null"], "the emptied parent vanishes on both sides"),
+            ("other", "1", [], "beside the listen"),
+            ("lx", "1", [], "keys are compared whole"),
+            (
+                "l/.priority", "7", [#"S1 d l {".priority":7,"a":{"b":1},"k":3}"#],
+                "a priority is told as the whole node"
+            ),
+            ("l/k/.priority", #""p""#, [#"S1 d l/k {".value":3,".priority":"p"}"#], "a leaf's as well"),
+            ("l/k/.priority", "null", [], "it has none"),
+            (
+                "l/k", #"{".value":3,".priority":1}"#, [#"S1 d l/k {".value":3,".priority":1}"#],
+                "a priority is part of the value"
+            ),
+        ] as [(String, String, [String], String)])
     func put(path: String, json: String, heard: [String], because: String) {
         var scene = Scene(#"{"l":{"a":{"b":1},"k":3}}"#)
         scene.listen(1, "l")
@@ -32,23 +45,42 @@ import Testing
     }
 
     /// Listens of session 1, and a merge at `/b` of session 2.
-    @Test(arguments: [
-        // listens        entries                               heard                                        because
-        (["b"],           [("x", "1"), ("y/z", "2")],           [#"S1 m b {"x":1,"y/z":2}"#],                "at the writer's place"),
-        ([""],            [("x", "1"), ("y/z", "2")],           [#"S1 m b {"x":1,"y/z":2}"#],                "above it: the same message"),
-        (["b/y"],         [("x", "1"), ("y/z", "2")],           ["S1 d b/y/z 2"],                            "one entry inside: an overwrite"),
-        (["b/y"],         [("y/z", "2"), ("x", "1"), ("y/w", "3")], [#"S1 m b/y {"z":2,"w":3}"#],            "two inside: a merge of the listen"),
-        (["b/y/z"],       [("x", "1"), ("y", #"{"z":2}"#)],     ["S1 d b/y/z 2"],                            "an entry above: the listen's value"),
-        (["b/x", "b/y"],  [("x", "1"), ("y", "2")],             ["S1 d b/x 1", "S1 d b/y 2"],                "one message for each listen"),
-        (["b", "b/x"],    [("x", "1"), ("y", "2")],             [#"S1 m b {"x":1,"y":2}"#],                  "the wider one speaks for the narrower"),
-        (["b"],           [("x", "1")],                         ["S1 d b/x 1"],                              "a single entry"),
-        (["b"],           [("x", "1"), ("old", "5")],           ["S1 d b/x 1"],                              "an entry that changes nothing is not told"),
-        (["b"],           [("old", "5")],                       [],                                          "nothing changes"),
-        (["b"],           [],                                   [],                                          "an empty merge is no change"),
-        (["b"],           [("x", "1"), (".priority", "2")],     [#"S1 d b {".priority":2,"old":5,"x":1}"#],  "a priority is told as the whole node"),
-        (["b"],           [("x", "1"), ("x2/.priority", "null")], ["S1 d b/x 1"],                            "no priority to take away"),
-        (["b"],           [("n/v", "1"), ("n/.priority", "2"), ("y", "3")], [#"S1 m b {"n":{".priority":2,"v":1},"y":3}"#], "a new node and its priority"),
-    ] as [([Path], [(String, String)], [String], String)])
+    @Test(
+        arguments: [
+            // listens        entries                               heard                                        because
+            (["b"], [("x", "1"), ("y/z", "2")], [#"S1 m b {"x":1,"y/z":2}"#], "at the writer's place"),
+            ([""], [("x", "1"), ("y/z", "2")], [#"S1 m b {"x":1,"y/z":2}"#], "above it: the same message"),
+            (["b/y"], [("x", "1"), ("y/z", "2")], ["S1 d b/y/z 2"], "one entry inside: an overwrite"),
+            (
+                ["b/y"], [("y/z", "2"), ("x", "1"), ("y/w", "3")], [#"S1 m b/y {"z":2,"w":3}"#],
+                "two inside: a merge of the listen"
+            ),
+            (
+                ["b/y/z"], [("x", "1"), ("y", #"{"z":2}"#)], ["S1 d b/y/z 2"],
+                "an entry above: the listen's value"
+            ),
+            (
+                ["b/x", "b/y"], [("x", "1"), ("y", "2")], ["S1 d b/x 1", "S1 d b/y 2"],
+                "one message for each listen"
+            ),
+            (
+                ["b", "b/x"], [("x", "1"), ("y", "2")], [#"S1 m b {"x":1,"y":2}"#],
+                "the wider one speaks for the narrower"
+            ),
+            (["b"], [("x", "1")], ["S1 d b/x 1"], "a single entry"),
+            (["b"], [("x", "1"), ("old", "5")], ["S1 d b/x 1"], "an entry that changes nothing is not told"),
+            (["b"], [("old", "5")], [], "nothing changes"),
+            (["b"], [], [], "an empty merge is no change"),
+            (
+                ["b"], [("x", "1"), (".priority", "2")], [#"S1 d b {".priority":2,"old":5,"x":1}"#],
+                "a priority is told as the whole node"
+            ),
+            (["b"], [("x", "1"), ("x2/.priority", "null")], ["S1 d b/x 1"], "no priority to take away"),
+            (
+                ["b"], [("n/v", "1"), ("n/.priority", "2"), ("y", "3")],
+                [#"S1 m b {"n":{".priority":2,"v":1},"y":3}"#], "a new node and its priority"
+            ),
+        ] as [([Path], [(String, String)], [String], String)])
     func merge(listens: [Path], entries: [(String, String)], heard: [String], because: String) {
         var scene = Scene(#"{"b":{"old":5}}"#)
         for path in listens { scene.listen(1, path) }
@@ -60,7 +92,8 @@ import Testing
         scene.listen(1, "users")
         scene.listen(1, "index")
         let heard = scene.merge(
-            1, "", [("users/u1/name", #""Ann""#), ("users/u2", "null"), ("index/ann", #""u1""#), ("log/x", "1")])
+            1, "",
+            [("users/u1/name", #""Ann""#), ("users/u2", "null"), ("index/ann", #""u1""#), ("log/x", "1")])
         #expect(
             heard == [#"S1 m users {"u1/name":"Ann","u2":null}"#, #"S1 d index/ann "u1""#, "ok"],
             "one message per listen, nothing of /log")
@@ -84,14 +117,17 @@ import Testing
     }
 
     @Test func transcript15_3() {
-        var scene = Scene(#"{"room":{"m1":{"text":"hi"}},"list":{"k4":{"a":{"b":7}},"k9":{"a":{"b":9}},"k1":{"a":{"b":1}}}}"#)
+        var scene = Scene(
+            #"{"room":{"m1":{"text":"hi"}},"list":{"k4":{"a":{"b":7}},"k9":{"a":{"b":9}},"k1":{"a":{"b":1}}}}"#
+        )
         #expect(scene.listen(1, "room", hash: "") == [#"S1 d room {"m1":{"text":"hi"}}"#, "ok {}"])
         #expect(scene.put(2, "room/m2", #"{"text":"yo"}"#) == [#"S1 d room/m2 {"text":"yo"}"#, "ok"])
         #expect(scene.run(1, .get("zzz", Query())) == ["ok null"])
         #expect(
             scene.run(1, .get("list", Query(#"{"l":2,"vf":"r","i":"a/b"}"#)))
                 == [#"ok {"k4":{"a":{"b":7}},"k9":{"a":{"b":9}}}"#])
-        #expect(scene.put(2, "", #"{"room":{"m3":1}}"#) == [#"S1 d room {"m3":1}"#, "ok"], "told at the listen")
+        #expect(
+            scene.put(2, "", #"{"room":{"m3":1}}"#) == [#"S1 d room {"m3":1}"#, "ok"], "told at the listen")
         #expect(scene.unlisten(1, "room") == ["ok"])
         #expect(scene.put(2, "room", "1") == ["ok"], "no push may follow")
     }

@@ -6,16 +6,20 @@ import Testing
 
 /// Beginning and ending listens (wire-protocol §4.2, §4.3, §6.2, §6.4).
 @Suite struct Listens {
-    @Test(arguments: [
-        // tree        hash                              heard                      because
-        ("null",       nil,                              ["S1 d c null", "ok {}"],  "without a hash the client waits for data, even for null"),
-        ("null",       "",                               ["ok {}"],                 "nothing, and the client knows"),
-        ("null",       "x",                              ["S1 d c null", "ok {}"],  "the client holds something that is gone"),
-        (#"{"c":5}"#,  nil,                              ["S1 d c 5", "ok {}"],     "no hash"),
-        (#"{"c":5}"#,  "",                               ["S1 d c 5", "ok {}"],     "the client has nothing"),
-        (#"{"c":5}"#,  "w28swksk9+tXf5jEdS9R5oSFAv8=",   ["ok {}"],                 "the hash of 5"),
-        (#"{"c":5}"#,  "5PG1TllwFpsPMPTAduN1cJllS2g=",   ["S1 d c 5", "ok {}"],     "the hash of 100"),
-    ] as [(String, String?, [String], String)])
+    @Test(
+        arguments: [
+            // tree        hash                              heard                      because
+            (
+                "null", nil, ["S1 d c null", "ok {}"],
+                "without a hash the client waits for data, even for null"
+            ),
+            ("null", "", ["ok {}"], "nothing, and the client knows"),
+            ("null", "x", ["S1 d c null", "ok {}"], "the client holds something that is gone"),
+            (#"{"c":5}"#, nil, ["S1 d c 5", "ok {}"], "no hash"),
+            (#"{"c":5}"#, "", ["S1 d c 5", "ok {}"], "the client has nothing"),
+            (#"{"c":5}"#, "w28swksk9+tXf5jEdS9R5oSFAv8=", ["ok {}"], "the hash of 5"),
+            (#"{"c":5}"#, "5PG1TllwFpsPMPTAduN1cJllS2g=", ["S1 d c 5", "ok {}"], "the hash of 100"),
+        ] as [(String, String?, [String], String)])
     func begin(tree: String, hash: String?, heard: [String], because: String) {
         var scene = Scene(tree)
         #expect(scene.listen(1, "c", hash: hash) == heard, "\(because)")
@@ -26,7 +30,9 @@ import Testing
         #expect(scene.listen(1, "a") == ["permission_denied"])
         #expect(scene.run(1, .get("a", Query())) == ["permission_denied"])
         #expect(scene.put(1, "a", "2") == ["permission_denied"])
-        #expect(scene.put(1, "a", "2", hash: "w28swksk9+tXf5jEdS9R5oSFAv8=") == ["permission_denied"], "before the hash")
+        #expect(
+            scene.put(1, "a", "2", hash: "w28swksk9+tXf5jEdS9R5oSFAv8=") == ["permission_denied"],
+            "before the hash")
         #expect(scene.merge(1, "a", [("b", "1")]) == ["permission_denied"])
         #expect(scene.merge(1, "a", []) == ["ok"], "a merge of nothing asks for nothing (§4.6)")
         #expect(scene.run(1, .onDisconnect([Write("a", "1")])) == ["permission_denied"])
@@ -44,7 +50,9 @@ import Testing
         #expect(scene.listen(1, "a") == ["S1 d a 1", "ok {}"], "answered like the first")
         scene.listen(1, "a", #"{"l":1}"#, tag: 3)
         scene.listen(1, "a", #"{"l":1,"vf":"r"}"#, tag: 3)
-        #expect(scene.put(1, "a", #"{"x":1}"#) == [#"S1 d a {"x":1}"#, #"S1#3 d a {"x":1}"#, "ok"], "one push each")
+        #expect(
+            scene.put(1, "a", #"{"x":1}"#) == [#"S1 d a {"x":1}"#, #"S1#3 d a {"x":1}"#, "ok"],
+            "one push each")
         scene.unlisten(1, "a")
         scene.unlisten(1, "a", #"{"l":1}"#, tag: 3)
         #expect(scene.put(1, "a", "2") == ["ok"], "one unlisten ends it")
@@ -82,7 +90,9 @@ import Testing
         scene.listen(1, "")
         #expect(scene.put(2, "a", #"{"b":{"c":3},"d":3}"#) == [#"S1 d a {"b":{"c":3},"d":3}"#, "ok"])
         scene.listen(1, "a/b/e")
-        #expect(scene.put(2, "a/b", #"{"c":4,"e":4}"#) == [#"S1 d a/b {"c":4,"e":4}"#, "ok"], "born under a wider one")
+        #expect(
+            scene.put(2, "a/b", #"{"c":4,"e":4}"#) == [#"S1 d a/b {"c":4,"e":4}"#, "ok"],
+            "born under a wider one")
         scene.unlisten(1, "")
         #expect(
             scene.put(2, "a", #"{"b":{"c":5},"d":5}"#) == [#"S1 d a/b {"c":5}"#, "S1 d a/d 5", "ok"],
@@ -134,7 +144,9 @@ import Testing
     @Test func getThroughAQuery() {
         var scene = Scene(#"{"a":{"x":1,"y":2,".priority":7}}"#)
         #expect(scene.run(1, .get("a", Query())) == [#"ok {".priority":7,"x":1,"y":2}"#])
-        #expect(scene.run(1, .get("a", Query(#"{"i":".value"}"#))) == [#"ok {".priority":7,"x":1,"y":2}"#], "no filter")
+        #expect(
+            scene.run(1, .get("a", Query(#"{"i":".value"}"#))) == [#"ok {".priority":7,"x":1,"y":2}"#],
+            "no filter")
         #expect(scene.run(1, .get("a", Query(#"{"i":".value","l":1,"vf":"r"}"#))) == [#"ok {"y":2}"#])
         #expect(scene.run(1, .get("a/x", Query(#"{"l":1}"#))) == ["ok null"], "a leaf has no children")
         #expect(scene.engine.checkInvariants() == (1, 0), "a get leaves nothing behind")
@@ -148,7 +160,9 @@ import Testing
         scene.listen(1, "a", #"{"l":1}"#, tag: 3)
         scene.listen(1, "a")
         func denied(_ session: UInt64, _ credential: Credential) -> [String] {
-            scene.engine.listens(of: SessionID(session), deniedTo: credential, at: 0).map { "\($0.path)#\($0.tag ?? 0)" }
+            scene.engine.listens(of: SessionID(session), deniedTo: credential, at: 0).map {
+                "\($0.path)#\($0.tag ?? 0)"
+            }
         }
         #expect(denied(1, .anonymous) == [])
         scene.engine.access = .locked

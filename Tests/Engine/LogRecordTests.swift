@@ -9,11 +9,18 @@ import Testing
     /// A scene with every kind of record.
     static func scene() -> Scene {
         var scene = Scene()
-        scene.put(1, "", #"{"a":{"b":1,"é🐵":"\u0000\"\\","10":true},"n":-9223372036854775808,"d":0.1,".priority":"p"}"#)
+        scene.put(
+            1, "",
+            #"{"a":{"b":1,"é🐵":"\u0000\"\\","10":true},"n":-9223372036854775808,"d":0.1,".priority":"p"}"#)
         scene.merge(1, "a", [("b", "null"), ("c/d", "1e300"), (".priority", "2.5")])
         scene.put(1, "n/.priority", "7")
-        scene.run(1, .onDisconnect([Write("x", #"{"a":{".sv":"timestamp"},"b":{".sv":{"increment":-0.5}}}"#)]))
-        scene.run(1, .onDisconnect([Write("x/c", #"{".value":{".sv":"timestamp"},".priority":{".sv":{"increment":3}}}"#)]))
+        scene.run(
+            1, .onDisconnect([Write("x", #"{"a":{".sv":"timestamp"},"b":{".sv":{"increment":-0.5}}}"#)]))
+        scene.run(
+            1,
+            .onDisconnect([
+                Write("x/c", #"{".value":{".sv":"timestamp"},".priority":{".sv":{"increment":3}}}"#)
+            ]))
         scene.credential = Credential(isAdmin: true, authVariable: #"{"uid":"u"}"#)
         scene.run(2, .onDisconnect([Write("y/.priority", "null"), Write("z", deepNulls), Write("", "5")]))
         scene.credential = Credential(authVariable: "null")
@@ -27,7 +34,8 @@ import Testing
     }
 
     /// Deeper than its record is long.
-    static let deepNulls = String(repeating: #"{"k":"#, count: 31) + "null" + String(repeating: "}", count: 31)
+    static let deepNulls =
+        String(repeating: #"{"k":"#, count: 31) + "null" + String(repeating: "}", count: 31)
 
     @Test func roundTrip() throws {
         var scene = Self.scene()
@@ -54,20 +62,30 @@ import Testing
     }
 
     /// What is printed ahead makes the same records, whatever is written, and is used.
-    @Test(arguments: [
-        (.put(Write("a", large(0)), expectedHash: nil, wantsCurrentValue: false), 0),
-        (.put(Write("a/b", #"{".priority":1,"x":\#(large(0))}"#), expectedHash: nil, wantsCurrentValue: false), 0),
-        // A server value makes another node of it.
-        (.put(Write("a", #"{"t":{".sv":"timestamp"},"x":\#(large(0))}"#), expectedHash: nil, wantsCurrentValue: false), 1),
-        (.merge(base: "m", [Write("m/a", large(0)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
-        // What is there already is left out of a merge.
-        (.merge(base: "m", [Write("m/there", large(7)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
-        (.onDisconnect([Write("q/a", large(0)), Write("q/b", "2")]), 0),
-        (.endSession, 0),
-    ] as [(PandoEngine.Operation, Int)])
+    @Test(
+        arguments: [
+            (.put(Write("a", large(0)), expectedHash: nil, wantsCurrentValue: false), 0),
+            (
+                .put(
+                    Write("a/b", #"{".priority":1,"x":\#(large(0))}"#), expectedHash: nil,
+                    wantsCurrentValue: false), 0
+            ),
+            // A server value makes another node of it.
+            (
+                .put(
+                    Write("a", #"{"t":{".sv":"timestamp"},"x":\#(large(0))}"#), expectedHash: nil,
+                    wantsCurrentValue: false), 1
+            ),
+            (.merge(base: "m", [Write("m/a", large(0)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
+            // What is there already is left out of a merge.
+            (.merge(base: "m", [Write("m/there", large(7)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
+            (.onDisconnect([Write("q/a", large(0)), Write("q/b", "2")]), 0),
+            (.endSession, 0),
+        ] as [(PandoEngine.Operation, Int)])
     func printedAheadIsTheSame(operation: PandoEngine.Operation, unusedCount: Int) {
         var scene = Scene(#"{"m":{"there":\#(Self.large(7))}}"#)
-        scene.run(1, .onDisconnect([Write("z/b", Self.large(3)), Write("z/a", Self.large(2)), Write("z/c", "1")]))
+        scene.run(
+            1, .onDisconnect([Write("z/b", Self.large(3)), Write("z/a", Self.large(2)), Write("z/c", "1")]))
         let nodes: [Node]
         switch operation {
         case .put(let write, _, _): nodes = [write.draft.node]
@@ -88,7 +106,9 @@ import Testing
     }
 
     @Test func smallNodesAndLeavesAreNotPrintedAhead() {
-        let nodes = [Node("1"), Node(#"{"a":1}"#), Node("\"" + String(repeating: "x", count: 1 << 20) + "\"")]
+        let nodes = [
+            Node("1"), Node(#"{"a":1}"#), Node("\"" + String(repeating: "x", count: 1 << 20) + "\""),
+        ]
         #expect(PrintedNodes(nodes).unusedCount == 0)
     }
 
@@ -127,7 +147,9 @@ import Testing
         #expect(kinds() == [.onDisconnectRegistered, .onDisconnectCancelled, .delta, .onDisconnectCancelled])
         scene.run(1, .onDisconnect([Write("b", "1")]))
         scene.run(1, .endSession)
-        #expect(kinds() == [.onDisconnectRegistered, .onDisconnectCancelled], "the write changed nothing; the queue is gone")
+        #expect(
+            kinds() == [.onDisconnectRegistered, .onDisconnectCancelled],
+            "the write changed nothing; the queue is gone")
     }
 
     /// Every record cut short, and with every byte changed: read, or refused, never a trap.
@@ -146,14 +168,17 @@ import Testing
             }
             for length in 0..<record.payload.count {
                 survives(Array(record.payload[..<length]))
-                #expect(throws: UnreadableRecord.self, "a record of \(length) of \(record.payload.count) bytes") {
+                #expect(
+                    throws: UnreadableRecord.self, "a record of \(length) of \(record.payload.count) bytes"
+                ) {
                     let payload = Array(record.payload[..<length])
                     var engine = Engine(access: .open)
                     try engine.replay(record.kind, payload.rawSpan)
                 }
             }
             for index in record.payload.indices {
-                for byte: UInt8 in [0, 1, 0x2E, 0x2F, 0x7F, 0x80, 0xFF, .random(in: 0...255, using: &random)] {
+                for byte: UInt8 in [0, 1, 0x2E, 0x2F, 0x7F, 0x80, 0xFF, .random(in: 0...255, using: &random)]
+                {
                     var payload = record.payload
                     payload[index] = byte
                     survives(payload)
@@ -168,7 +193,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (String(repeating: "a/", count: 100_000) + "a", "deeper than a path can be: the tree is walked by recursion"),
+        (
+            String(repeating: "a/", count: 100_000) + "a",
+            "deeper than a path can be: the tree is walked by recursion"
+        ),
         ("a/.priority/b", "a priority has nothing below it"),
         (".info/x", "reserved"),
         ("a/b.c", "no key"),
@@ -184,11 +212,14 @@ import Testing
         }
     }
 
-    /// Paths are written as they are spelled, whatever their keys are kept as, and whatever their lengths add up to.
+    /// Paths are written as they are spelled, whatever their keys are kept as, and whatever their lengths add
+    /// up to.
     @Test func pathsAreWrittenAsTheyAreSpelled() throws {
         let kinds: [Key] = [
-            "a", "fifteen bytes!!", "sixteen bytes!!!", "-NaBcDeFgHiJkLmNoPqR", "0", "12", "-7", "2147483647", "007", "ümläut",
-            Key(unchecked: Text("0" + String(repeating: "0", count: 40) + "5")), Key(unchecked: Text(String(repeating: "k", count: 768))),
+            "a", "fifteen bytes!!", "sixteen bytes!!!", "-NaBcDeFgHiJkLmNoPqR", "0", "12", "-7", "2147483647",
+            "007", "ümläut",
+            Key(unchecked: Text("0" + String(repeating: "0", count: 40) + "5")),
+            Key(unchecked: Text(String(repeating: "k", count: 768))),
         ]
         var paths = [Path(), Path([".priority"])]
         for first in kinds {
@@ -225,7 +256,8 @@ import Testing
             let other = Change(path: Path([first, "~"]), node: .integer(1))
             let changes = [Change(path: path, node: .integer(1)), other]
             let payload = LogRecord.delta(changes).payload
-            #expect(try LogRecord.changes(reading: payload.rawSpan).map(\.path) == changes.map(\.path), "\(path)")
+            #expect(
+                try LogRecord.changes(reading: payload.rawSpan).map(\.path) == changes.map(\.path), "\(path)")
         }
     }
 }

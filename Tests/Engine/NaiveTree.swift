@@ -1,4 +1,5 @@
-// The truth as plain nested dictionaries, written from the specification alone: slow, and simple enough to believe.
+// The truth as plain nested dictionaries, written from the specification alone: slow, and simple enough to
+// believe.
 
 /// A leaf's value, a priority, or a query's bound.
 enum Scalar: Hashable {
@@ -179,7 +180,8 @@ indirect enum Sketch {
         switch self {
         case .nothing: return "null"
         case .leaf(let value, nil): return text(value)
-        case .leaf(let value, let priority?): return #"{".value":\#(text(value)),".priority":\#(text(priority))}"#
+        case .leaf(let value, let priority?):
+            return #"{".value":\#(text(value)),".priority":\#(text(priority))}"#
         case .object(let children, let priority):
             var members = children.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value.json)" }
             if let priority { members.append(#"".priority":\#(text(priority))"#) }
@@ -204,7 +206,8 @@ indirect enum Sketch {
         case .object(let children, let priority):
             let resolved = children.map { ($0.key, $0.value.resolved(current[[$0.key]], time: time)) }
             return .make(
-                Dictionary(uniqueKeysWithValues: resolved), priority: priority.map { scalar($0, oldPriority) })
+                Dictionary(uniqueKeysWithValues: resolved), priority: priority.map { scalar($0, oldPriority) }
+            )
         }
     }
 
@@ -293,11 +296,13 @@ final class SparseTree {
 // MARK: - Writes
 
 extension Value {
-    /// Several puts as one (§4.6, §8.4): each against the tree before, and an ancestor that ends up with children
-    /// never was without.
+    /// Several puts as one (§4.6, §8.4): each against the tree before, and an ancestor that ends up with
+    /// children never was without.
     func merging(_ writes: [(path: [String], value: Sketch)], time: Int64) -> Value {
         let resolved = writes.map { ($0.path, $0.value.resolved(value(at: $0.path), time: time)) }
-        func rank(_ write: ([String], Value)) -> Int { write.0.last == ".priority" ? 2 : write.1 == .nothing ? 1 : 0 }
+        func rank(_ write: ([String], Value)) -> Int {
+            write.0.last == ".priority" ? 2 : write.1 == .nothing ? 1 : 0
+        }
         var result = self
         for turn in 0...2 {
             for write in resolved where rank(write) == turn { result = result.putting(write.1, at: write.0) }

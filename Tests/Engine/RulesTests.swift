@@ -42,7 +42,8 @@ struct RulesTests {
 
     /// A write that changes nothing is a write (security-rules.md §2.3.5).
     @Test func whatChangesNothingIsAskedAll() throws {
-        var scene = try scene(#"{".write":true,"v":{".validate":"newData.val() != data.val()"}}"#, #"{"v":1}"#)
+        var scene = try scene(
+            #"{".write":true,"v":{".validate":"newData.val() != data.val()"}}"#, #"{"v":1}"#)
         #expect(scene.put(1, "v", "1") == ["permission_denied"])
         #expect(scene.merge(1, "", [("v", "1")]) == ["permission_denied"])
         #expect(scene.put(1, "v", "2") == ["ok"])
@@ -50,13 +51,16 @@ struct RulesTests {
 
     /// Permission first: whether a guess is right is not told. Then the tag of what is there.
     @Test func transactions() throws {
-        var scene = try scene(#"{".read":"auth.uid == 'u2'","v":{".write":"newData.val() > 1"}}"#, #"{"v":5}"#)
+        var scene = try scene(
+            #"{".read":"auth.uid == 'u2'","v":{".write":"newData.val() > 1"}}"#, #"{"v":5}"#)
         let hash = Text(Node("5").hash).string
         #expect(scene.put(1, "v", "1", hash: hash) == ["permission_denied"])
         #expect(scene.put(1, "v", "1", hash: "wrong") == ["permission_denied"])
         #expect(scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) == ["datastale"])
         scene.credential = Credential(authVariable: #"{"uid":"u2"}"#)
-        #expect(scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) != ["datastale"], "who may read is told")
+        #expect(
+            scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) != ["datastale"],
+            "who may read is told")
         #expect(scene.put(1, "v", "6", hash: hash) == ["ok"])
     }
 
@@ -70,7 +74,8 @@ struct RulesTests {
     }
 
     @Test func readsAreAskedWithTheirQuery() throws {
-        var scene = try scene(#"{"list":{".read":"query.limitToLast <= 2"}}"#, #"{"list":{"a":1,"b":2,"c":3}}"#)
+        var scene = try scene(
+            #"{"list":{".read":"query.limitToLast <= 2"}}"#, #"{"list":{"a":1,"b":2,"c":3}}"#)
         #expect(scene.listen(1, "list") == ["permission_denied"])
         #expect(scene.listen(1, "list", #"{"l":3,"vf":"r"}"#, tag: 1) == ["permission_denied"])
         #expect(scene.listen(1, "list", #"{"l":2,"vf":"r"}"#, tag: 1).last == "ok {}")
@@ -83,18 +88,21 @@ struct RulesTests {
 
     // MARK: onDisconnect
 
-    /// Each write is looked at as whoever queued it, against what all that run leave; what may not run is dropped by
-    /// itself, and so is what leaned on it.
+    /// Each write is looked at as whoever queued it, against what all that run leave; what may not run is
+    /// dropped by itself, and so is what leaned on it.
     @Test func queuedWritesLeanOnOneAnother() throws {
         let rules = """
             {"a":{".write":"newData.parent().child('b').exists()"},"b":{".write":"newData.parent().child('c').exists()"},
              "c":{".write":"auth.uid == 'u1'"},"d":{".write":true}}
             """
         for (uid, left, why) in [
-            ("u1", #"{"a":1,"b":1,"c":1,"d":1}"#, "all may run"), ("u2", #"{"d":1}"#, "without c no b, and without b no a"),
+            ("u1", #"{"a":1,"b":1,"c":1,"d":1}"#, "all may run"),
+            ("u2", #"{"d":1}"#, "without c no b, and without b no a"),
         ] {
             var scene = try scene(#"{".write":true}"#)
-            for path in ["a", "b", "c", "d"] { #expect(scene.run(1, .onDisconnect([Write(path, "1")])) == ["ok"]) }
+            for path in ["a", "b", "c", "d"] {
+                #expect(scene.run(1, .onDisconnect([Write(path, "1")])) == ["ok"])
+            }
             let rules = rules.replacing("auth.uid == 'u1'", with: "auth.uid == '\(uid)'")
             scene.engine.access = .loaded(try Ruleset(loading: Array(#"{"rules":\#(rules)}"#.utf8)))
             scene.run(1, .endSession)
@@ -102,8 +110,8 @@ struct RulesTests {
         }
     }
 
-    /// A row of writes each of which needs the next one is given up after a bounded number of rounds, and never done in
-    /// part: what runs is what the rules allow.
+    /// A row of writes each of which needs the next one is given up after a bounded number of rounds, and
+    /// never done in part: what runs is what the rules allow.
     @Test func aLongRowOfQueuedWritesIsBounded() throws {
         var scene = try scene(#"{".write":true}"#)
         let count = 200
@@ -117,7 +125,9 @@ struct RulesTests {
         let rules = #"{"rules":{"r":{"alone":{".write":true},\#(members.joined(separator: ","))}}}"#
         scene.engine.access = .loaded(try Ruleset(loading: Array(rules.utf8)))
         scene.run(1, .endSession)
-        #expect(scene.tree == #"{"free":1,"r":{"alone":1}}"#, "the last one has nothing to lean on, so nobody has")
+        #expect(
+            scene.tree == #"{"free":1,"r":{"alone":1}}"#, "the last one has nothing to lean on, so nobody has"
+        )
     }
 
     /// They run with the `now` of the end, and as whoever queued them, whatever became of the connection.
@@ -125,7 +135,8 @@ struct RulesTests {
         var scene = try scene(#"{"mine":{".write":"auth.uid == 'u1' && newData.val() == now"}}"#)
         #expect(scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["ok"])
         scene.credential = .anonymous
-        #expect(scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["permission_denied"])
+        #expect(
+            scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["permission_denied"])
         scene.time = 9000
         scene.run(1, .endSession)
         #expect(scene.tree == #"{"mine":9000}"#)
@@ -138,12 +149,14 @@ struct RulesTests {
         ("null", "a", "1"), ("null", "b", "1"), (#"{"b":1}"#, "b", "null"), ("null", "b/c", #"{"x":1}"#),
     ])
     func explanationsAgreeWithVerdicts(json: String, path: String, value: String) throws {
-        let rules = #"{".read":"auth.uid == 'u1'","a":{".write":"auth.uid == 'u1'"},"b":{".write":"newData.exists()"}}"#
+        let rules =
+            #"{".read":"auth.uid == 'u1'","a":{".write":"auth.uid == 'u1'"},"b":{".write":"newData.exists()"}}"#
         for uid in ["u1", "u2", nil] {
             let scene = try scene(rules, json, as: uid)
             let get = Operation.get(Path(text: path), Query())
             let listen = Operation.listen(Listen(path: Path(text: path)))
-            let put = Operation.put(Write(path, value), expectedHash: uid.map { Text($0) }, wantsCurrentValue: uid == "u2")
+            let put = Operation.put(
+                Write(path, value), expectedHash: uid.map { Text($0) }, wantsCurrentValue: uid == "u2")
             let merge = Operation.merge(base: .root, [Write(path, value), Write("a", "2")])
             let queue = Operation.onDisconnect([Write(path, value)])
             for operation in [get, listen, put, queue] + (path == "a" ? [] : [merge]) {

@@ -105,21 +105,28 @@ struct Scene {
     mutating func listen(
         _ session: UInt64, _ path: Path, _ query: String? = nil, tag: Int64? = nil, hash: String? = nil
     ) -> [String] {
-        run(session, .listen(Listen(path: path, query: query.map { Query($0) }, tag: tag, hash: hash.map { Text($0) })))
+        run(
+            session,
+            .listen(Listen(path: path, query: query.map { Query($0) }, tag: tag, hash: hash.map { Text($0) }))
+        )
     }
 
     @discardableResult
-    mutating func unlisten(_ session: UInt64, _ path: Path, _ query: String? = nil, tag: Int64? = nil) -> [String] {
+    mutating func unlisten(_ session: UInt64, _ path: Path, _ query: String? = nil, tag: Int64? = nil)
+        -> [String]
+    {
         run(session, .unlisten(path, query.map { Query($0) }, tag: tag))
     }
 
     @discardableResult
     mutating func put(
-        _ session: UInt64, _ path: String, _ json: String, hash: String? = nil, wantsCurrentValue: Bool = false
+        _ session: UInt64, _ path: String, _ json: String, hash: String? = nil,
+        wantsCurrentValue: Bool = false
     ) -> [String] {
         run(
             session,
-            .put(Write(path, json), expectedHash: hash.map { Text($0) }, wantsCurrentValue: wantsCurrentValue))
+            .put(Write(path, json), expectedHash: hash.map { Text($0) }, wantsCurrentValue: wantsCurrentValue)
+        )
     }
 
     @discardableResult

@@ -15,7 +15,8 @@ import Testing
             "p1 enters, p3 leaves")
         #expect(scene.put(2, "top/p2/score", "50") == ["S1#1 d top/p2/score 50", "ok"], "both stay")
         #expect(
-            scene.put(2, "top/p2", "null") == [#"S1#1 m top {"p2":null,"p3":{"score":20}}"#, "ok"], "p3 refills")
+            scene.put(2, "top/p2", "null") == [#"S1#1 m top {"p2":null,"p3":{"score":20}}"#, "ok"],
+            "p3 refills")
         #expect(scene.put(2, "top/p4", #"{"score":5}"#) == ["ok"], "outside the window")
         #expect(
             scene.put(2, "top/p1/score", "1") == [#"S1#1 m top {"p1":null,"p4":{"score":5}}"#, "ok"],
@@ -34,32 +35,93 @@ import Testing
     }
 
     /// Session 1 listens with tag 1 at `/q`; session 2 puts once.
-    @Test(arguments: [
-        // data                                   query                                path     value                heard                                       because
-        (#"{"a":1,"b":2}"#,                       #"{"l":2,"vf":"r"}"#,                "c",     "3",                 [#"m q {"a":null,"c":3}"#],                 "enters a full window, evicts"),
-        (#"{"a":1,"b":2}"#,                       #"{"l":2,"vf":"r"}"#,                "Z",     "9",                 [],                                         "before the window"),
-        (#"{"a":1,"b":2}"#,                       #"{"l":3,"vf":"r"}"#,                "c",     "3",                 ["d q/c 3"],                                "there is room"),
-        (#"{"a":1,"b":2}"#,                       #"{"l":3,"vf":"r"}"#,                "a",     "null",              ["d q/a null"],                             "leaves, nobody waits"),
-        (#"{"Z":9,"a":1,"b":2}"#,                 #"{"l":2,"vf":"r"}"#,                "b",     "null",              [#"m q {"b":null,"Z":9}"#],                 "leaves, the hidden one enters"),
-        (#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#,      "a/n",   "10",                [#"m q {"a":null,"c":{"n":3}}"#],           "moves behind the hidden one"),
-        (#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#,      "c/n",   "0",                 [#"m q {"b":null,"c":{"n":0}}"#],           "a deep change makes a hidden child enter: whole"),
-        (#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#,      "c",     #"{"n":0,"x":1}"#,   [#"m q {"b":null,"c":{"n":0,"x":1}}"#],     "enters"),
-        (#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#,      "c/x",   "1",                 [],                                         "hidden, and stays so"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","l":2,"vf":"l"}"#,        "a/n",   "3",                 ["d q/a/n 3"],                              "moves within the window"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "a/n",   "5",                 [#"d q/a {"n":5}"#],                        "enters a range"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "b/n",   "1",                 ["d q/b null"],                             "falls out of a range: null, not its new value"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "b/x/y", "1",                 ["d q/b/x/y 1"],                            "a change deep inside a child that stays"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "",      #"{"b":{"n":2}}"#,   [],                                         "replaced, and the window is the same"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "",      #"{"c":{"n":3}}"#,   [#"d q {"c":{"n":3}}"#],                    "replaced: the new window, whole"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,           #"{"i":"n","sp":2}"#,                "",      "5",                 ["d q null"],                               "a leaf has no children"),
-        (#"{"a":{"n":1}}"#,                       #"{"i":"n","sp":2}"#,                "a",     "null",              [],                                         "the location vanishes, the window was empty"),
-        (#"{"b":{"n":2}}"#,                       #"{"i":"n","sp":2}"#,                "b/n",   "null",              ["d q null"],                               "the location vanishes with its last child"),
-        (#"{"a":1,"b":2,".priority":3}"#,         #"{"l":2}"#,                         ".priority", "4",             [],                                         "the location's own priority is no part of the result"),
-        (#"{"a":1,"b":2}"#,                       #"{"l":2}"#,                         "a/.priority", "4",           [#"d q/a {".value":1,".priority":4}"#],     "a child's is"),
-        (#"{"a":1,"b":2,"c":3}"#,                 #"{"l":2,"vf":"l"}"#,                "a/.priority", "4",           [#"m q {"a":null,"c":3}"#],                 "and may make it leave"),
-        (#"{"a":1}"#,                             #"{"i":".key","sp":"b","ep":"d"}"#,  "c/x",   "1",                 [#"d q/c {"x":1}"#],                        "a new child, told whole though written deep"),
-        (#"{"c":{".value":1,".priority":2}}"#,    #"{"i":".key","sp":"b","ep":"d"}"#,  "c/x",   "1",                 ["d q/c/x 1"],                              "a leaf in the window becomes an object"),
-    ] as [(String, String, String, String, [String], String)])
+    @Test(
+        arguments: [
+            // data                                   query                                path     value                heard                                       because
+            (
+                #"{"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "c", "3", [#"m q {"a":null,"c":3}"#],
+                "enters a full window, evicts"
+            ),
+            (#"{"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "Z", "9", [], "before the window"),
+            (#"{"a":1,"b":2}"#, #"{"l":3,"vf":"r"}"#, "c", "3", ["d q/c 3"], "there is room"),
+            (#"{"a":1,"b":2}"#, #"{"l":3,"vf":"r"}"#, "a", "null", ["d q/a null"], "leaves, nobody waits"),
+            (
+                #"{"Z":9,"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "b", "null", [#"m q {"b":null,"Z":9}"#],
+                "leaves, the hidden one enters"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#, "a/n", "10",
+                [#"m q {"a":null,"c":{"n":3}}"#], "moves behind the hidden one"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#, "c/n", "0",
+                [#"m q {"b":null,"c":{"n":0}}"#], "a deep change makes a hidden child enter: whole"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#, "c",
+                #"{"n":0,"x":1}"#, [#"m q {"b":null,"c":{"n":0,"x":1}}"#], "enters"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#, #"{"i":"n","l":2,"vf":"l"}"#, "c/x", "1", [],
+                "hidden, and stays so"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","l":2,"vf":"l"}"#, "a/n", "3", ["d q/a/n 3"],
+                "moves within the window"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "a/n", "5", [#"d q/a {"n":5}"#],
+                "enters a range"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "b/n", "1", ["d q/b null"],
+                "falls out of a range: null, not its new value"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "b/x/y", "1", ["d q/b/x/y 1"],
+                "a change deep inside a child that stays"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "", #"{"b":{"n":2}}"#, [],
+                "replaced, and the window is the same"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "", #"{"c":{"n":3}}"#,
+                [#"d q {"c":{"n":3}}"#], "replaced: the new window, whole"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "", "5", ["d q null"],
+                "a leaf has no children"
+            ),
+            (
+                #"{"a":{"n":1}}"#, #"{"i":"n","sp":2}"#, "a", "null", [],
+                "the location vanishes, the window was empty"
+            ),
+            (
+                #"{"b":{"n":2}}"#, #"{"i":"n","sp":2}"#, "b/n", "null", ["d q null"],
+                "the location vanishes with its last child"
+            ),
+            (
+                #"{"a":1,"b":2,".priority":3}"#, #"{"l":2}"#, ".priority", "4", [],
+                "the location's own priority is no part of the result"
+            ),
+            (
+                #"{"a":1,"b":2}"#, #"{"l":2}"#, "a/.priority", "4", [#"d q/a {".value":1,".priority":4}"#],
+                "a child's is"
+            ),
+            (
+                #"{"a":1,"b":2,"c":3}"#, #"{"l":2,"vf":"l"}"#, "a/.priority", "4", [#"m q {"a":null,"c":3}"#],
+                "and may make it leave"
+            ),
+            (
+                #"{"a":1}"#, #"{"i":".key","sp":"b","ep":"d"}"#, "c/x", "1", [#"d q/c {"x":1}"#],
+                "a new child, told whole though written deep"
+            ),
+            (
+                #"{"c":{".value":1,".priority":2}}"#, #"{"i":".key","sp":"b","ep":"d"}"#, "c/x", "1",
+                ["d q/c/x 1"], "a leaf in the window becomes an object"
+            ),
+        ] as [(String, String, String, String, [String], String)])
     func put(data: String, query: String, path: String, json: String, heard: [String], because: String) {
         var scene = Scene(#"{"q":\#(data)}"#)
         scene.listen(1, "q", query, tag: 1)
@@ -67,16 +129,36 @@ import Testing
     }
 
     /// Session 1 listens with tag 1 at `/q`; session 2 merges at `/q`. One message, whatever happens.
-    @Test(arguments: [
-        // data                                query                            entries                                             heard                                        because
-        (#"{"a":1,"b":2,"c":3,"d":4}"#,        #"{"l":2,"vf":"l"}"#,            [("a", "null"), ("b", "null")],                     [#"m q {"a":null,"b":null,"c":3,"d":4}"#],   "two leave, two enter"),
-        (#"{"a":1,"b":2}"#,                    #"{"l":2,"vf":"l"}"#,            [("0", "0"), ("c", "3")],                           [#"m q {"b":null,"0":0}"#],                  "one enters, one stays outside"),
-        (#"{"a":{"x":1,"y":1},"b":2}"#,        #"{"l":2,"vf":"l"}"#,            [("a/x", "2"), ("a/y", "null"), ("b", "3")],        [#"m q {"a/x":2,"b":3,"a/y":null}"#],        "changes of those that stay"),
-        (#"{"a":{"x":1},"b":2}"#,              #"{"l":2,"vf":"l"}"#,            [("a/x", "null"), ("a/y", "1")],                    [#"d q/a {"y":1}"#],                         "a child that one order would empty is told whole"),
-        (#"{"a":1,"b":2}"#,                    #"{"l":2,"vf":"l"}"#,            [("c", "1"), ("d/e", "1")],                         [],                                          "all outside"),
-        (#"{"a":1,"b":2}"#,                    #"{"l":2,"vf":"l"}"#,            [("a", "null"), ("b", "null")],                     ["d q null"],                                "the location is emptied"),
-        (#"{"a":{"n":1},"b":{"n":2}}"#,        #"{"i":"n","l":1,"vf":"l"}"#,    [("a/n", "2"), ("b/n", "1")],                       [#"m q {"a":null,"b":{"n":1}}"#],            "they change places"),
-    ] as [(String, String, [(String, String)], [String], String)])
+    @Test(
+        arguments: [
+            // data                                query                            entries                                             heard                                        because
+            (
+                #"{"a":1,"b":2,"c":3,"d":4}"#, #"{"l":2,"vf":"l"}"#, [("a", "null"), ("b", "null")],
+                [#"m q {"a":null,"b":null,"c":3,"d":4}"#], "two leave, two enter"
+            ),
+            (
+                #"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("0", "0"), ("c", "3")], [#"m q {"b":null,"0":0}"#],
+                "one enters, one stays outside"
+            ),
+            (
+                #"{"a":{"x":1,"y":1},"b":2}"#, #"{"l":2,"vf":"l"}"#,
+                [("a/x", "2"), ("a/y", "null"), ("b", "3")], [#"m q {"a/x":2,"b":3,"a/y":null}"#],
+                "changes of those that stay"
+            ),
+            (
+                #"{"a":{"x":1},"b":2}"#, #"{"l":2,"vf":"l"}"#, [("a/x", "null"), ("a/y", "1")],
+                [#"d q/a {"y":1}"#], "a child that one order would empty is told whole"
+            ),
+            (#"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("c", "1"), ("d/e", "1")], [], "all outside"),
+            (
+                #"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("a", "null"), ("b", "null")], ["d q null"],
+                "the location is emptied"
+            ),
+            (
+                #"{"a":{"n":1},"b":{"n":2}}"#, #"{"i":"n","l":1,"vf":"l"}"#, [("a/n", "2"), ("b/n", "1")],
+                [#"m q {"a":null,"b":{"n":1}}"#], "they change places"
+            ),
+        ] as [(String, String, [(String, String)], [String], String)])
     func merge(data: String, query: String, entries: [(String, String)], heard: [String], because: String) {
         var scene = Scene(#"{"q":\#(data)}"#)
         scene.listen(1, "q", query, tag: 1)

@@ -57,7 +57,8 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     #expect(
         configuration.issuers[0].issuer
             == Issuer(
-                name: "https://id.example.org", audience: "rtdb", provider: "example", signInProvider: "google.com",
+                name: "https://id.example.org", audience: "rtdb", provider: "example",
+                signInProvider: "google.com",
                 adminClaim: "db_admin"))
     #expect(configuration.issuers[3].issuer.name == "https://securetoken.google.com/demo")
     #expect(configuration.clockSkew == 5 && configuration.tokenByteLimit == 4096)
@@ -78,7 +79,8 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     configuration.read(try #require(JSONObject(Array(json.utf8))), &problems)
     problems += configuration.problems
     for word in [
-        "auth.secret: ", "auth.secrets[0].file: missing", "auth.secrets[1].encoding", "auth.secrets[1].colour",
+        "auth.secret: ", "auth.secrets[0].file: missing", "auth.secrets[1].encoding",
+        "auth.secrets[1].colour",
         "auth.secrets[2]", "auth.key_files", "http://id.example.org", "auth.issuers[1].audience: missing",
         "auth.issuers[2].certificates", "auth.firebase_project", "auth.allow_secret_as_admin", "clock-skew",
         "max_token_bytes",
@@ -133,7 +135,9 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
 /// Beside a secret with an id, a `kid` that is not its id is refused; one without `kid` is tried with both.
 @Test func secretsByKeyID() async throws {
     var configuration = IdentityConfiguration()
-    configuration.secrets = [.init(.environment(hex, name: "A"), id: "2025"), .init(.environment(secretText, name: "B"))]
+    configuration.secrets = [
+        .init(.environment(hex, name: "A"), id: "2025"), .init(.environment(secretText, name: "B")),
+    ]
     let authenticator = try await FakeIssuer().authenticator(configuration)
     let (named, unnamed) = (try await Signer.secret(hex), try await Signer.secret())
     for (signer, kid, isAccepted) in [
@@ -156,7 +160,9 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     for _ in 0..<5 { #expect(await authenticator.verify(late, at: now, from: "a") == .refused(.expired)) }
     for _ in 0..<3 { #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.unparsable)) }
     #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.tooManyFailures))
-    #expect(await authenticator.verify(good, at: now, from: "a").identity != nil, "somebody behind the same address")
+    #expect(
+        await authenticator.verify(good, at: now, from: "a").identity != nil,
+        "somebody behind the same address")
     #expect(await authenticator.verify(late, at: now, from: "a") == .refused(.expired))
     #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.tooManyFailures))
     #expect(await authenticator.verify("x", at: now, from: "b") == .refused(.unparsable))
@@ -166,7 +172,8 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     #expect(await authenticator.verify(good, at: now, from: "a").identity != nil)
 }
 
-/// An issuer is not asked for made-up keys on behalf of an address with too many failures; its good tokens are taken.
+/// An issuer is not asked for made-up keys on behalf of an address with too many failures; its good tokens
+/// are taken.
 @Test func limitedAddressesOfAnIssuer() async throws {
     var configuration = IdentityConfiguration.whole
     configuration.failuresPerMinute = 1
@@ -175,7 +182,9 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     let authenticator = try await issuer.authenticator(configuration)
     #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.unparsable))
     let good = try await Signer.rsa().token(WorkedCase.rs, WorkedCase.idClaims())
-    #expect(await authenticator.verify(good, at: now, from: "a").identity != nil, "also when its keys are not here yet")
+    #expect(
+        await authenticator.verify(good, at: now, from: "a").identity != nil,
+        "also when its keys are not here yet")
     let madeUp = try await Signer.rsa().token(#"{"alg":"RS256","kid":"k9"}"#, WorkedCase.idClaims())
     #expect(await authenticator.verify(madeUp, at: now, from: "a") == .refused(.tooManyFailures))
     #expect(issuer.keyRequestCount == 1)
@@ -201,7 +210,8 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
 @Test(
     arguments: [
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true), ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
-        ("192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false), ("::ffff:192.0.2.1", "192.0.2.1", true),
+        ("192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false),
+        ("::ffff:192.0.2.1", "192.0.2.1", true),
         ("fe80::1%eth0", "fe80::2", true), ("?", "?", true), ("?", "!", false),
     ] as [(String, String, Bool)])
 func addressesCountedTogether(one: String, other: String, isSame: Bool) {
@@ -232,19 +242,26 @@ func addressesCountedTogether(one: String, other: String, isSame: Bool) {
 
 @Test func digests() {
     #expect(
-        SHA256Digest(of: "abc").description == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        SHA256Digest(of: "abc").description
+            == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
 }
 
 @Test func mintedTokensAreAccepted() async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
     let secret = try Secret(written: Array(secretText.utf8), encoding: nil, id: nil)
     let mint = TokenMint(uid: "alice", lifetime: 3600, claims: [("role", Array(#""admin""#.utf8))])
-    let identity = await authenticator.verify(try await mint.token(signedWith: secret, at: now), at: now).identity
+    let identity = await authenticator.verify(try await mint.token(signedWith: secret, at: now), at: now)
+        .identity
     #expect(identity?.expires == now + 3600 && identity?.subject == "alice")
     #expect(identity?.credential.isAdmin == false)
     #expect(identity?.credential.authVariable?.string.contains(#""role":"admin""#) == true)
-    #expect(identity?.credential.authVariable?.string.hasPrefix(#"{"uid":"alice","provider":"custom","token":"#) == true)
+    #expect(
+        identity?.credential.authVariable?.string.hasPrefix(#"{"uid":"alice","provider":"custom","token":"#)
+            == true)
     let admin = TokenMint(uid: nil, lifetime: 60, isAdmin: true)
-    #expect(await authenticator.verify(try await admin.token(signedWith: secret, at: now), at: now).auth == "admin")
-    #expect(TokenMint(uid: nil, lifetime: 0, claims: [("iss", []), ("a", []), ("a", [])]).problems.count == 4)
+    #expect(
+        await authenticator.verify(try await admin.token(signedWith: secret, at: now), at: now).auth
+            == "admin")
+    #expect(
+        TokenMint(uid: nil, lifetime: 0, claims: [("iss", []), ("a", []), ("a", [])]).problems.count == 4)
 }

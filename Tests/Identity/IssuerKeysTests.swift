@@ -49,7 +49,8 @@ private struct World {
     #expect(await world.verdict(world.old).identity != nil)
     world.issuer.answer()
     let verdict = await waits
-    #expect(verdict == .refused(.unknownKey) || verdict.identity != nil, "of the set under way, or of the next")
+    #expect(
+        verdict == .refused(.unknownKey) || verdict.identity != nil, "of the set under way, or of the next")
 }
 
 /// Each failure doubles the time until the next fetch, up to the longest.
@@ -128,7 +129,9 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     world.issuer.advance(.seconds(3601))
     #expect(await world.verdict(world.old) == .refused(.keysUnavailable))
     world.issuer.state.withLock { $0.isDown = false }
-    #expect(await world.verdict(world.old) == .refused(.keysUnavailable), "twenty seconds after the second failure")
+    #expect(
+        await world.verdict(world.old) == .refused(.keysUnavailable),
+        "twenty seconds after the second failure")
     world.issuer.advance(.seconds(21))
     #expect(await world.verdict(world.old).identity != nil)
 }

@@ -11,7 +11,9 @@ private func authenticator(_ document: String) async throws -> Authenticator {
     let issuer = FakeIssuer()
     var configuration = IdentityConfiguration()
     configuration.issuers = [
-        .init(issuer: Issuer(name: Text(issuerName), audience: "rtdb"), keys: .jwks("https://keys.example.org/"))
+        .init(
+            issuer: Issuer(name: Text(issuerName), audience: "rtdb"), keys: .jwks("https://keys.example.org/")
+        )
     ]
     issuer.state.withLock { $0.documents["https://keys.example.org/"] = document }
     return try await issuer.authenticator(configuration)
@@ -40,19 +42,22 @@ private func authenticator(_ document: String) async throws -> Authenticator {
         let good = try signer.token(#"{"alg":"\#(name)","kid":"\#(id)"}"#, claims)
         #expect(await authenticator.verify(good, at: now).identity?.keyID == Text(id), "\(name)")
         let unnamed = try signer.token(#"{"alg":"\#(name)"}"#, claims)
-        #expect(await authenticator.verify(unnamed, at: now).identity?.keyID == Text(id), "\(name) without kid")
+        #expect(
+            await authenticator.verify(unnamed, at: now).identity?.keyID == Text(id), "\(name) without kid")
         for (other, otherID, _) in signers where other != name {
             let bad = try signer.token(#"{"alg":"\#(other)","kid":"\#(otherID)"}"#, claims)
             #expect(await authenticator.verify(bad, at: now).refusal == .badSignature, "\(name) as \(other)")
             if id != otherID {
                 let crossed = try signer.token(#"{"alg":"\#(other)","kid":"\#(id)"}"#, claims)
-                #expect(await authenticator.verify(crossed, at: now).refusal == .unknownKey, "\(other) by \(id)")
+                #expect(
+                    await authenticator.verify(crossed, at: now).refusal == .unknownKey, "\(other) by \(id)")
             }
         }
     }
 }
 
-/// The S of an Ed25519 signature must be below the order of the group: else anybody can write a second signature.
+/// The S of an Ed25519 signature must be below the order of the group: else anybody can write a second
+/// signature.
 @Test func ed25519IsCanonical() async throws {
     let key = try EdDSA.PrivateKey()
     let verifier = try await VerificationKey(ed25519: key.publicKey, id: nil)
@@ -60,9 +65,10 @@ private func authenticator(_ document: String) async throws -> Authenticator {
     let token = try signer.token(#"{"alg":"EdDSA"}"#, claims)
     #expect(verifier.verifies(try SignedToken(token)))
     // L, little-endian; S + L is the same number for the equation.
-    let order: [UInt8] = [
-        0xED, 0xD3, 0xF5, 0x5C, 0x1A, 0x63, 0x12, 0x58, 0xD6, 0x9C, 0xF7, 0xA2, 0xDE, 0xF9, 0xDE, 0x14,
-    ] + Array(repeating: 0, count: 15) + [0x10]
+    let order: [UInt8] =
+        [
+            0xED, 0xD3, 0xF5, 0x5C, 0x1A, 0x63, 0x12, 0x58, 0xD6, 0x9C, 0xF7, 0xA2, 0xDE, 0xF9, 0xDE, 0x14,
+        ] + Array(repeating: 0, count: 15) + [0x10]
     let parts = token.string.split(separator: ".")
     var signature = decodeBase64(Array(parts[2].utf8).rawSpan, alphabet: .urlSafe) ?? []
     #expect(signature.count == 64)
@@ -82,7 +88,10 @@ private func authenticator(_ document: String) async throws -> Authenticator {
         (#"{}"#, "no keys"),
         (#"[]"#, "no object"),
         (#"{"keys":[]}"#, "none"),
-        (#"{"keys":[{"kty":"oct","kid":"k1","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}]}"#, "a symmetric key"),
+        (
+            #"{"keys":[{"kty":"oct","kid":"k1","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}]}"#,
+            "a symmetric key"
+        ),
         (#"{"keys":[{"kty":"RSA","kid":"k1","n":"AQAB","e":"AQAB"}]}"#, "a tiny modulus"),
         (#"{"keys":[{"kty":"RSA","kid":"k1","n":"","e":""}]}"#, "empty numbers"),
         (#"{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}"#, "no point of the curve"),
@@ -115,7 +124,9 @@ func unusableKeySets(document: String, reason: String) async throws {
     let p256 = ES256PrivateKey().publicKey.pemRepresentation
     #expect(try await KeySet(pem: Array((rsa + "\n" + p256).utf8)).keys.count == 2)
     #expect(try await KeySet(pem: Array(TestKeys.certificate.utf8)).keys[0].fits(.RS256))
-    for document in [TestKeys.rsa, TestKeys.smallRSA, "", "x", TestKeys.certificate.replacing("A", with: "B")] {
+    for document in [
+        TestKeys.rsa, TestKeys.smallRSA, "", "x", TestKeys.certificate.replacing("A", with: "B"),
+    ] {
         await #expect(throws: UnreadableKeys.self) { try await KeySet(pem: Array(document.utf8)) }
     }
 }

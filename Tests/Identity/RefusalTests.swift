@@ -26,19 +26,31 @@ private let hs = WorkedCase.hs
         (hs, #"{"v":0,"iat":\#(now),"d":{"uid":"u1"},"simulate":true}"#, .notForDatabase, "a trial run"),
         (hs, #"{"sub":"u1","iat":\#(now),"iat":\#(now)}"#, .unparsable, "a name twice"),
         (hs, #"{"sub":"u1","iat":\#(now),"a":{"b":1,"b":2}}"#, .unparsable, "a name twice, inside"),
-        (hs, #"{"sub":"u1","iat":\#(now),"\u0073ub":"u2"}"#, .unparsable, "a name twice, spelled in another way"),
+        (
+            hs, #"{"sub":"u1","iat":\#(now),"\u0073ub":"u2"}"#, .unparsable,
+            "a name twice, spelled in another way"
+        ),
         (hs, #"["sub","u1"]"#, .unparsable, "claims that are no object"),
         (hs, #"{"sub":"u\#u{5C}ud800","iat":\#(now)}"#, .unparsable, "half a character"),
         (hs, #"{"sub":"u1","iat":\#(now)} "x""#, .unparsable, "something behind the claims"),
-        (hs, #"{"a":"# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}", .unparsable, "too deep"),
+        (
+            hs, #"{"a":"# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}",
+            .unparsable, "too deep"
+        ),
         (#"{"alg":"HS256","crit":["exp"]}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "crit"),
-        (#"{"alg":"HS256","crit":null}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "crit, whatever it is"),
+        (
+            #"{"alg":"HS256","crit":null}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader,
+            "crit, whatever it is"
+        ),
         (#"{"alg":"HS512"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "another HMAC"),
         (#"{"alg":"hs256"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "another spelling"),
         (#"{"alg":"HS256","alg":"none"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unparsable, "two algorithms"),
         (#"{"typ":"JWT"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "no algorithm"),
         (#"{"alg":"HS256","kid":7}"#, #"{"sub":"u1","iat":\#(now)}"#, .unparsable, "a kid that is a number"),
-        (#"{"alg":"PS256"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader, "PSS, which no key here is for"),
+        (
+            #"{"alg":"PS256"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader,
+            "PSS, which no key here is for"
+        ),
     ] as [(String, String, Refusal, String)])
 func refusesOwnToken(header: String, claims: String, refusal: Refusal, reason: String) async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
@@ -77,7 +89,8 @@ func refusesForm(text: String, reason: String) async throws {
         for bit in 0..<7 {
             bytes[index] ^= 1 << bit
             let changed = Text(String(decoding: bytes, as: UTF8.self))
-            #expect(await authenticator.verify(changed, at: now).refusal != nil, "bit \(bit) of byte \(index)")
+            #expect(
+                await authenticator.verify(changed, at: now).refusal != nil, "bit \(bit) of byte \(index)")
             bytes[index] ^= 1 << bit
         }
     }
@@ -99,10 +112,13 @@ func refusesForm(text: String, reason: String) async throws {
     let mine = try await Signer.rsa(TestKeys.otherRSA).token(
         #"{"alg":"RS256","kid":"k2"}"#, WorkedCase.idClaims(iss: other))
     #expect(await authenticator.verify(mine, at: now).identity?.issuer == Text(other))
-    let forged = try await Signer.rsa(TestKeys.otherRSA).token(#"{"alg":"RS256","kid":"k1"}"#, WorkedCase.idClaims())
+    let forged = try await Signer.rsa(TestKeys.otherRSA).token(
+        #"{"alg":"RS256","kid":"k1"}"#, WorkedCase.idClaims())
     #expect(await authenticator.verify(forged, at: now) == .refused(.badSignature), "another issuer's key")
     let unnamed = try await Signer.rsa(TestKeys.otherRSA).token(#"{"alg":"RS256"}"#, WorkedCase.idClaims())
-    #expect(await authenticator.verify(unnamed, at: now) == .refused(.badSignature), "no kid, another issuer's key")
+    #expect(
+        await authenticator.verify(unnamed, at: now) == .refused(.badSignature),
+        "no kid, another issuer's key")
     let unknown = try await Signer.rsa().token(rs, WorkedCase.idClaims(iss: "https://id.example.org/"))
     #expect(await authenticator.verify(unknown, at: now) == .refused(.wrongIssuer), "a slash more")
     let secret = try await Signer.secret().token(#"{"alg":"RS256","kid":"k1"}"#, WorkedCase.idClaims())
@@ -141,13 +157,15 @@ func refusesForm(text: String, reason: String) async throws {
     }
 }
 
-/// `kid` only looks up: a name that no key has is refused where keys have names, and says nothing where none has.
+/// `kid` only looks up: a name that no key has is refused where keys have names, and says nothing where none
+/// has.
 @Test func unknownKeyIDs() async throws {
     let other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     let signer = try await Signer.secret()
     for (ids, kid, isTaken) in [
         ([nil], "x", true), ([nil, nil], "x", true), (["2026"], "x", false), (["2026"], "2026", true),
-        ([nil, "2025"], "x", false), (["2026", "2025"], "../../etc/passwd", false), (["2026", nil], "2026", true),
+        ([nil, "2025"], "x", false), (["2026", "2025"], "../../etc/passwd", false),
+        (["2026", nil], "2026", true),
     ] as [([Text?], String, Bool)] {
         var configuration = IdentityConfiguration()
         for (index, id) in ids.enumerated() {
@@ -164,12 +182,14 @@ func refusesForm(text: String, reason: String) async throws {
 /// What calls itself something else was signed for something else.
 @Test(
     arguments: [
-        (#""JWT""#, true), (#""jwt""#, true), (#""at+jwt""#, true), (#""AT+JWT""#, true), (#""logout+jwt""#, false),
+        (#""JWT""#, true), (#""jwt""#, true), (#""at+jwt""#, true), (#""AT+JWT""#, true),
+        (#""logout+jwt""#, false),
         (#""secevent+jwt""#, false), (#""""#, false), ("null", false), ("5", false),
     ] as [(String, Bool)])
 func typesOfTokens(type: String, isTaken: Bool) async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
-    let token = try await Signer.secret().token(#"{"alg":"HS256","typ":\#(type)}"#, #"{"sub":"u1","iat":\#(now)}"#)
+    let token = try await Signer.secret().token(
+        #"{"alg":"HS256","typ":\#(type)}"#, #"{"sub":"u1","iat":\#(now)}"#)
     let verdict = await authenticator.verify(token, at: now)
     #expect(isTaken ? verdict.identity != nil : verdict == .refused(.unsupportedHeader))
 }

@@ -7,7 +7,8 @@ import Testing
 
 /// A file that goes away with the test.
 private final class Folder {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent("pando-\(UUID().uuidString)").path
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("pando-\(UUID().uuidString)")
+        .path
 
     init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
     deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -67,7 +68,9 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 /// `revoked_before` of the configuration file is read again, and counts for those who are in.
 @Test func revocationsAreReadAgain() async throws {
     let folder = try Folder()
-    func write(_ members: String) throws -> String { try folder.write("pando.json", #"{"auth":{\#(members)}}"#) }
+    func write(_ members: String) throws -> String {
+        try folder.write("pando.json", #"{"auth":{\#(members)}}"#)
+    }
     var configuration = IdentityConfiguration.whole
     configuration.revocationFile = try write("")
     let authenticator = try await FakeIssuer().authenticator(configuration)
@@ -89,5 +92,6 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     #expect(await authenticator.verify(old, at: now) == .refused(.revoked))
     _ = try write(#""revoked_before":{"u1":"soon"}"#)
     await authenticator.reload()
-    #expect(await authenticator.verify(old, at: now) == .refused(.revoked), "what has problems stays as it was")
+    #expect(
+        await authenticator.verify(old, at: now) == .refused(.revoked), "what has problems stays as it was")
 }

@@ -18,7 +18,8 @@ let issuerName = "https://id.example.org"
 struct Signer: Sendable {
     let algorithm: any JWTAlgorithm
 
-    static func rsa(_ pem: String = TestKeys.rsa, _ digest: DigestAlgorithm = .sha256) async throws -> Signer {
+    static func rsa(_ pem: String = TestKeys.rsa, _ digest: DigestAlgorithm = .sha256) async throws -> Signer
+    {
         let key = try Insecure.RSA.PrivateKey(pem: pem)
         return Signer(algorithm: try await JWTKeyCollection().add(rsa: key, digestAlgorithm: digest).getKey())
     }
@@ -154,5 +155,7 @@ extension Verdict {
 }
 
 extension Signer {
-    static func publicPEM() throws -> String { try Insecure.RSA.PrivateKey(pem: TestKeys.rsa).publicKey.pemRepresentation }
+    static func publicPEM() throws -> String {
+        try Insecure.RSA.PrivateKey(pem: TestKeys.rsa).publicKey.pemRepresentation
+    }
 }

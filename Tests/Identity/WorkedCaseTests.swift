@@ -44,7 +44,8 @@ struct WorkedCase: CustomTestStringConvertible, Sendable {
 
     static let all: [WorkedCase] = [
         WorkedCase(
-            number: 2, token: { Text(secretText) }, change: { $0.allowsSecretAsAdmin = true }, expected: .auth("admin"),
+            number: 2, token: { Text(secretText) }, change: { $0.allowsSecretAsAdmin = true },
+            expected: .auth("admin"),
             because: "the secret itself"),
         WorkedCase(
             number: 2, token: { Text(secretText) }, expected: .refused(.unparsable),
@@ -86,9 +87,11 @@ struct WorkedCase: CustomTestStringConvertible, Sendable {
             number: 8, token: issued(idClaims(exp: now - 30)), change: { $0.clockSkew = 0 },
             expected: .refused(.expired), because: "expired, and no skew"),
         WorkedCase(
-            number: 9, token: issued(idClaims(exp: now - 300)), expected: .refused(.expired), because: "expired"),
+            number: 9, token: issued(idClaims(exp: now - 300)), expected: .refused(.expired),
+            because: "expired"),
         WorkedCase(
-            number: 10, token: issued(idClaims(aud: #""another-project""#)), expected: .refused(.wrongAudience),
+            number: 10, token: issued(idClaims(aud: #""another-project""#)),
+            expected: .refused(.wrongAudience),
             because: "for another project"),
         WorkedCase(
             number: 11,
@@ -110,15 +113,18 @@ struct WorkedCase: CustomTestStringConvertible, Sendable {
             expected: .auth(#"{"uid":"bob","provider":null,"token":{"sub":"bob","iat":0,"exp":3600}}"#),
             because: "the emulator's helper writes 1970"),
         WorkedCase(
-            number: 14, token: { "owner" }, isDevelopment: true, expected: .auth("admin"), because: "owner in --dev"),
+            number: 14, token: { "owner" }, isDevelopment: true, expected: .auth("admin"),
+            because: "owner in --dev"),
         WorkedCase(number: 14, token: { "owner" }, expected: .refused(.unparsable), because: "owner"),
         WorkedCase(
             number: 18, token: issued(#"{"alg":"RS256","kid":"../../etc/passwd"}"#, idClaims()),
             expected: .refused(.unknownKey), because: "a kid that is a path"),
         WorkedCase(
-            number: 20, token: issued(idClaims(sub: nil)), expected: .refused(.badSubject), because: "no subject"),
+            number: 20, token: issued(idClaims(sub: nil)), expected: .refused(.badSubject),
+            because: "no subject"),
         WorkedCase(
-            number: 20, token: issued(idClaims(sub: nil, more: #","user_id":"u1""#)), expected: .refused(.badSubject),
+            number: 20, token: issued(idClaims(sub: nil, more: #","user_id":"u1""#)),
+            expected: .refused(.badSubject),
             because: "no subject but another claim"),
         WorkedCase(
             number: 21,
@@ -163,8 +169,8 @@ func workedCase(_ row: WorkedCase) async throws {
     }
 }
 
-/// A public key is known to everybody; whoever is configured with one beside a secret must not take it for one. Here
-/// the very bytes are tried that a library would use: PEM, DER and the JWK.
+/// A public key is known to everybody; whoever is configured with one beside a secret must not take it for
+/// one. Here the very bytes are tried that a library would use: PEM, DER and the JWK.
 @Test func publicKeyIsNoSecret() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])

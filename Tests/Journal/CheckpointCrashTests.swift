@@ -3,8 +3,8 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// What a server does over a longer time: batches into segments so small that there are many, and checkpoints that are
-/// written piece by piece while the log goes on.
+/// What a server does over a longer time: batches into segments so small that there are many, and checkpoints
+/// that are written piece by piece while the log goes on.
 struct LongScript {
     enum Step {
         /// Entries written together, and synced or not.
@@ -40,7 +40,9 @@ struct LongScript {
                 case .batch(let entries, let syncs):
                     // As the host: no room, no write.
                     let byteCount = entries.reduce(0) { sum, entry in
-                        entry.records.reduce(sum) { $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count) }
+                        entry.records.reduce(sum) {
+                            $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
+                        }
                     }
                     guard try journal.reserve(byteCount) else { continue }
                     for entry in entries { try journal.append(entry: entry.journalRecords) }
@@ -122,7 +124,9 @@ struct LongScript {
         for index in 0..<batchCount {
             steps.append(
                 .batch(
-                    (0..<Int.random(in: 1...3, using: &random)).map { Entry.small("\(index).\($0)", &random) },
+                    (0..<Int.random(in: 1...3, using: &random)).map {
+                        Entry.small("\(index).\($0)", &random)
+                    },
                     syncs: Int.random(in: 0..<3, using: &random) > 0))
             if prepares { steps.append(.prepareSegment) }
             switch index % 4 {
@@ -170,8 +174,8 @@ extension Entry {
         #expect(summary.checkpoint != nil && summary.damagedCheckpoints.isEmpty)
     }
 
-    /// The power goes before any disk operation, and perhaps again during recovery. What was acknowledged is there,
-    /// and nothing that was never asked for; and it all goes on from there.
+    /// The power goes before any disk operation, and perhaps again during recovery. What was acknowledged is
+    /// there, and nothing that was never asked for; and it all goes on from there.
     @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesOutliveTheCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -193,7 +197,9 @@ extension Entry {
 
             let (recovered, summary) = try recover(disk)
             #expect(recovered.starts(with: promised), context)
-            #expect(summary.damagedCheckpoints.isEmpty, "a power cut damages no checkpoint that has its name: \(context)")
+            #expect(
+                summary.damagedCheckpoints.isEmpty,
+                "a power cut damages no checkpoint that has its name: \(context)")
             #expect(script.entries.starts(with: recovered), context)
             disk.killProcess()
             let (continued, failure) = script.run(on: disk)
@@ -233,9 +239,9 @@ extension Entry {
     /// What needs a descriptor: a file that is opened, the directory that is listed, the lock.
     static let openings: Set<String> = ["open", "readdir", "flock"]
 
-    /// From the n-th call on that needs a descriptor, for every n, one, some or all of those that follow find none. Only a
-    /// start fails for that. Nothing that was acknowledged is lost, every write is taken, and when there are descriptors
-    /// again the log goes on into new segments and checkpoints.
+    /// From the n-th call on that needs a descriptor, for every n, one, some or all of those that follow find
+    /// none. Only a start fails for that. Nothing that was acknowledged is lost, every write is taken, and
+    /// when there are descriptors again the log goes on into new segments and checkpoints.
     @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
     func descriptorsRunOut(failureCount: Int, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -251,7 +257,8 @@ extension Entry {
             disk.onOperation = { operation in
                 guard Self.openings.contains(operation) else { return .goOn }
                 defer { opening += 1 }
-                return opening >= first && opening - first < failureCount ? .fail(SimulatedDisk.noDescriptor) : .goOn
+                return opening >= first && opening - first < failureCount
+                    ? .fail(SimulatedDisk.noDescriptor) : .goOn
             }
             let (acknowledged, failure) = script.run(on: disk)
             disk.onOperation = nil
@@ -309,8 +316,8 @@ extension Entry {
         return true
     }
 
-    /// A disk that fills up at any size: no write fails after it was accepted, the log can be opened while the disk is
-    /// full, and goes on once there is room.
+    /// A disk that fills up at any size: no write fails after it was accepted, the log can be opened while
+    /// the disk is full, and goes on once there is room.
     @Test(arguments: 0..<scripts.count)
     func theDiskFillsUp(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -334,7 +341,8 @@ extension Entry {
         #expect(refusedCount > 10, "the disk was never full")
     }
 
-    /// Room is taken before the write that needs it, and a segment begins with the room that was promised in the last.
+    /// Room is taken before the write that needs it, and a segment begins with the room that was promised in
+    /// the last.
     @Test func grantedRoomHolds() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -343,7 +351,9 @@ extension Entry {
         #expect(isReserved)
         #expect(journal.headroom == 5000)
         disk.capacity = disk.usedByteCount + 6000
-        for index in 0..<50 { try journal.append(entry: Entry("entry \(index)").journalRecords); try journal.write() }
+        for index in 0..<50 {
+            try journal.append(entry: Entry("entry \(index)").journalRecords); try journal.write()
+        }
         #expect(journal.segmentCount > 1)
         let left = journal.headroom
         disk.capacity = disk.usedByteCount

@@ -19,8 +19,8 @@ import Testing
     static let newer = CheckpointName(timeline: 1, sequence: SequenceNumber(3)).text
     static let all = three + [Entry("fourth")]
 
-    /// The bytes, after the drawing in `CheckpointFormat.swift`. If this fails, old checkpoints can no longer be read:
-    /// raise the version and keep the old reader.
+    /// The bytes, after the drawing in `CheckpointFormat.swift`. If this fails, old checkpoints can no longer
+    /// be read: raise the version and keep the old reader.
     @Test func goldenBytes() throws {
         let file = checkpointFile(42, of: [Entry("hello")])
         #expect(file.name == "checkpoint-00000001-000000000000002a.chk")
@@ -64,7 +64,9 @@ import Testing
 
     /// Many blocks, and one record larger than a block.
     @Test func manyBlocks() throws {
-        let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: $0 == 20 ? 3 << 20 : 100_000)) }
+        let entries = (0..<40).map {
+            Entry(String(repeating: "\($0 % 10)", count: $0 == 20 ? 3 << 20 : 100_000))
+        }
         let disk = try makeDisk([entries])
         try writeCheckpoint(checkpointHeader(SequenceNumber(40)), of: entries, on: disk)
         disk.losePower(seed: 2)
@@ -73,8 +75,8 @@ import Testing
         #expect(summary.checkpointRecordCount == 40 && summary.replayedByteCount == 0)
     }
 
-    /// Every bit, every length: the older one is used, the log from there, nothing is lost, and the damaged file is put
-    /// aside. With the older one damaged as well, the whole log does, while it is there.
+    /// Every bit, every length: the older one is used, the log from there, nothing is lost, and the damaged
+    /// file is put aside. With the older one damaged as well, the whole log does, while it is there.
     @Test(arguments: [true, false])
     func damageFallsBack(isOlderDamaged: Bool) throws {
         let whole = try Self.disk().contents
@@ -111,7 +113,9 @@ import Testing
         let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: 100_000)) }
         var file = checkpointFile(40, of: entries)
         file.bytes[2_500_000] ^= 1
-        let disk = SimulatedDisk(files: [firstSegment: try #require(try makeDisk([entries]).contents[firstSegment])])
+        let disk = SimulatedDisk(files: [
+            firstSegment: try #require(try makeDisk([entries]).contents[firstSegment])
+        ])
         disk.add(file.name, file.bytes)
         let summary = try recover(disk).summary
         let problem = try #require(summary.damagedCheckpoints.first)
@@ -140,7 +144,8 @@ import Testing
         let timeline = checkpointFile(3, timeline: 2)
         let ahead = checkpointFile(4)
         let segments = SegmentTests.files(
-            SegmentTests.segment(1, through: 3), SegmentTests.segment(4, through: 5), SegmentTests.segment(7, through: 8))
+            SegmentTests.segment(1, through: 3), SegmentTests.segment(4, through: 5),
+            SegmentTests.segment(7, through: 8))
         return [
             Case(
                 reason: "a version of the future",
@@ -190,7 +195,8 @@ import Testing
         #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
     }
 
-    /// A damaged newest checkpoint, and the log it would need to do without it gone: the refusal says what is missing.
+    /// A damaged newest checkpoint, and the log it would need to do without it gone: the refusal says what is
+    /// missing.
     @Test func withoutALogThereIsNoFallBack() throws {
         var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
         var file = checkpointFile(3)
@@ -202,7 +208,8 @@ import Testing
         #expect(outcome(of: files) == .failure(.corrupt(problem)))
     }
 
-    /// A host that cannot make sense of a record is given the older one; a damaged block before it goes the same way.
+    /// A host that cannot make sense of a record is given the older one; a damaged block before it goes the
+    /// same way.
     @Test func whatMakesNoSenseFallsBack() throws {
         let disk = try makeDisk(Self.three.map { [$0] })
         var writer = try CheckpointWriter(checkpointHeader(SequenceNumber(3)), on: disk)
@@ -237,8 +244,8 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
-    /// A power cut may leave any part of a removal, in any order: that is no damage, neither to a start nor to whoever
-    /// looks.
+    /// A power cut may leave any part of a removal, in any order: that is no damage, neither to a start nor
+    /// to whoever looks.
     @Test func aRemovalMayBeCutShort() throws {
         func disk() throws -> SimulatedDisk {
             let disk = SimulatedDisk(
@@ -259,7 +266,8 @@ import Testing
                 disk.crashPoint = crashPoint
                 _ = try? removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2)
                 disk.losePower(seed: seed)
-                let context: Comment = "before operation \(crashPoint - start), seed \(seed): \(disk.fileNames)"
+                let context: Comment =
+                    "before operation \(crashPoint - start), seed \(seed): \(disk.fileNames)"
                 #expect(try inspect(disk) { _, _ in }.problems.isEmpty, context)
                 let (entries, summary) = try recover(disk)
                 #expect(summary.checkpoint == checkpointHeader(SequenceNumber(8)), context)
@@ -286,7 +294,8 @@ import Testing
     @Test func namesAreReadAsWritten() {
         let name = CheckpointName(timeline: 1, sequence: SequenceNumber(42))
         #expect(CheckpointName(name.text) == name)
-        for other in ["checkpoint-1.chk", "checkpoint-00000001-000000000000002A.chk", "checkpoint-.chk", "x"] {
+        for other in ["checkpoint-1.chk", "checkpoint-00000001-000000000000002A.chk", "checkpoint-.chk", "x"]
+        {
             #expect(CheckpointName(other) == nil)
         }
     }
@@ -297,7 +306,8 @@ import Testing
         var random = SeededGenerator(seed: seed)
         var file = checkpointFile(3, of: Self.three)
         for _ in 0..<Int.random(in: 1...12, using: &random) {
-            file.bytes[Int.random(in: 56..<file.bytes.count, using: &random)] = .random(in: 0...255, using: &random)
+            file.bytes[Int.random(in: 56..<file.bytes.count, using: &random)] = .random(
+                in: 0...255, using: &random)
         }
         let disk = try makeDisk(Self.three.map { [$0] })
         disk.add(file.name, file.bytes)

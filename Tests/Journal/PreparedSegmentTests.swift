@@ -3,7 +3,8 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// Segments that were written full of zeros before they were filled: what is not filled is no part of the log.
+/// Segments that were written full of zeros before they were filled: what is not filled is no part of the
+/// log.
 @Suite struct PreparedSegmentTests {
     static let three = SegmentTests.segment(1, through: 3)
 
@@ -59,7 +60,8 @@ import Testing
         #expect((try? inspect(SimulatedDisk(files: files)) { _, _ in }.problems) == [problem])
     }
 
-    /// A write of which a power cut has left the beginning only: what is cut off is counted without the zeros behind it.
+    /// A write of which a power cut has left the beginning only: what is cut off is counted without the zeros
+    /// behind it.
     @Test(arguments: [1, 20, 40])
     func aTornRecordBeforeZeros(keptCount: Int) throws {
         let whole = SegmentTests.segment(1, through: 4).bytes
@@ -88,7 +90,8 @@ import Testing
     /// In one segment of 2^32 the checksum of a header of zeros is zero: it is no record there either.
     @Test func zerosAreNoRecordInAnySegment() throws {
         func checksum(_ bits: UInt64) -> UInt32 {
-            let header = SegmentHeader(directory: DirectoryID(bits, 0), timeline: 1, firstSequence: SequenceNumber(1))
+            let header = SegmentHeader(
+                directory: DirectoryID(bits, 0), timeline: 1, firstSequence: SequenceNumber(1))
             return slowCRC32C(Self.zeros(36), continuing: header.seed)
         }
         // Checksums are linear: which bits of the id make it zero is a system of 32 equations.
@@ -105,7 +108,8 @@ import Testing
         }
         try #require(checksum(bits) == 0)
         let segment = SegmentTests.segment(1, through: 3, directory: DirectoryID(bits, 0))
-        #expect(outcome(of: segment.bytes + Self.zeros(400)).map(SegmentTests.payloads) == .success([1, 2, 3]))
+        #expect(
+            outcome(of: segment.bytes + Self.zeros(400)).map(SegmentTests.payloads) == .success([1, 2, 3]))
     }
 
     // MARK: Writing
@@ -215,7 +219,8 @@ import Testing
         #expect(shortages.map(\.errorNumber) == [SimulatedDisk.noDescriptor])
     }
 
-    /// A prepared file that cannot be opened for want of a descriptor stays, and is taken by a later rotation.
+    /// A prepared file that cannot be opened for want of a descriptor stays, and is taken by a later
+    /// rotation.
     @Test func aPreparedSegmentWaitsForADescriptor() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -274,8 +279,8 @@ import Testing
         }
     }
 
-    /// Who reads while a server writes may see zeros first and, behind them, what was written since: that is no damage.
-    /// What is read, or copied, is what was there at one moment.
+    /// Who reads while a server writes may see zeros first and, behind them, what was written since: that is
+    /// no damage. What is read, or copied, is what was there at one moment.
     @Test(arguments: 0..<readers.count)
     func readingBesideAWriter(reader: Int) throws {
         var readCount = Int.max
@@ -284,7 +289,8 @@ import Testing
         while moment < readCount {
             moment += 1
             let disk = SimulatedDisk()
-            // More is written between two reads than one read brings, so that the next begins behind zeros in its midst.
+            // More is written between two reads than one read brings, so that the next begins behind zeros in
+            // its midst.
             var journal = try Self.preparedJournal(on: disk, Self.twoReads)
             let before = try inspect(disk) { _, _ in }.entryCount
             let finish = Self.disturb(disk, beforeRead: moment) {
@@ -292,7 +298,8 @@ import Testing
                     let payload = [UInt8](repeating: 7, count: 120 << 10)
                     let record = Entry.Record(kind: .delta, namespace: 1, timestamp: 1, payload: payload)
                     let entry = Entry(Array(repeating: record, count: index % 3 + 1))
-                    guard (try? journal.append(entry: entry.journalRecords)) != nil, (try? journal.write()) != nil,
+                    guard (try? journal.append(entry: entry.journalRecords)) != nil,
+                        (try? journal.write()) != nil,
                         (try? journal.sync()) != nil
                     else {
                         Issue.record("nothing is written")
@@ -309,7 +316,8 @@ import Testing
         #expect(moment > 3)
     }
 
-    /// A server that stops cuts off what it has not filled, also when it has just written something, while somebody reads it.
+    /// A server that stops cuts off what it has not filled, also when it has just written something, while
+    /// somebody reads it.
     @Test(arguments: [(0, 0), (0, 3), (1, 3), (2, 3)])
     func readingBesideAStop(reader: Int, recordCount: Int) throws {
         var readCount = Int.max
@@ -322,7 +330,8 @@ import Testing
             let finish = Self.disturb(disk, beforeRead: moment) {
                 if recordCount > 0 {
                     let record = Entry.Record(kind: .delta, namespace: 1, timestamp: 1, payload: [1, 2, 3])
-                    _ = try? journal.append(entry: Entry(Array(repeating: record, count: recordCount)).journalRecords)
+                    _ = try? journal.append(
+                        entry: Entry(Array(repeating: record, count: recordCount)).journalRecords)
                     try? journal.write()
                     try? journal.sync()
                 }
@@ -351,7 +360,9 @@ import Testing
                 defer { operation += 1 }
                 return operation == index ? .cutShort : .goOn
             }
-            if let (entries, _) = try? recover(disk) { #expect(entries.count == before, "operation \(index)") }
+            if let (entries, _) = try? recover(disk) {
+                #expect(entries.count == before, "operation \(index)")
+            }
             disk.onOperation = nil
         }
     }

@@ -239,7 +239,8 @@ import Testing
                 JournalProblem(
                     file: thirdName, byteOffset: 32,
                     flaw: .sequenceGap(expected: SequenceNumber(8), found: SequenceNumber(9))),
-                JournalProblem(file: thirdName, byteOffset: 144, flaw: .tornTail(byteCount: 33)),  // then zeros
+                // After these 33 bytes, zeros.
+                JournalProblem(file: thirdName, byteOffset: 144, flaw: .tornTail(byteCount: 33)),
             ])
         #expect(disk.contents == files)
     }

@@ -95,12 +95,15 @@ extension Entry {
         let records = withCursor(over: bytes.rawSpan) { cursor -> [Record]? in
             var records: [Record] = []
             while !cursor.isAtEnd {
-                guard let rawKind = try? cursor.readLittleEndian(UInt16.self), let kind = RecordKind(rawValue: rawKind),
+                guard let rawKind = try? cursor.readLittleEndian(UInt16.self),
+                    let kind = RecordKind(rawValue: rawKind),
                     let namespace = try? cursor.readLittleEndian(UInt32.self),
-                    let timestamp = try? cursor.readLittleEndian(Int64.self), let range = try? cursor.readCounted()
+                    let timestamp = try? cursor.readLittleEndian(Int64.self),
+                    let range = try? cursor.readCounted()
                 else { return nil }
                 records.append(
-                    Record(kind: kind, namespace: namespace, timestamp: timestamp, payload: cursor.array(range)))
+                    Record(
+                        kind: kind, namespace: namespace, timestamp: timestamp, payload: cursor.array(range)))
             }
             return records
         }
@@ -128,13 +131,17 @@ func openJournal<Storage: Disk>(
 }
 
 /// Opens, reads, closes.
-func recover<Storage: Disk>(_ disk: Storage) throws(JournalError) -> (entries: [Entry], summary: RecoverySummary) {
+func recover<Storage: Disk>(_ disk: Storage) throws(JournalError) -> (
+    entries: [Entry], summary: RecoverySummary
+) {
     var entries: [Entry] = []
     let journal = try openJournal(on: disk, entries: &entries)
     return (entries, journal.recovery)
 }
 
-func checkpointHeader(_ sequence: SequenceNumber, directory: DirectoryID = testID, timeline: UInt32 = 1) -> CheckpointHeader {
+func checkpointHeader(_ sequence: SequenceNumber, directory: DirectoryID = testID, timeline: UInt32 = 1)
+    -> CheckpointHeader
+{
     CheckpointHeader(directory: directory, timeline: timeline, sequence: sequence, timestamp: 1000)
 }
 

@@ -133,7 +133,8 @@ struct TestFailure: Error {
         let missing = temporary.path + "/no/where"
         #expect(
             throws: DiskFailure(
-                operation: .makeDirectory, path: missing, errorNumber: ENOENT, errorText: "No such file or directory"
+                operation: .makeDirectory, path: missing, errorNumber: ENOENT,
+                errorText: "No such file or directory"
             )
         ) {
             _ = try SystemDisk(directory: missing, create: true)

@@ -28,7 +28,10 @@ import Testing
         #expect(arrivals.take(dueAt: 0) == 0)
         #expect(arrivals.take(dueAt: 99_999_999) == nil)
         // Asked late, it still gives the moments that were meant: this is what latency counts from.
-        #expect([arrivals.take(dueAt: 250_000_000), arrivals.take(dueAt: 250_000_000)] == [100_000_000, 200_000_000])
+        #expect(
+            [arrivals.take(dueAt: 250_000_000), arrivals.take(dueAt: 250_000_000)] == [
+                100_000_000, 200_000_000,
+            ])
         #expect(arrivals.take(dueAt: 250_000_000) == nil)
     }
 

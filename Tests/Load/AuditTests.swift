@@ -4,19 +4,20 @@ import Testing
 
 /// Faults that are made here must be found, each with its count.
 @Suite struct AuditTests {
-    @Test(arguments: [
-        // arrived                 last  missing  duplicates  because
-        ([1, 2, 3], 3, 0, 0, "all came"),
-        ([], 0, 0, 0, "nothing was written"),
-        ([1, 3], 3, 1, 0, "2 was left out"),
-        ([1, 5], 5, 3, 0, "2, 3 and 4 were left out"),
-        ([2], 2, 1, 0, "the first was left out"),
-        ([1, 2], 4, 2, 0, "the last two never came"),
-        ([], 2, 2, 0, "nothing came"),
-        ([1, 2, 2, 3], 3, 0, 1, "2 came twice"),
-        ([1, 3, 2], 3, 1, 1, "2 came late: it was missing when 3 came, and is old now"),
-        ([1, 2, 1], 2, 0, 1, "an old one came again"),
-    ] as [([Int], Int, Int, Int, String)])
+    @Test(
+        arguments: [
+            // arrived                 last  missing  duplicates  because
+            ([1, 2, 3], 3, 0, 0, "all came"),
+            ([], 0, 0, 0, "nothing was written"),
+            ([1, 3], 3, 1, 0, "2 was left out"),
+            ([1, 5], 5, 3, 0, "2, 3 and 4 were left out"),
+            ([2], 2, 1, 0, "the first was left out"),
+            ([1, 2], 4, 2, 0, "the last two never came"),
+            ([], 2, 2, 0, "nothing came"),
+            ([1, 2, 2, 3], 3, 0, 1, "2 came twice"),
+            ([1, 3, 2], 3, 1, 1, "2 came late: it was missing when 3 came, and is old now"),
+            ([1, 2, 1], 2, 0, 1, "an old one came again"),
+        ] as [([Int], Int, Int, Int, String)])
     func audit(arrived: [Int], last: Int, missing: Int, duplicates: Int, reason: String) {
         var audit = StreamAudit()
         for number in arrived { _ = audit.arrived(number) }
@@ -41,13 +42,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        // before      after       duplicates  missing   because
-        ([1, 2], [5, 6], 0, 0, "what was written meanwhile is not owed"),
-        ([1, 2], [2, 3], 0, 0, "the value of now may be the one it had"),
-        ([1, 2], [1], 1, 0, "an older one is stale"),
-        ([1, 2], [5, 7], 0, 1, "once back, it misses none"),
-    ] as [([Int], [Int], Int, Int, String)])
+    @Test(
+        arguments: [
+            // before      after       duplicates  missing   because
+            ([1, 2], [5, 6], 0, 0, "what was written meanwhile is not owed"),
+            ([1, 2], [2, 3], 0, 0, "the value of now may be the one it had"),
+            ([1, 2], [1], 1, 0, "an older one is stale"),
+            ([1, 2], [5, 7], 0, 1, "once back, it misses none"),
+        ] as [([Int], [Int], Int, Int, String)])
     func absence(before: [Int], after: [Int], duplicates: Int, missing: Int, reason: String) {
         var audit = StreamAudit()
         for number in before { _ = audit.arrivedAfterAbsence(number) }

@@ -8,7 +8,8 @@ import Testing
 /// What a hostile run makes of what it saw, and what its attackers send.
 @Suite struct HostileTests {
     private static let limits = HostileLimits(
-        p99Factor: 2, p99Floor: 1_000_000, longestWait: 50_000_000, memoryLimit: 500_000_000, memoryAfterFactor: 2)
+        p99Factor: 2, p99Floor: 1_000_000, longestWait: 50_000_000, memoryLimit: 500_000_000,
+        memoryAfterFactor: 2)
 
     /// A bystander that waited these milliseconds, each a hundred times.
     private static func measure(_ milliseconds: [Int]) -> BystanderMeasure {
@@ -25,7 +26,9 @@ import Testing
         return outcome
     }
 
-    private static func judged(_ milliseconds: [Int] = [2], _ change: (inout HostilePhase) -> Void = { _ in }) -> HostilePhase {
+    private static func judged(_ milliseconds: [Int] = [2], _ change: (inout HostilePhase) -> Void = { _ in })
+        -> HostilePhase
+    {
         var phase = HostilePhase(name: "pings", kind: .judged, measure: measure(milliseconds))
         change(&phase)
         return phase
@@ -48,16 +51,24 @@ import Testing
             phase: HostilePhase(name: "control", kind: .control, measure: measure([60])), broken: [],
             because: "a control phase shows the machine, not the server"),
         Case(
-            phase: judged { $0.memoryPeak = 500_000_000 }, broken: [], because: "as much memory as is allowed"),
+            phase: judged { $0.memoryPeak = 500_000_000 }, broken: [], because: "as much memory as is allowed"
+        ),
         Case(phase: judged { $0.memoryPeak = 500_000_001 }, broken: ["memoryPeak"], because: "a byte above"),
         Case(phase: judged { $0.memoryAfter = 200_000_000 }, broken: [], because: "twice what it was"),
-        Case(phase: judged { $0.memoryAfter = 200_000_001 }, broken: ["memoryAfter"], because: "more than twice"),
+        Case(
+            phase: judged { $0.memoryAfter = 200_000_001 }, broken: ["memoryAfter"],
+            because: "more than twice"),
         Case(
             phase: judged { $0.cuts = ["slow-push: reset", "burst: reset"] }, broken: ["cut", "cut"],
             because: "each honest client that was cut"),
-        Case(phase: judged { $0.measure.unanswered = 1 }, broken: ["unanswered"], because: "an answer is missing"),
-        Case(phase: judged { $0.measure.refused = 1 }, broken: ["refused"], because: "the bystander may do what it does"),
-        Case(phase: judged { $0.serverLives = false }, broken: ["serverDied"], because: "the process is gone"),
+        Case(
+            phase: judged { $0.measure.unanswered = 1 }, broken: ["unanswered"],
+            because: "an answer is missing"),
+        Case(
+            phase: judged { $0.measure.refused = 1 }, broken: ["refused"],
+            because: "the bystander may do what it does"),
+        Case(
+            phase: judged { $0.serverLives = false }, broken: ["serverDied"], because: "the process is gone"),
         Case(phase: judged([]), broken: ["nothingMeasured"], because: "no wait at all is no good wait"),
     ]
 
@@ -75,7 +86,9 @@ import Testing
         outcome.lostWrites = 3
         outcome.problems = ["slow reader 2: its state is not what a get gives"]
         #expect(
-            outcome.broken == [.lostWrites(count: 3), .other("slow reader 2: its state is not what a get gives")])
+            outcome.broken == [
+                .lostWrites(count: 3), .other("slow reader 2: its state is not what a get gives"),
+            ])
     }
 
     @Test func quietValueBelowTheFloorIsTakenAsTheFloor() {
@@ -94,9 +107,11 @@ import Testing
         let address = try #require(SocketAddress("127.0.0.1", port: 9000))
         let target = Target(name: "pando", speech: .realtime, address: address, host: "127.0.0.1:9000")
         return HostilePlan(
-            site: HostileSite(target: target, namespace: "default", token: nil, root: "pando-load/x"), attackers: [],
+            site: HostileSite(target: target, namespace: "default", token: nil, root: "pando-load/x"),
+            attackers: [],
             honest: [], phaseDuration: 1_000_000_000, rate: 100, patience: 1, settling: 1, slowReaders: 0,
-            slowReaderPace: 1, writerRate: 1, attackThreads: 1, attackerNiceness: 0, hasControl: false, limits: limits,
+            slowReaderPace: 1, writerRate: 1, attackThreads: 1, attackerNiceness: 0, hasControl: false,
+            limits: limits,
             serverProcess: nil)
     }
 
@@ -108,7 +123,8 @@ import Testing
             }
         ])
         let text = HostileReport.text(outcome, try Self.plan())
-        #expect(text.contains("BROKEN: 3") && text.contains("12 connections, 8000 pings") && text.contains("692"))
+        #expect(
+            text.contains("BROKEN: 3") && text.contains("12 connections, 8000 pings") && text.contains("692"))
         let json = HostileReport.json(outcome, try Self.plan())
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
         let phases = try #require(object["phases"] as? [[String: Any]])
@@ -160,7 +176,8 @@ import Testing
             children += (value as? [String: Any])?.count ?? 1
         }
         let expected: [PreparedData: Int] = [
-            .children20k: 20_000, .children200k: 200_000, .windows: 1000, .large5MB: 5, .large12MB: 12, .small1KB: 1,
+            .children20k: 20_000, .children200k: 200_000, .windows: 1000, .large5MB: 5, .large12MB: 12,
+            .small1KB: 1,
         ]
         #expect(children == expected[data])
     }
@@ -177,14 +194,18 @@ import Testing
         case whole, partial, complete(String), tooLong
     }
 
-    @Test(arguments: [
-        (["{}"], [.whole], "a message of one frame"),
-        (["2", "ab", "cd", "{}"], [.partial, .partial, .complete("abcd"), .whole], "a count, its chunks, and the next"),
-        (["1", "7"], [.partial, .complete("7")], "digits in a chunk are no count"),
-        (["0", "x"], [.whole, .whole], "no chunks follow"),
-        (["1234567"], [.whole], "too long for a count"),
-        ([""], [.whole], "an empty frame"),
-    ] as [([String], [Step], String)])
+    @Test(
+        arguments: [
+            (["{}"], [.whole], "a message of one frame"),
+            (
+                ["2", "ab", "cd", "{}"], [.partial, .partial, .complete("abcd"), .whole],
+                "a count, its chunks, and the next"
+            ),
+            (["1", "7"], [.partial, .complete("7")], "digits in a chunk are no count"),
+            (["0", "x"], [.whole, .whole], "no chunks follow"),
+            (["1234567"], [.whole], "too long for a count"),
+            ([""], [.whole], "an empty frame"),
+        ] as [([String], [Step], String)])
     private func chunks(texts: [String], steps: [Step], because: String) {
         var message = ChunkedMessage()
         let found = texts.map { text -> Step in

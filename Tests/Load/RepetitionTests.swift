@@ -65,9 +65,11 @@ import Testing
             }
             stamped.with(pending, number: number) { bytes in
                 sent += 1
-                let isSame = bytes.byteCount == whole.bytes.count && withCursor(over: bytes) { cursor in
-                    cursor.array(0..<cursor.count) == whole.bytes
-                }
+                let isSame =
+                    bytes.byteCount == whole.bytes.count
+                    && withCursor(over: bytes) { cursor in
+                        cursor.array(0..<cursor.count) == whole.bytes
+                    }
                 #expect(isSame, "\(number)")
             }
         }

@@ -11,13 +11,15 @@ import Testing
         let plan = Plan(
             work: .fanOut(topics: 1),
             target: Target(name: name, speech: .realtime, address: address, host: "127.0.0.1:9000"),
-            namespace: "default", connections: 10, threads: 2, pattern: .even(perSecond: 50), inFlight: 4, size: 100,
+            namespace: "default", connections: 10, threads: 2, pattern: .even(perSecond: 50), inFlight: 4,
+            size: 100,
             warmUp: 1_000_000_000, duration: 3_000_000_000, patience: 1, token: nil, serverProcess: nil,
             runID: "test", seed: 1)
         var latencies = makeLatencies()
         for value in 1...1000 { _ = latencies.record(UInt64(value) * 100_000) }
         let timeline = (0..<4).map {
-            Second(second: $0, operations: 50, deliveries: rate, errors: 0, p50: $0 == 2 ? nil : 120, p99: 900)
+            Second(
+                second: $0, operations: 50, deliveries: rate, errors: 0, p50: $0 == 2 ? nil : 120, p99: 900)
         }
         return Outcome(
             plan: plan, seconds: 3, operations: 150, deliveries: rate * 3, totalOperations: 200,
@@ -46,7 +48,8 @@ import Testing
         polled = Outcome(
             plan: polling(polled.plan), seconds: 3, operations: 100, deliveries: 900, httpRequests: 1250,
             totalOperations: 100, totalDeliveries: 900, retries: 0, unsent: 0, series: polled.series,
-            lag: makeLatencies(), timeline: polled.timeline, findings: Findings(), ownLoad: 0.25, serverLoad: nil,
+            lag: makeLatencies(), timeline: polled.timeline, findings: Findings(), ownLoad: 0.25,
+            serverLoad: nil,
             serverMemory: nil, wasInterrupted: false, leftBehind: nil)
         let text = TextReport.text([polled, try outcome("pando ws")])
         #expect(text.contains("1.25 for each operation and delivery") && text.contains("pando lp / pando ws"))
@@ -68,7 +71,9 @@ import Testing
     }
 
     @Test func jsonHasItsShape() throws {
-        let text = JSONReport.text([try outcome("pando", findings: damaged()), try outcome("redis", rate: 250)])
+        let text = JSONReport.text([
+            try outcome("pando", findings: damaged()), try outcome("redis", rate: 250),
+        ])
         let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         #expect(object["scenario"] as? String == "fan-out")
         #expect(object["ratios"] as? [String: Double] == ["redis": 2])
@@ -99,12 +104,15 @@ import Testing
     @Test func nothingMeasured() throws {
         var nothing = try outcome("pando")
         nothing = Outcome(
-            plan: nothing.plan, seconds: 0, operations: 0, deliveries: 0, totalOperations: 0, totalDeliveries: 0,
-            retries: 0, unsent: 0, series: [("acknowledged", makeLatencies())], lag: makeLatencies(), timeline: [],
+            plan: nothing.plan, seconds: 0, operations: 0, deliveries: 0, totalOperations: 0,
+            totalDeliveries: 0,
+            retries: 0, unsent: 0, series: [("acknowledged", makeLatencies())], lag: makeLatencies(),
+            timeline: [],
             findings: Findings(), ownLoad: 0, serverLoad: nil, serverMemory: nil, wasInterrupted: true,
             leftBehind: "/pando-load/x")
         #expect(TextReport.text([nothing]).contains("interrupted"))
         #expect(HTMLReport.text([nothing]).contains("nothing was measured"))
-        #expect(try JSONSerialization.jsonObject(with: Data(JSONReport.text([nothing]).utf8)) is [String: Any])
+        #expect(
+            try JSONSerialization.jsonObject(with: Data(JSONReport.text([nothing]).utf8)) is [String: Any])
     }
 }

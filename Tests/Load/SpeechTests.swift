@@ -5,12 +5,13 @@ import Testing
 
 /// What servers say, in every order and cut anywhere.
 @Suite struct SpeechTests {
-    @Test(arguments: [
-        (#"{"t":"d","d":{"r":12,"b":{"s":"ok","d":""}}}"#, 12, true, true),
-        (#"{"t": "d", "d": {"r": 12, "b": {"s": "ok", "d": ""}}}"#, 12, true, false),
-        (#"{"d":{"b":{"d":"","s":"ok"},"r":12},"t":"d"}"#, 12, true, false),
-        (#"{"t":"d","d":{"r":3,"b":{"s":"datastale","d":"x"}}}"#, 3, false, false),
-    ] as [(String, Int, Bool, Bool)])
+    @Test(
+        arguments: [
+            (#"{"t":"d","d":{"r":12,"b":{"s":"ok","d":""}}}"#, 12, true, true),
+            (#"{"t": "d", "d": {"r": 12, "b": {"s": "ok", "d": ""}}}"#, 12, true, false),
+            (#"{"d":{"b":{"d":"","s":"ok"},"r":12},"t":"d"}"#, 12, true, false),
+            (#"{"t":"d","d":{"r":3,"b":{"s":"datastale","d":"x"}}}"#, 3, false, false),
+        ] as [(String, Int, Bool, Bool)])
     func answers(text: String, number: Int, isOK: Bool, isPlain: Bool) throws {
         let bytes = Array(text.utf8)
         guard case .answer(let found, let status, _) = try Envelope.read(bytes.rawSpan) else {
@@ -42,11 +43,14 @@ import Testing
         #expect(throws: (any Error).self) { _ = try Envelope.read(bytes.rawSpan) }
     }
 
-    @Test(arguments: [
-        ("+OK\r\n", RESPReply.Kind.other), ("-ERR no\r\n", .error), (":12\r\n", .other), ("$-1\r\n", .other),
-        ("$5\r\nab\r\nc\r\n", .other), ("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", .message),
-        ("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", .other), ("*2\r\n$4\r\npong\r\n$0\r\n\r\n", .other),
-    ] as [(String, RESPReply.Kind)])
+    @Test(
+        arguments: [
+            ("+OK\r\n", RESPReply.Kind.other), ("-ERR no\r\n", .error), (":12\r\n", .other),
+            ("$-1\r\n", .other),
+            ("$5\r\nab\r\nc\r\n", .other), ("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", .message),
+            ("*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", .other),
+            ("*2\r\n$4\r\npong\r\n$0\r\n\r\n", .other),
+        ] as [(String, RESPReply.Kind)])
     func resp(text: String, kind: RESPReply.Kind) {
         let bytes = Array(text.utf8)
         let twice = bytes + bytes

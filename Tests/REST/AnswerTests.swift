@@ -63,7 +63,8 @@ private func answer(
     let request = try RESTRequest(head)
     let context = AnswerContext(head, dateLine: dateLine)
     for answer in [
-        .value(.empty, to: request, context), .error(.permissionDenied, context), .notModified(etag: "t", context),
+        .value(.empty, to: request, context), .error(.permissionDenied, context),
+        .notModified(etag: "t", context),
         .stream(dateLine: dateLine), .preflight(head, dateLine: dateLine),
     ] as [RESTAnswer] {
         #expect(try Received(answer).head.header("date") == "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -118,7 +119,8 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     let download = try answer("GET", "/a.json?download=x%22%0D%0A/..%5Cname.json", [], .empty)
     #expect(download.head.header("content-disposition") == "attachment; filename=\"x..name.json\"")
     #expect(try answer("GET", "/a.json?download=", [], .empty).head.header("content-disposition") == nil)
-    let tagged = try answer("PUT", "/a.json", ["X-Firebase-ETag: true"], .integer(10), etag: Node.integer(10).etag)
+    let tagged = try answer(
+        "PUT", "/a.json", ["X-Firebase-ETag: true"], .integer(10), etag: Node.integer(10).etag)
     #expect(tagged.head.header("etag") == "+r5aI9HvKKagELki8SYKBk0q7D4=")
     #expect(Node.empty.etag == "null_etag")
     #expect(try answer("HEAD", "/a.json", [], .integer(10)).head.header("content-length") == "2")
@@ -145,13 +147,17 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     #expect(line.body == "{\n  \"name\" : \"-N\"\n}\n")
 
     let patch = try head("PATCH", "/pub.json")
-    for (sent, shown) in [(#"{"a/h":4, "b/c":true ,"zz":null}"#, #"{"a/h":4,"b/c":true,"zz":null}"#), ("{}", "{}"), ("null", "null")] {
+    for (sent, shown) in [
+        (#"{"a/h":4, "b/c":true ,"zz":null}"#, #"{"a/h":4,"b/c":true,"zz":null}"#), ("{}", "{}"),
+        ("null", "null"),
+    ] {
         guard case .update(let updates) = try body("PATCH", "/pub.json", sent) else {
             Issue.record("no update")
             return
         }
         let received = try Received(
-            .update(updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), AnswerContext(patch)))
+            .update(
+                updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), AnswerContext(patch)))
         #expect(received.body == shown)
     }
 }
@@ -159,7 +165,9 @@ func answersToRequests(method: String, target: String, stored: String, status: I
 @Test func largeValuesAreChunked() throws {
     var tree = Node.empty
     for index in 0..<30_000 {
-        tree.set(.string("a value of some forty characters, or more"), at: Path([Key(unchecked: Text("k\(index)"))]))
+        tree.set(
+            .string("a value of some forty characters, or more"),
+            at: Path([Key(unchecked: Text("k\(index)"))]))
     }
     let text = NaivePrinter(form: JSONForm()).text(tree)
     let chunked = try answer("GET", "/a.json", [], tree)
@@ -184,7 +192,9 @@ func answersToRequests(method: String, target: String, stored: String, status: I
 func compressedAnswersHoldTheSameText(count: Int) throws {
     var generator = SeededGenerator(seed: UInt64(count))
     // Half of it compresses.
-    let digits = (0..<count).map { $0 % 2 == 0 ? "x" : Character("\(Int.random(in: 0..<10, using: &generator))") }
+    let digits = (0..<count).map {
+        $0 % 2 == 0 ? "x" : Character("\(Int.random(in: 0..<10, using: &generator))")
+    }
     let value = Node.string(Text(String(digits)))
     for version in ["1.1", "1.0"] {
         let plain = try answer("GET", "/a.json", [], value, version: version)
@@ -255,7 +265,9 @@ extension [UInt8] {
     #expect(talks.head.statusCode == 200 && talks.head.header("connection") == "close")
     let refusal = try Received(.refusal(.requestTimeout, isHead: false))
     #expect(refusal.body == "{\n  \"error\" : \"Request Timeout\"\n}\n")
-    #expect(refusal.head.header("access-control-allow-origin") == "*" && refusal.head.header("connection") == "close")
+    #expect(
+        refusal.head.header("access-control-allow-origin") == "*"
+            && refusal.head.header("connection") == "close")
     let stream = try Received(.stream())
     #expect(stream.head.header("content-type") == "text/event-stream; charset=utf-8")
     #expect(stream.head.header("cache-control") == "no-cache")

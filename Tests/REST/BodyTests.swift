@@ -30,7 +30,8 @@ func putTakesAnyJSON(sent: String, stored: String) throws {
         Issue.record("no update")
         return
     }
-    #expect(updates.map(\.draft.placeholders) == [[.init(target: Target(.root), value: .increment(.integer(2)))]])
+    #expect(
+        updates.map(\.draft.placeholders) == [[.init(target: Target(.root), value: .increment(.integer(2)))]])
 }
 
 /// rest-api §2, §6, §11.
@@ -44,8 +45,14 @@ func putTakesAnyJSON(sent: String, stored: String) throws {
     ("PUT", "{\"a\":\"\u{1}\"}", "Invalid data; couldn't parse JSON object, array, or value."),
     ("PUT", #"{"a.b":1}"#, RESTError.malformedUpdate.text),
     ("PUT", #"{"":1}"#, RESTError.malformedUpdate.text),
-    ("PATCH", "[1]", "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"),
-    ("PATCH", "1", "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"),
+    (
+        "PATCH", "[1]",
+        "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
+    ),
+    (
+        "PATCH", "1",
+        "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
+    ),
     ("PATCH", #""x""#, RESTError.malformedUpdate.text),
     ("PATCH", "nul", RESTError.malformedUpdate.text),
     ("PATCH", "null 1", RESTError.malformedUpdate.text),
@@ -99,9 +106,11 @@ func aPriorityIsALeafWithoutOne(sent: String) throws {
                 RESTUpdate(target: Target("pub/x/a/h"), draft: Draft(.integer(4)), name: "a/h"),
                 RESTUpdate(target: Target("pub/x/b/c"), draft: Draft(.boolean(true)), name: "/b/c/"),
                 RESTUpdate(target: Target("pub/x/zz"), draft: Draft(.empty), name: "zz"),
-                RESTUpdate(target: Target("pub/x", isPriority: true), draft: Draft(.integer(3)), name: ".priority"),
                 RESTUpdate(
-                    target: Target("pub/x/a/g", isPriority: true), draft: Draft(.string("p")), name: "a/g/.priority"),
+                    target: Target("pub/x", isPriority: true), draft: Draft(.integer(3)), name: ".priority"),
+                RESTUpdate(
+                    target: Target("pub/x/a/g", isPriority: true), draft: Draft(.string("p")),
+                    name: "a/g/.priority"),
             ]))
     #expect(try body("PATCH", "/pub.json", "{}") == .update([]))
     // The official CLI removes a node so.
@@ -110,14 +119,18 @@ func aPriorityIsALeafWithoutOne(sent: String) throws {
             == .update([RESTUpdate(target: Target("pub"), draft: Draft(.empty), name: "")]))
 }
 
-/// Of a name that comes twice the last counts, whichever method (rest-api §2.3); what it overrules leaves nothing.
+/// Of a name that comes twice the last counts, whichever method (rest-api §2.3); what it overrules leaves
+/// nothing.
 @Test(arguments: [
     (#"{"a":1,"b":3,"a":2}"#, #"{"a":2,"b":3}"#, 0),
     (#"{"a":1,"a":null}"#, "null", 0),
     (#"{"a":{"x":1},"a":{"y":1}}"#, #"{"a":{"y":1}}"#, 0),
     (#"{"a":{".sv":"timestamp"},"a":2}"#, #"{"a":2}"#, 0),
     (#"{"a":2,"a":{".sv":"timestamp"}}"#, #"{"a":0}"#, 1),
-    (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"}},"a":{"x":{".sv":"timestamp"}}}"#, #"{"a":{"x":0}}"#, 1),
+    (
+        #"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"}},"a":{"x":{".sv":"timestamp"}}}"#,
+        #"{"a":{"x":0}}"#, 1
+    ),
     (#"{"b":{".sv":"timestamp"},"a":{"x":{".sv":"timestamp"}},"a":{"x":1}}"#, #"{"a":{"x":1},"b":0}"#, 1),
 ])
 func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholderCount: Int) throws {
@@ -129,7 +142,9 @@ func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholder
     }
     #expect(put.node == (try node(stored)) && put.placeholders.count == placeholderCount)
     var patched = Node.empty
-    for update in patch { patched.set(update.draft.node, at: Path(Array(update.target.path.keys.dropFirst()))) }
+    for update in patch {
+        patched.set(update.draft.node, at: Path(Array(update.target.path.keys.dropFirst())))
+    }
     #expect(patched == put.node)
     #expect(patch.reduce(0) { $0 + $1.draft.placeholders.count } == placeholderCount)
     #expect(Set(patch.map(\.name)).count == patch.count)
@@ -156,7 +171,9 @@ func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholder
             #expect(try bodyRefusal("PATCH", target, nested(left)) == nil)
         }
         #expect(try bodyRefusal("PATCH", target, nested(left + 1)) == .invalidData(.tooDeep))
-        #expect(try bodyRefusal("PATCH", target, #"{"\#(String(repeating: "/n", count: left + 1))":1}"#) == .invalidData(.tooDeep))
+        #expect(
+            try bodyRefusal("PATCH", target, #"{"\#(String(repeating: "/n", count: left + 1))":1}"#)
+                == .invalidData(.tooDeep))
     }
     #expect(try bodyRefusal("PUT", "/a.json", nested(5000)) == .invalidData(.tooDeep))
 }

@@ -42,7 +42,8 @@ private func mutated(_ sample: [UInt8], _ others: [[UInt8]], _ generator: inout 
     return bytes
 }
 
-/// Whatever is sent, there is an answer that the HTTP room reads back; and what is let through keeps its promises.
+/// Whatever is sent, there is an answer that the HTTP room reads back; and what is let through keeps its
+/// promises.
 @Test(arguments: 0..<4 as Range<UInt64>)
 func mutationsGetAnswers(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)

@@ -4,36 +4,42 @@ import Testing
 @testable import PandoREST
 
 /// The parameters of a GET against the same query as the realtime protocol spells it.
-@Test(arguments: [
-    // parameters                                          as `q`                                     index
-    (#"orderBy="$key""#, #"{"i":".key"}"#, nil),
-    (#"orderBy="$priority""#, #"{}"#, nil),
-    (#"orderBy="$value""#, #"{"i":".value"}"#, ".value"),
-    (#"orderBy="h""#, #"{"i":"h"}"#, "h"),
-    (#"orderBy="dim/height""#, #"{"i":"dim/height"}"#, "dim/height"),
-    (#"orderBy=%22h%22&limitToFirst=2"#, #"{"i":"h","l":2,"vf":"l"}"#, "h"),
-    (#"orderBy="h"&limitToLast=007"#, #"{"i":"h","l":7,"vf":"r"}"#, "h"),
-    (#"orderBy="h"&limitToLast=2147483647"#, #"{"i":"h","l":2147483647,"vf":"r"}"#, "h"),
-    (#"orderBy="h"&startAt=5"#, #"{"i":"h","sp":5}"#, "h"),
-    (#"orderBy="h"&startAt=5.0"#, #"{"i":"h","sp":5}"#, "h"),
-    (#"orderBy="h"&startAt=5,"k""#, #"{"i":"h","sp":5,"sn":"k"}"#, "h"),
-    (#"orderBy="h"&startAfter=5"#, #"{"i":"h","sp":5,"sn":"[MAX_NAME]","sin":false}"#, "h"),
-    (#"orderBy="h"&startAfter=5,"k""#, #"{"i":"h","sp":5,"sn":"k","sin":false}"#, "h"),
-    (#"orderBy="h"&endAt="a+b""#, #"{"i":"h","ep":"a b"}"#, "h"),
-    (#"orderBy="h"&endAt="a%2Bb""#, #"{"i":"h","ep":"a+b"}"#, "h"),
-    (#"orderBy="h"&endBefore=true"#, #"{"i":"h","ep":true,"en":"[MIN_NAME]","ein":false}"#, "h"),
-    (#"orderBy="h"&endBefore=true,"k""#, #"{"i":"h","ep":true,"en":"k","ein":false}"#, "h"),
-    (#"orderBy="h"&startAt=1&endAt=9,"z""#, #"{"i":"h","sp":1,"ep":9,"en":"z"}"#, "h"),
-    (#"orderBy="h"&equalTo=null"#, #"{"i":"h","sp":null,"ep":null}"#, "h"),
-    (#"orderBy="h"&equalTo=1,"k""#, #"{"i":"h","sp":1,"sn":"k","ep":1,"en":"k"}"#, "h"),
-    (#"orderBy="$key"&equalTo="a""#, #"{"i":".key","sp":"a","ep":"a"}"#, nil),
-    (#"orderBy="$key"&startAfter="a"&limitToFirst=3"#, #"{"i":".key","sp":"a","sin":false,"l":3,"vf":"l"}"#, nil),
-    (#"orderBy="$key"&endBefore="[MAX_NAME]""#, #"{"i":".key","ep":"[MAX_NAME]","ein":false}"#, nil),
-    // What the official CLI pages with: a bare key, and no `orderBy`.
-    (#"shallow=true&limitToFirst=3&startAfter=a+b&timeout=40000ms"#,
-        #"{"i":".key","sp":"a b","sin":false,"l":3,"vf":"l"}"#, nil),
-    (#"shallow=true&limitToFirst=1"#, #"{"i":".key","l":1,"vf":"l"}"#, nil),
-] as [(String, String, String?)])
+@Test(
+    arguments: [
+        // parameters                                          as `q`                                     index
+        (#"orderBy="$key""#, #"{"i":".key"}"#, nil),
+        (#"orderBy="$priority""#, #"{}"#, nil),
+        (#"orderBy="$value""#, #"{"i":".value"}"#, ".value"),
+        (#"orderBy="h""#, #"{"i":"h"}"#, "h"),
+        (#"orderBy="dim/height""#, #"{"i":"dim/height"}"#, "dim/height"),
+        (#"orderBy=%22h%22&limitToFirst=2"#, #"{"i":"h","l":2,"vf":"l"}"#, "h"),
+        (#"orderBy="h"&limitToLast=007"#, #"{"i":"h","l":7,"vf":"r"}"#, "h"),
+        (#"orderBy="h"&limitToLast=2147483647"#, #"{"i":"h","l":2147483647,"vf":"r"}"#, "h"),
+        (#"orderBy="h"&startAt=5"#, #"{"i":"h","sp":5}"#, "h"),
+        (#"orderBy="h"&startAt=5.0"#, #"{"i":"h","sp":5}"#, "h"),
+        (#"orderBy="h"&startAt=5,"k""#, #"{"i":"h","sp":5,"sn":"k"}"#, "h"),
+        (#"orderBy="h"&startAfter=5"#, #"{"i":"h","sp":5,"sn":"[MAX_NAME]","sin":false}"#, "h"),
+        (#"orderBy="h"&startAfter=5,"k""#, #"{"i":"h","sp":5,"sn":"k","sin":false}"#, "h"),
+        (#"orderBy="h"&endAt="a+b""#, #"{"i":"h","ep":"a b"}"#, "h"),
+        (#"orderBy="h"&endAt="a%2Bb""#, #"{"i":"h","ep":"a+b"}"#, "h"),
+        (#"orderBy="h"&endBefore=true"#, #"{"i":"h","ep":true,"en":"[MIN_NAME]","ein":false}"#, "h"),
+        (#"orderBy="h"&endBefore=true,"k""#, #"{"i":"h","ep":true,"en":"k","ein":false}"#, "h"),
+        (#"orderBy="h"&startAt=1&endAt=9,"z""#, #"{"i":"h","sp":1,"ep":9,"en":"z"}"#, "h"),
+        (#"orderBy="h"&equalTo=null"#, #"{"i":"h","sp":null,"ep":null}"#, "h"),
+        (#"orderBy="h"&equalTo=1,"k""#, #"{"i":"h","sp":1,"sn":"k","ep":1,"en":"k"}"#, "h"),
+        (#"orderBy="$key"&equalTo="a""#, #"{"i":".key","sp":"a","ep":"a"}"#, nil),
+        (
+            #"orderBy="$key"&startAfter="a"&limitToFirst=3"#,
+            #"{"i":".key","sp":"a","sin":false,"l":3,"vf":"l"}"#, nil
+        ),
+        (#"orderBy="$key"&endBefore="[MAX_NAME]""#, #"{"i":".key","ep":"[MAX_NAME]","ein":false}"#, nil),
+        // What the official CLI pages with: a bare key, and no `orderBy`.
+        (
+            #"shallow=true&limitToFirst=3&startAfter=a+b&timeout=40000ms"#,
+            #"{"i":".key","sp":"a b","sin":false,"l":3,"vf":"l"}"#, nil
+        ),
+        (#"shallow=true&limitToFirst=1"#, #"{"i":".key","l":1,"vf":"l"}"#, nil),
+    ] as [(String, String, String?)])
 func parametersAreAQuery(parameters: String, spelled: String, index: String?) throws {
     let request = try request("GET", "/pub.json?\(parameters)")
     #expect(request.query == (try query(spelled)))
@@ -70,7 +76,10 @@ func parametersAreAQuery(parameters: String, spelled: String, index: String?) th
     (#"orderBy="a"x"#, "orderBy must be a valid JSON encoded path"),
     (#"orderBy="\ud800""#, "orderBy must be a valid JSON encoded path"),
     (#"orderBy="a"&orderBy="a""#, "orderBy must be a valid JSON encoded path"),
-    (#"orderBy="h"&limitToFirst=1&limitToLast=1"#, "Only one of limitToFirst and limitToLast may be specified"),
+    (
+        #"orderBy="h"&limitToFirst=1&limitToLast=1"#,
+        "Only one of limitToFirst and limitToLast may be specified"
+    ),
     (#"orderBy="h"&limitToFirst=x"#, "limitToFirst must be an integer"),
     (#"orderBy="h"&limitToLast=1.0"#, "limitToLast must be an integer"),
     (#"orderBy="h"&limitToLast=1e3"#, "limitToLast must be an integer"),
@@ -84,10 +93,14 @@ func parametersAreAQuery(parameters: String, spelled: String, index: String?) th
     (#"orderBy="h"&limitToFirst=-1"#, "limitToFirst must be positive"),
     (#"orderBy="h"&limitToLast=-99999999999999999999"#, "limitToLast must be positive"),
     (#"orderBy="h"&limitToFirst="#, "limitToFirst must be positive"),
-    (#"orderBy="$key"&equalTo="a"&startAt="a""#,
-        "equalTo cannot be specified in addition to startAfter, startAt, endAt, or endBefore"),
-    (#"orderBy="h"&equalTo=1&endBefore=1"#,
-        "equalTo cannot be specified in addition to startAfter, startAt, endAt, or endBefore"),
+    (
+        #"orderBy="$key"&equalTo="a"&startAt="a""#,
+        "equalTo cannot be specified in addition to startAfter, startAt, endAt, or endBefore"
+    ),
+    (
+        #"orderBy="h"&equalTo=1&endBefore=1"#,
+        "equalTo cannot be specified in addition to startAfter, startAt, endAt, or endBefore"
+    ),
     (#"orderBy="h"&equalTo={}"#, "Constraint index field must be a JSON primitive"),
     (#"orderBy="h"&startAt=[1]"#, "Constraint index field must be a JSON primitive"),
     (#"orderBy="h"&endAt=abc"#, "Constraint index field must be a JSON primitive"),

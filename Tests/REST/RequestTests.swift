@@ -6,47 +6,52 @@ import Testing
 @testable import PandoREST
 
 /// rest-api §1.1, §1.3.
-@Test(arguments: [
-    ("/.json", .data(Target(.root))),
-    ("/a/b.json", .data(Target("a/b"))),
-    ("/a/b/.json", .data(Target("a/b"))),
-    ("/a//b.json", .data(Target("a/b"))),
-    ("//.json", .data(Target(.root))),
-    ("/a/b.json?x=/c.json", .data(Target("a/b"))),
-    ("/%61%20b+c.json", .data(Target(Path(["a b+c"])))),
-    ("/%C3%A9.json", .data(Target(Path(["é"])))),
-    ("/é/🐵.json", .data(Target(Path(["é", "🐵"])))),
-    ("/a/.priority.json", .data(Target("a", isPriority: true))),
-    ("/.priority.json", .data(Target(.root, isPriority: true))),
-    ("/a/.priority/.json", .data(Target("a", isPriority: true))),
-    ("http://host/a.json", .data(Target("a"))),
-    ("/.settings/rules.json?ns=x", .settings("rules")),
-    ("/.settings/defaultWriteSizeLimit.json", .settings("defaultWriteSizeLimit")),
-    ("/%2Esettings/rules.json", .settings("rules")),
-    ("/.settings/a/b.json", .settings("a/b")),
-    ("/.inspect/databases.json?ns=", .inspect("databases", isPage: false)),
-    ("/.inspect/coverage.json", .inspect("coverage", isPage: false)),
-    ("/.inspect/coverage?ns=x", .inspect("coverage", isPage: true)),
-    ("/.inspect/backup", .inspect("backup", isPage: true)),
-] as [(String, RESTLocation)])
+@Test(
+    arguments: [
+        ("/.json", .data(Target(.root))),
+        ("/a/b.json", .data(Target("a/b"))),
+        ("/a/b/.json", .data(Target("a/b"))),
+        ("/a//b.json", .data(Target("a/b"))),
+        ("//.json", .data(Target(.root))),
+        ("/a/b.json?x=/c.json", .data(Target("a/b"))),
+        ("/%61%20b+c.json", .data(Target(Path(["a b+c"])))),
+        ("/%C3%A9.json", .data(Target(Path(["é"])))),
+        ("/é/🐵.json", .data(Target(Path(["é", "🐵"])))),
+        ("/a/.priority.json", .data(Target("a", isPriority: true))),
+        ("/.priority.json", .data(Target(.root, isPriority: true))),
+        ("/a/.priority/.json", .data(Target("a", isPriority: true))),
+        ("http://host/a.json", .data(Target("a"))),
+        ("/.settings/rules.json?ns=x", .settings("rules")),
+        ("/.settings/defaultWriteSizeLimit.json", .settings("defaultWriteSizeLimit")),
+        ("/%2Esettings/rules.json", .settings("rules")),
+        ("/.settings/a/b.json", .settings("a/b")),
+        ("/.inspect/databases.json?ns=", .inspect("databases", isPage: false)),
+        ("/.inspect/coverage.json", .inspect("coverage", isPage: false)),
+        ("/.inspect/coverage?ns=x", .inspect("coverage", isPage: true)),
+        ("/.inspect/backup", .inspect("backup", isPage: true)),
+    ] as [(String, RESTLocation)])
 func pathsNameLocations(target: String, location: RESTLocation) throws {
     #expect(try request("GET", target).location == location)
 }
 
-@Test(arguments: [
-    ("/a", .notREST), ("/", .notREST), ("/a.JSON", .notREST), ("/a.json/", .notREST), ("/a.json5", .notREST),
-    ("/.settings/rules", .notREST), ("/.inspect/databases", .notREST), ("/.ws", .notREST), ("/.lp", .notREST),
-    ("/json", .notREST), ("http://host", .notREST),
-    ("/100%.json", .invalidPath), ("/a%2.json", .invalidPath), ("/a%zz.json", .invalidPath),
-    ("/a%23b.json", .invalidPath), ("/a.b.json", .invalidPath), ("/a/$x.json", .invalidPath),
-    ("/a[0].json", .invalidPath), ("/a%2Fb.json", .invalidPath), ("/a%00.json", .invalidPath),
-    ("/a%7F.json", .invalidPath), ("/%FF.json", .invalidPath), ("/.info/connected.json", .invalidPath),
-    ("/.ws.json", .invalidPath), ("/.settings.json", .invalidPath), ("/.settings/%FF.json", .invalidPath),
-    ("/a/.priority/b.json", .invalidPath), ("/a/.value.json", .invalidPath), ("/a/.settings/x.json", .invalidPath),
-    ("/\(String(repeating: "k", count: 769)).json", .invalidPath),
-    ("/\(String(repeating: "a/", count: 33)).json", .pathTooDeep),
-    ("/\(String(repeating: "a/", count: 5000)).json", .pathTooDeep),
-] as [(String, RESTError)])
+@Test(
+    arguments: [
+        ("/a", .notREST), ("/", .notREST), ("/a.JSON", .notREST), ("/a.json/", .notREST),
+        ("/a.json5", .notREST),
+        ("/.settings/rules", .notREST), ("/.inspect/databases", .notREST), ("/.ws", .notREST),
+        ("/.lp", .notREST),
+        ("/json", .notREST), ("http://host", .notREST),
+        ("/100%.json", .invalidPath), ("/a%2.json", .invalidPath), ("/a%zz.json", .invalidPath),
+        ("/a%23b.json", .invalidPath), ("/a.b.json", .invalidPath), ("/a/$x.json", .invalidPath),
+        ("/a[0].json", .invalidPath), ("/a%2Fb.json", .invalidPath), ("/a%00.json", .invalidPath),
+        ("/a%7F.json", .invalidPath), ("/%FF.json", .invalidPath), ("/.info/connected.json", .invalidPath),
+        ("/.ws.json", .invalidPath), ("/.settings.json", .invalidPath), ("/.settings/%FF.json", .invalidPath),
+        ("/a/.priority/b.json", .invalidPath), ("/a/.value.json", .invalidPath),
+        ("/a/.settings/x.json", .invalidPath),
+        ("/\(String(repeating: "k", count: 769)).json", .invalidPath),
+        ("/\(String(repeating: "a/", count: 33)).json", .pathTooDeep),
+        ("/\(String(repeating: "a/", count: 5000)).json", .pathTooDeep),
+    ] as [(String, RESTError)])
 func pathsThatNameNothing(target: String, error: RESTError) throws {
     for method in ["GET", "PUT", "BREW"] { #expect(try refusal(method, target) == error) }
 }
@@ -64,64 +69,69 @@ func pathsThatNameNothing(target: String, error: RESTError) throws {
 }
 
 /// rest-api §1.2.
-@Test(arguments: [
-    ("/a.json?ns=abc", "abc"), ("/a.json?x=y&ns=abc&ns=d", "abc"), ("/a.json?ns=", nil), ("/a.json", nil),
-] as [(String, String?)])
+@Test(
+    arguments: [
+        ("/a.json?ns=abc", "abc"), ("/a.json?x=y&ns=abc&ns=d", "abc"), ("/a.json?ns=", nil), ("/a.json", nil),
+    ] as [(String, String?)])
 func theNamespaceIsReadBeforeThePath(target: String, namespace: String?) throws {
     let address = RESTAddress(try head("GET", target))
     #expect(address.namespace == namespace)
 }
 
 /// rest-api §1.4, §2.
-@Test(arguments: [
-    ("POST", "", [], .post),
-    ("POST", "", ["X-HTTP-Method-Override: PUT"], .put),
-    ("POST", "", ["x-http-method-override: patch"], .patch),
-    ("POST", "?x-http-method-override=DELETE", [], .delete),
-    ("POST", "?X-HTTP-Method-Override=get", [], .get),
-    ("POST", "?x-http-method-override=DELETE", ["X-HTTP-Method-Override: PUT"], .put),
-    ("POST", "", ["X-HTTP-Method-Override: POST"], .post),
-    ("GET", "", ["X-HTTP-Method-Override: DELETE"], .get),
-    ("PUT", "?x-http-method-override=nonsense", [], .put),
-    ("OPTIONS", "", [], .options),
-    ("HEAD", "", [], .head),
-] as [(String, String, [String], RESTRequest.Method)])
-func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], became: RESTRequest.Method) throws {
+@Test(
+    arguments: [
+        ("POST", "", [], .post),
+        ("POST", "", ["X-HTTP-Method-Override: PUT"], .put),
+        ("POST", "", ["x-http-method-override: patch"], .patch),
+        ("POST", "?x-http-method-override=DELETE", [], .delete),
+        ("POST", "?X-HTTP-Method-Override=get", [], .get),
+        ("POST", "?x-http-method-override=DELETE", ["X-HTTP-Method-Override: PUT"], .put),
+        ("POST", "", ["X-HTTP-Method-Override: POST"], .post),
+        ("GET", "", ["X-HTTP-Method-Override: DELETE"], .get),
+        ("PUT", "?x-http-method-override=nonsense", [], .put),
+        ("OPTIONS", "", [], .options),
+        ("HEAD", "", [], .head),
+    ] as [(String, String, [String], RESTRequest.Method)])
+func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], became: RESTRequest.Method) throws
+{
     #expect(try request(method, "/a.json\(query)", fields).method == became)
 }
 
-@Test(arguments: [
-    ("BREW", "/a.json", [], .methodNotAllowed(allowed: .data)),
-    ("get", "/a.json", [], .methodNotAllowed(allowed: .data)),
-    ("POST", "/a.json", ["X-HTTP-Method-Override: HEAD"], .unknownMethodOverride),
-    ("POST", "/a.json?x-http-method-override", [], .unknownMethodOverride),
-    ("POST", "/a/.priority.json", [], .methodNotAllowed(allowed: .priority)),
-    ("PATCH", "/a/.priority.json", [], .methodNotAllowed(allowed: .priority)),
-    ("DELETE", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
-    ("PATCH", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
-    ("PUT", "/.inspect/databases.json", [], .methodNotAllowed(allowed: .inspect)),
-] as [(String, String, [String], RESTError)])
+@Test(
+    arguments: [
+        ("BREW", "/a.json", [], .methodNotAllowed(allowed: .data)),
+        ("get", "/a.json", [], .methodNotAllowed(allowed: .data)),
+        ("POST", "/a.json", ["X-HTTP-Method-Override: HEAD"], .unknownMethodOverride),
+        ("POST", "/a.json?x-http-method-override", [], .unknownMethodOverride),
+        ("POST", "/a/.priority.json", [], .methodNotAllowed(allowed: .priority)),
+        ("PATCH", "/a/.priority.json", [], .methodNotAllowed(allowed: .priority)),
+        ("DELETE", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
+        ("PATCH", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
+        ("PUT", "/.inspect/databases.json", [], .methodNotAllowed(allowed: .inspect)),
+    ] as [(String, String, [String], RESTError)])
 func methodsThatAreRefused(method: String, target: String, fields: [String], error: RESTError) throws {
     #expect(try refusal(method, target, fields) == error)
 }
 
 /// auth §1: of several carriers the header counts.
-@Test(arguments: [
-    ("", [], .none),
-    ("?auth=t", [], .auth("t")),
-    ("?auth=", [], .none),
-    ("?access_token=owner&auth=t", [], .accessToken("owner")),
-    ("?access_token=", ["Authorization: Basic xyz"], .none),
-    ("?access_token=o&auth=t", ["Authorization: Bearer b c"], .bearer("b c")),
-    ("", ["authorization: bEARER  owner"], .bearer("owner")),
-    ("?auth=t", ["Authorization: Bearer"], .bearer("")),
-    ("", ["Authorization: Bearer\tgarbage"], .bearer("garbage")),
-    ("", ["Authorization: Bearer \t x"], .bearer("x")),
-    // Nobody knows which of two was meant, so neither is taken, and nobody is taken for anonymous.
-    ("", ["Authorization: Bearer a", "Authorization: Bearer b"], .bearer("")),
-    ("?auth=t", ["Authorization: Basic a", "authorization: Bearer b"], .bearer("")),
-    ("?auth=a%2Bb+c", [], .auth("a+b c")),
-] as [(String, [String], RESTCredential)])
+@Test(
+    arguments: [
+        ("", [], .none),
+        ("?auth=t", [], .auth("t")),
+        ("?auth=", [], .none),
+        ("?access_token=owner&auth=t", [], .accessToken("owner")),
+        ("?access_token=", ["Authorization: Basic xyz"], .none),
+        ("?access_token=o&auth=t", ["Authorization: Bearer b c"], .bearer("b c")),
+        ("", ["authorization: bEARER  owner"], .bearer("owner")),
+        ("?auth=t", ["Authorization: Bearer"], .bearer("")),
+        ("", ["Authorization: Bearer\tgarbage"], .bearer("garbage")),
+        ("", ["Authorization: Bearer \t x"], .bearer("x")),
+        // Nobody knows which of two was meant, so neither is taken, and nobody is taken for anonymous.
+        ("", ["Authorization: Bearer a", "Authorization: Bearer b"], .bearer("")),
+        ("?auth=t", ["Authorization: Basic a", "authorization: Bearer b"], .bearer("")),
+        ("?auth=a%2Bb+c", [], .auth("a+b c")),
+    ] as [(String, [String], RESTCredential)])
 func credentialsHaveOneWinner(query: String, fields: [String], credential: RESTCredential) throws {
     let request = try request("GET", "/a.json\(query)", fields)
     #expect(request.credential == credential)
@@ -161,23 +171,33 @@ func credentialsHaveOneWinner(query: String, fields: [String], credential: RESTC
 /// rest-api §4: what each parameter makes of an answer and a request.
 @Test func parametersOfReadsAndWrites() throws {
     let read = try request(
-        "GET", "/a.json?print=pretty&format=export&callback=a.b%5B0%5D&download=x.json&timeout=3s&ac=z&disableTriggers=1")
+        "GET",
+        "/a.json?print=pretty&format=export&callback=a.b%5B0%5D&download=x.json&timeout=3s&ac=z&disableTriggers=1"
+    )
     #expect(read.form.print == .pretty && read.form.isExport && read.form.callback == "a.b[0]")
     #expect(read.form.downloadName == "x.json" && read.timeout == .seconds(3) && !read.disablesTriggers)
     let write = try request(
-        "PUT", "/a.json?print=silent&format=export&callback=%3C&download=x&timeout=x&writeSizeLimit=tiny&disableTriggers=true&dryRun=true")
+        "PUT",
+        "/a.json?print=silent&format=export&callback=%3C&download=x&timeout=x&writeSizeLimit=tiny&disableTriggers=true&dryRun=true"
+    )
     #expect(write.form.print == .silent && !write.form.isExport && write.form.callback == nil)
-    #expect(write.form.downloadName == nil && write.writeSizeLimit == .tiny && write.disablesTriggers && write.isDryRun)
+    #expect(
+        write.form.downloadName == nil && write.writeSizeLimit == .tiny && write.disablesTriggers
+            && write.isDryRun)
     #expect(try request("GET", "/.settings/rules.json?format=strict").isStrict)
     #expect(try request("GET", "/a.json?print=loud").form.print == .compact)
 }
 
-@Test(arguments: [
-    ("1ms", .milliseconds(1)), ("900000ms", .seconds(900)), ("10s", .seconds(10)), ("900s", .seconds(900)),
-    ("15min", .seconds(900)), ("0ms", nil), ("-1s", nil), ("901s", nil), ("16min", nil), ("900001ms", nil),
-    ("10", nil), ("s", nil), ("", nil), ("1.5s", nil), ("1h", nil), ("1 s", nil), ("1S", nil), ("٣s", nil),
-    ("9223372036854775807min", nil), ("99999999999999999999999s", nil),
-] as [(String, Duration?)])
+@Test(
+    arguments: [
+        ("1ms", .milliseconds(1)), ("900000ms", .seconds(900)), ("10s", .seconds(10)),
+        ("900s", .seconds(900)),
+        ("15min", .seconds(900)), ("0ms", nil), ("-1s", nil), ("901s", nil), ("16min", nil),
+        ("900001ms", nil),
+        ("10", nil), ("s", nil), ("", nil), ("1.5s", nil), ("1h", nil), ("1 s", nil), ("1S", nil),
+        ("٣s", nil),
+        ("9223372036854775807min", nil), ("99999999999999999999999s", nil),
+    ] as [(String, Duration?)])
 func timeouts(text: String, duration: Duration?) throws {
     let target = "/a.json?timeout=\(text)".replacing(" ", with: "+")
     if let duration {
@@ -210,48 +230,55 @@ func timeouts(text: String, duration: Duration?) throws {
     }
     #expect(try refusal("GET", "/a.json?shallow=true", ["Accept: text/event-stream"]) == .shallowStream)
     for (value, accepts) in [
-        ("gzip", true), ("deflate, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false), ("gzip; q=0.000", false),
-        ("br", false), ("xgzip", false), ("", false), ("x-gzip", true), ("gzip;q=0, *", false), ("*;q=0", false),
-        ("br, *;q=0.1", true), ("gzip;q=0.5, identity", false), ("identity;q=0.2, gzip;q=0.2", true), ("identity", false),
-        ("gzip;q=1.001", false), ("gzip;q=x", false), ("gzip;q=", false), ("gzip;q=0.001", true), ("gzip ; q=1", true),
+        ("gzip", true), ("deflate, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false),
+        ("gzip; q=0.000", false),
+        ("br", false), ("xgzip", false), ("", false), ("x-gzip", true), ("gzip;q=0, *", false),
+        ("*;q=0", false),
+        ("br, *;q=0.1", true), ("gzip;q=0.5, identity", false), ("identity;q=0.2, gzip;q=0.2", true),
+        ("identity", false),
+        ("gzip;q=1.001", false), ("gzip;q=x", false), ("gzip;q=", false), ("gzip;q=0.001", true),
+        ("gzip ; q=1", true),
         (",,gzip", true), (";q=1", false),
     ] {
         let head = try head("GET", "/a.json", ["Accept-Encoding: \(value)"])
         #expect(AnswerContext(head).acceptsGzip == accepts, "\(value)")
     }
-    #expect(try AnswerContext(head("GET", "/a.json", ["Accept-Encoding: br", "Accept-Encoding: gzip"])).acceptsGzip)
+    #expect(
+        try AnswerContext(head("GET", "/a.json", ["Accept-Encoding: br", "Accept-Encoding: gzip"]))
+            .acceptsGzip)
     #expect(try !AnswerContext(head("GET", "/a.json")).acceptsGzip)
 }
 
 /// The table of rest-api §7.
-@Test(arguments: [
-    // method  query            fields                       refusal
-    ("GET", "", ["X-Firebase-ETag: true"], nil),
-    ("GET", "", ["if-match: t"], .unsupportedCondition(.ifMatch)),
-    ("GET", "", ["if-none-match: t"], nil),
-    ("HEAD", "", ["if-none-match: t"], nil),
-    ("PUT", "", ["X-Firebase-ETag: true", "if-match: t"], nil),
-    ("PUT", "", ["if-none-match: t"], .unsupportedCondition(.ifNoneMatch)),
-    ("POST", "", ["X-Firebase-ETag: true"], nil),
-    ("POST", "", ["if-match: t"], .unsupportedCondition(.ifMatch)),
-    ("POST", "", ["if-none-match: t"], .unsupportedCondition(.ifNoneMatch)),
-    ("PATCH", "", ["X-Firebase-ETag: true"], .unsupportedCondition(.etag)),
-    ("PATCH", "", ["if-match: x"], .unsupportedCondition(.ifMatch)),
-    ("PATCH", "", ["if-none-match: x"], .unsupportedCondition(.ifNoneMatch)),
-    ("DELETE", "", ["X-Firebase-ETag: true"], nil),
-    ("DELETE", "", ["if-match: x"], nil),
-    ("DELETE", "", ["if-none-match: x"], .unsupportedCondition(.ifNoneMatch)),
-    ("PUT", "?print=silent", ["if-match: x"], .mixedCondition),
-    ("PUT", "?print=silent", ["X-Firebase-ETag: true"], nil),
-    ("DELETE", "?shallow=true", ["if-match: x"], .mixedCondition),
-    ("PUT", "?orderBy=\"a\"", ["if-match: x"], .mixedCondition),
-    ("GET", "?shallow=true", ["if-none-match: x"], .mixedCondition),
-    ("GET", "?orderBy=\"a\"&limitToFirst=1", ["if-none-match: x"], .mixedCondition),
-    ("GET", "?print=silent", ["if-none-match: x"], .mixedCondition),
-    ("GET", "?print=pretty", ["if-none-match: x"], nil),
-    ("GET", "?shallow=true", ["X-Firebase-ETag: true"], .mixedShallowAndETag),
-    ("GET", "?shallow=true", ["X-Firebase-ETag: false"], nil),
-] as [(String, String, [String], RESTError?)])
+@Test(
+    arguments: [
+        // method  query            fields                       refusal
+        ("GET", "", ["X-Firebase-ETag: true"], nil),
+        ("GET", "", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("GET", "", ["if-none-match: t"], nil),
+        ("HEAD", "", ["if-none-match: t"], nil),
+        ("PUT", "", ["X-Firebase-ETag: true", "if-match: t"], nil),
+        ("PUT", "", ["if-none-match: t"], .unsupportedCondition(.ifNoneMatch)),
+        ("POST", "", ["X-Firebase-ETag: true"], nil),
+        ("POST", "", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("POST", "", ["if-none-match: t"], .unsupportedCondition(.ifNoneMatch)),
+        ("PATCH", "", ["X-Firebase-ETag: true"], .unsupportedCondition(.etag)),
+        ("PATCH", "", ["if-match: x"], .unsupportedCondition(.ifMatch)),
+        ("PATCH", "", ["if-none-match: x"], .unsupportedCondition(.ifNoneMatch)),
+        ("DELETE", "", ["X-Firebase-ETag: true"], nil),
+        ("DELETE", "", ["if-match: x"], nil),
+        ("DELETE", "", ["if-none-match: x"], .unsupportedCondition(.ifNoneMatch)),
+        ("PUT", "?print=silent", ["if-match: x"], .mixedCondition),
+        ("PUT", "?print=silent", ["X-Firebase-ETag: true"], nil),
+        ("DELETE", "?shallow=true", ["if-match: x"], .mixedCondition),
+        ("PUT", "?orderBy=\"a\"", ["if-match: x"], .mixedCondition),
+        ("GET", "?shallow=true", ["if-none-match: x"], .mixedCondition),
+        ("GET", "?orderBy=\"a\"&limitToFirst=1", ["if-none-match: x"], .mixedCondition),
+        ("GET", "?print=silent", ["if-none-match: x"], .mixedCondition),
+        ("GET", "?print=pretty", ["if-none-match: x"], nil),
+        ("GET", "?shallow=true", ["X-Firebase-ETag: true"], .mixedShallowAndETag),
+        ("GET", "?shallow=true", ["X-Firebase-ETag: false"], nil),
+    ] as [(String, String, [String], RESTError?)])
 func conditions(method: String, query: String, fields: [String], error: RESTError?) throws {
     #expect(try refusal(method, "/a.json\(query)", fields) == error)
 }
@@ -264,7 +291,9 @@ func conditions(method: String, query: String, fields: [String], error: RESTErro
     #expect(try !request("GET", "/a.json?orderBy=\"$key\"", ["X-Firebase-ETag: true"]).returnsETag)
     #expect(try request("PUT", "/a.json").expectedHash == nil)
     #expect(try request("PUT", "/a.json", ["if-match: null_etag"]).expectedHash == "")
-    #expect(try request("PUT", "/a.json", ["if-match: ViJFJowpbyRvgGNPzPJdGeN+mCY="]).expectedHash == "ViJFJowpbyRvgGNPzPJdGeN+mCY=")
+    #expect(
+        try request("PUT", "/a.json", ["if-match: ViJFJowpbyRvgGNPzPJdGeN+mCY="]).expectedHash
+            == "ViJFJowpbyRvgGNPzPJdGeN+mCY=")
     // An empty tag is not that of nothing.
     #expect(try request("PUT", "/a.json", ["if-match:"]).expectedHash != "")
 }

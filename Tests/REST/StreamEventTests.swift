@@ -11,19 +11,20 @@ private func text(_ event: StreamEvent, _ form: JSONForm = JSONForm()) -> String
 }
 
 /// rest-api §8.1, §14.37, §14.38.
-@Test(arguments: [
-    (.put(.root, .empty), "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n"),
-    (.put("k", .integer(1)), "event: put\ndata: {\"path\":\"/k\",\"data\":1}\n\n"),
-    (.put("a/b\"", .string("x\ny")), "event: put\ndata: {\"path\":\"/a/b\\\"\",\"data\":\"x\\ny\"}\n\n"),
-    (
-        .patch(.root, [.init(key: "k", node: .integer(2)), .init(key: "m", node: .empty)]),
-        "event: patch\ndata: {\"path\":\"/\",\"data\":{\"k\":2,\"m\":null}}\n\n"
-    ),
-    (.keepAlive, "event: keep-alive\ndata: null\n\n"),
-    (.cancel(nil), "event: cancel\ndata: null\n\n"),
-    (.cancel("Permission denied"), "event: cancel\ndata: \"Permission denied\"\n\n"),
-    (.authRevoked, "event: auth_revoked\ndata: credential is no longer valid\n\n"),
-] as [(StreamEvent, String)])
+@Test(
+    arguments: [
+        (.put(.root, .empty), "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n"),
+        (.put("k", .integer(1)), "event: put\ndata: {\"path\":\"/k\",\"data\":1}\n\n"),
+        (.put("a/b\"", .string("x\ny")), "event: put\ndata: {\"path\":\"/a/b\\\"\",\"data\":\"x\\ny\"}\n\n"),
+        (
+            .patch(.root, [.init(key: "k", node: .integer(2)), .init(key: "m", node: .empty)]),
+            "event: patch\ndata: {\"path\":\"/\",\"data\":{\"k\":2,\"m\":null}}\n\n"
+        ),
+        (.keepAlive, "event: keep-alive\ndata: null\n\n"),
+        (.cancel(nil), "event: cancel\ndata: null\n\n"),
+        (.cancel("Permission denied"), "event: cancel\ndata: \"Permission denied\"\n\n"),
+        (.authRevoked, "event: auth_revoked\ndata: credential is no longer valid\n\n"),
+    ] as [(StreamEvent, String)])
 func eventsAreTwoLines(event: StreamEvent, spelled: String) {
     #expect(text(event) == spelled)
 }
@@ -41,23 +42,25 @@ func eventsAreTwoLines(event: StreamEvent, spelled: String) {
 }
 
 /// rest-api §8.2.
-@Test(arguments: [
-    // base   entries                      events
-    ("", [("k", 2), ("m", 3)], ["patch / k,m"]),
-    ("a", [("k", 2), ("m", nil)], ["patch /a k,m"]),
-    ("", [("a/k", 2), ("a/m", 3)], ["patch /a k,m"]),
-    ("x", [("a/b/k", 2), ("a/b/m", 3)], ["patch /x/a/b k,m"]),
-    ("", [("a/k", 2), ("b/m", nil)], ["put /a/k 2", "put /b/m null"]),
-    ("", [("a", 2), ("b/m", 3)], ["put /a 2", "put /b/m 3"]),
-    ("x", [("a/b", 1), ("a/c/d", 2)], ["put /x/a/b 1", "put /x/a/c/d 2"]),
-    ("x", [("k", 2)], ["patch /x k"]),
-    ("x", [("a/k", 2)], ["put /x/a/k 2"]),
-    ("x", [("", 2)], ["put /x 2"]),
-    ("x", [], []),
-] as [(String, [(String, Int64?)], [String])])
+@Test(
+    arguments: [
+        // base   entries                      events
+        ("", [("k", 2), ("m", 3)], ["patch / k,m"]),
+        ("a", [("k", 2), ("m", nil)], ["patch /a k,m"]),
+        ("", [("a/k", 2), ("a/m", 3)], ["patch /a k,m"]),
+        ("x", [("a/b/k", 2), ("a/b/m", 3)], ["patch /x/a/b k,m"]),
+        ("", [("a/k", 2), ("b/m", nil)], ["put /a/k 2", "put /b/m null"]),
+        ("", [("a", 2), ("b/m", 3)], ["put /a 2", "put /b/m 3"]),
+        ("x", [("a/b", 1), ("a/c/d", 2)], ["put /x/a/b 1", "put /x/a/c/d 2"]),
+        ("x", [("k", 2)], ["patch /x k"]),
+        ("x", [("a/k", 2)], ["put /x/a/k 2"]),
+        ("x", [("", 2)], ["put /x 2"]),
+        ("x", [], []),
+    ] as [(String, [(String, Int64?)], [String])])
 func oneMergeIsOnePatchOrSeveralPuts(base: String, entries: [(String, Int64?)], told: [String]) {
     let events = StreamEvent.events(
-        merging: entries.map { (Path(trusted: $0.0), $0.1.map { .integer($0) } ?? .empty) }, at: Path(trusted: base))
+        merging: entries.map { (Path(trusted: $0.0), $0.1.map { .integer($0) } ?? .empty) },
+        at: Path(trusted: base))
     #expect(events.map(summary) == told)
 }
 
@@ -85,7 +88,9 @@ private func summary(_ event: StreamEvent) -> String {
                 Key(index: Int.random(in: 0...2, using: &maker.generator))
             }
             let path = Path(keys)
-            guard !entries.contains(where: { $0.path.contains(path) || path.contains($0.path) }) else { continue }
+            guard !entries.contains(where: { $0.path.contains(path) || path.contains($0.path) }) else {
+                continue
+            }
             entries.append((path, maker.generator.one(in: 4) ? .empty : maker.tree(depth: 2)))
         }
         let before = maker.tree()

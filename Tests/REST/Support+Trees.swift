@@ -13,7 +13,9 @@ struct TreeMaker {
     mutating func tree(depth: Int = 0) -> Node {
         let isLeaf = depth > 0 && (depth > 3 || generator.one(in: 3))
         var node = isLeaf ? leaf() : object(depth)
-        if generator.one(in: 6) { node = node.with(priority: generator.one(in: 2) ? .number(1.5) : .string("p\n")) }
+        if generator.one(in: 6) {
+            node = node.with(priority: generator.one(in: 2) ? .number(1.5) : .string("p\n"))
+        }
         return node
     }
 
@@ -32,7 +34,8 @@ struct TreeMaker {
         case 1: .integer(Int64.random(in: -3...3, using: &generator))
         case 2: .number([0.5, 1e21, -2.25].randomElement(using: &generator) ?? 0)
         case 3: .string("")
-        default: .string(Text(String(repeating: "x\"\u{1}é", count: Int.random(in: 1...9, using: &generator))))
+        default:
+            .string(Text(String(repeating: "x\"\u{1}é", count: Int.random(in: 1...9, using: &generator))))
         }
     }
 }

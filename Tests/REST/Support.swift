@@ -5,7 +5,9 @@ import PandoTree
 @testable import PandoREST
 
 /// The head of a request, as the HTTP room reads it.
-func head(_ method: String, _ target: String, _ fields: [String] = [], version: String = "1.1") throws -> RequestHead {
+func head(_ method: String, _ target: String, _ fields: [String] = [], version: String = "1.1") throws
+    -> RequestHead
+{
     let lines = ["\(method) \(target) HTTP/\(version)", "Host: localhost:9000"] + fields
     return try head(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8))
 }

@@ -100,7 +100,8 @@ func shallowShowsKeys(stored: String, shown: String) throws {
         var maker = TreeMaker(seed: seed)
         let tree = maker.tree()
         for form in allForms {
-            let printer = ValuePrinter(.node(tree), form, prefix: Array("pre(".utf8), suffix: Array(");".utf8))
+            let printer = ValuePrinter(
+                .node(tree), form, prefix: Array("pre(".utf8), suffix: Array(");".utf8))
             let whole = pieces(printer, of: 1 << 20).text
             let byteCount = whole.utf8.count
             for size in Array(1...40) + [byteCount - 1, byteCount, byteCount + 1] {
@@ -115,16 +116,20 @@ func shallowShowsKeys(stored: String, shown: String) throws {
 
 /// Two characters that end a line of a script, in texts and names, whatever the pieces are cut at.
 @Test(arguments: [
-    ("\u{2028}", #"\u2028"#), ("a\u{2029}\u{2028}b", #"a\u2029\u2028b"#), ("\u{2027}\u{202A}\u{20A8}", "\u{2027}\u{202A}\u{20A8}"),
+    ("\u{2028}", #"\u2028"#), ("a\u{2029}\u{2028}b", #"a\u2029\u2028b"#),
+    ("\u{2027}\u{202A}\u{20A8}", "\u{2027}\u{202A}\u{20A8}"),
     ("\u{2068}é🐵", "\u{2068}é🐵"), (#"\\u2028"#, #"\\u2028"#), ("", ""),
 ])
 func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
     let tree = try node(#"{"k\#(text)":["x\#(text)",{"\#(text)k":"\#(text)"}],"z":"\#(text)\#(text)"}"#)
-    let expected = #"f({"k\#(escaped)":["x\#(escaped)",{"\#(escaped)k":"\#(escaped)"}],"z":"\#(escaped)\#(escaped)"});"#
+    let expected =
+        #"f({"k\#(escaped)":["x\#(escaped)",{"\#(escaped)k":"\#(escaped)"}],"z":"\#(escaped)\#(escaped)"});"#
     var form = JSONForm()
     form.isScript = true
     let printer = ValuePrinter(.node(tree), form, prefix: Array("f(".utf8), suffix: Array(");".utf8))
-    for size in 1...(expected.utf8.count + 1) { #expect(pieces(printer, of: size).text == expected, "pieces of \(size)") }
+    for size in 1...(expected.utf8.count + 1) {
+        #expect(pieces(printer, of: size).text == expected, "pieces of \(size)")
+    }
     #expect(printed(tree).contains(text), "JSON has them as they are")
 }
 
@@ -166,6 +171,8 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
     }
     for tree in [sparse, wide] {
         let whole = NaivePrinter(form: JSONForm()).text(tree)
-        for size in [100, 1000, 65_536] { #expect(pieces(ValuePrinter(.node(tree), JSONForm()), of: size).text == whole) }
+        for size in [100, 1000, 65_536] {
+            #expect(pieces(ValuePrinter(.node(tree), JSONForm()), of: size).text == whole)
+        }
     }
 }

@@ -2,7 +2,8 @@ import Testing
 
 @testable import PandoReactor
 
-/// Alarms ring at their moment, once, and the last setting counts. No test depends on how late a busy machine is.
+/// Alarms ring at their moment, once, and the last setting counts. No test depends on how late a busy machine
+/// is.
 @Suite struct AlarmTests {
     @Test func ringsOnceForEachSetting() throws {
         let loop = try EventLoop()

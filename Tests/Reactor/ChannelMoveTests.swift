@@ -6,7 +6,8 @@ import Testing
 
 /// A connection that goes from one loop to another.
 @Suite struct ChannelMoveTests {
-    /// Two loops; what the first reads decides whether it gives the connection to the second, which echoes in capitals.
+    /// Two loops; what the first reads decides whether it gives the connection to the second, which echoes in
+    /// capitals.
     @Test(arguments: [0, 10, 3_000_000])
     func nothingIsLostOnTheWay(unsentByteCount: Int) throws {
         let log = Log<Event>()
@@ -48,8 +49,12 @@ import Testing
         #expect(peer.receive(exactly: unsentByteCount) == earlier)
         #expect(peer.receive(exactly: 4) == Array("echo".utf8))
         peer.close()
-        let seen = log.wait("the second loop to see the end") { $0.contains { if case .closed(1, _) = $0 { true } else { false } } }
-        #expect(!seen.contains { if case .closed(0, _) = $0 { true } else { false } }, "the first is told nothing more")
+        let seen = log.wait("the second loop to see the end") {
+            $0.contains { if case .closed(1, _) = $0 { true } else { false } }
+        }
+        #expect(
+            !seen.contains { if case .closed(0, _) = $0 { true } else { false } },
+            "the first is told nothing more")
     }
 
     @Test func whatThePeerAcknowledgedIsKnownBehindTheEndWhereItIsAskedFor() throws {
@@ -58,7 +63,9 @@ import Testing
         let host = try Host(
             adopt: scripting(log) { delegate, channel in
                 channel.remembersTakenBytes = true
-                delegate.onReceived = { _, channel in channel.write([UInt8](repeating: 1, count: 4_000_000).rawSpan) }
+                delegate.onReceived = { _, channel in
+                    channel.write([UInt8](repeating: 1, count: 4_000_000).rawSpan)
+                }
                 delegate.onClose = { taken.add($0.takenByteCount) }
             })
         defer { host.stop() }

@@ -332,7 +332,8 @@ final class Holder: Sendable {
 
     @Test func resetIsSeenByThePeer() throws {
         let log = Log<Event>()
-        // Once it is asked to: a peer that is slow to look would take an earlier reset for a refusal to connect.
+        // Once it is asked to: a peer that is slow to look would take an earlier reset for a refusal to
+        // connect.
         let host = try Host(
             adopt: scripting(log) { delegate, _ in delegate.onReceived = { _, channel in channel.reset() } })
         defer { host.stop() }

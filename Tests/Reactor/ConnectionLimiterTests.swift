@@ -4,8 +4,11 @@ import Testing
 @testable import PandoReactor
 
 @Suite struct ConnectionLimiterTests {
-    private func limiter(open: Int, reserved: Int = 0, _ pools: [(silent: Int, idle: Int)]) -> ConnectionLimiter {
-        let limiter = ConnectionLimiter(ceiling: 10, loopCount: pools.count, administratorCount: 2, acceptingCount: 3)
+    private func limiter(open: Int, reserved: Int = 0, _ pools: [(silent: Int, idle: Int)])
+        -> ConnectionLimiter
+    {
+        let limiter = ConnectionLimiter(
+            ceiling: 10, loopCount: pools.count, administratorCount: 2, acceptingCount: 3)
         for index in 0..<open { limiter.didAccept(isReserved: index < reserved) }
         for (loop, pool) in pools.enumerated() {
             var order = EvictionOrder()
@@ -16,23 +19,28 @@ import Testing
         return limiter
     }
 
-    @Test(arguments: [
-        // open, of those reserved, pools, next, expected, because
-        (9, 0, [(0, 0)], 0, .ordinary, "below the ceiling"),
-        (11, 2, [(0, 0)], 0, .ordinary, "those in the reserve have no ordinary place"),
-        (10, 0, [(1, 0)], 0, .evicting(loop: 0), "a silent one makes place"),
-        (10, 0, [(0, 1)], 0, .evicting(loop: 0), "an idle one makes place"),
-        (10, 0, [(1, 0), (1, 0)], 1, .evicting(loop: 1), "the loop whose turn it is"),
-        (10, 0, [(1, 0), (0, 5)], 1, .evicting(loop: 0), "a silent one elsewhere before an idle one here"),
-        (10, 0, [(0, 0), (0, 5)], 0, .evicting(loop: 1), "an idle one elsewhere"),
-        (13, 0, [(5, 0)], 0, .wait, "as many as may be are making place"),
-        (10, 0, [(0, 0), (0, 0)], 0, .reserved, "nothing can be closed"),
-        (11, 1, [(0, 0)], 0, .reserved, "the second of two"),
-        (12, 2, [(0, 0)], 0, .wait, "the reserve is used up"),
-        (12, 2, [(1, 0)], 0, .evicting(loop: 0), "and matters nothing where one can be closed"),
-    ] as [(Int, Int, [(Int, Int)], Int, ConnectionLimiter.Admission, String)])
+    @Test(
+        arguments: [
+            // open, of those reserved, pools, next, expected, because
+            (9, 0, [(0, 0)], 0, .ordinary, "below the ceiling"),
+            (11, 2, [(0, 0)], 0, .ordinary, "those in the reserve have no ordinary place"),
+            (10, 0, [(1, 0)], 0, .evicting(loop: 0), "a silent one makes place"),
+            (10, 0, [(0, 1)], 0, .evicting(loop: 0), "an idle one makes place"),
+            (10, 0, [(1, 0), (1, 0)], 1, .evicting(loop: 1), "the loop whose turn it is"),
+            (
+                10, 0, [(1, 0), (0, 5)], 1, .evicting(loop: 0),
+                "a silent one elsewhere before an idle one here"
+            ),
+            (10, 0, [(0, 0), (0, 5)], 0, .evicting(loop: 1), "an idle one elsewhere"),
+            (13, 0, [(5, 0)], 0, .wait, "as many as may be are making place"),
+            (10, 0, [(0, 0), (0, 0)], 0, .reserved, "nothing can be closed"),
+            (11, 1, [(0, 0)], 0, .reserved, "the second of two"),
+            (12, 2, [(0, 0)], 0, .wait, "the reserve is used up"),
+            (12, 2, [(1, 0)], 0, .evicting(loop: 0), "and matters nothing where one can be closed"),
+        ] as [(Int, Int, [(Int, Int)], Int, ConnectionLimiter.Admission, String)])
     func admission(
-        open: Int, reserved: Int, pools: [(Int, Int)], next: Int, expected: ConnectionLimiter.Admission, reason: String
+        open: Int, reserved: Int, pools: [(Int, Int)], next: Int, expected: ConnectionLimiter.Admission,
+        reason: String
     ) {
         let limiter = limiter(open: open, reserved: reserved, pools.map { (silent: $0.0, idle: $0.1) })
         #expect(limiter.admission(next: next) == expected, "\(reason)")
@@ -127,7 +135,8 @@ private final class LimitedLoop: @unchecked Sendable {
     let accepted: Log<Bool>
 
     init(
-        _ number: Int, _ limiter: ConnectionLimiter, rank: EvictionOrder.Rank, replacesReserved: Bool, accepted: Log<Bool>
+        _ number: Int, _ limiter: ConnectionLimiter, rank: EvictionOrder.Rank, replacesReserved: Bool,
+        accepted: Log<Bool>
     ) throws {
         self.replacesReserved = replacesReserved
         loop = try EventLoop()
@@ -179,7 +188,8 @@ private final class LimitedHost {
     private let threads: [NamedThread]
 
     init(ceiling: Int, loopCount: Int, rank: EvictionOrder.Rank, replacesReserved: Bool = false) throws {
-        let limiter = ConnectionLimiter(ceiling: ceiling, loopCount: loopCount, administratorCount: 2, acceptingCount: 3)
+        let limiter = ConnectionLimiter(
+            ceiling: ceiling, loopCount: loopCount, administratorCount: 2, acceptingCount: 3)
         self.limiter = limiter
         let loops = try (0..<loopCount).map { [accepted] in
             try LimitedLoop($0, limiter, rank: rank, replacesReserved: replacesReserved, accepted: accepted)
@@ -204,7 +214,8 @@ private final class LimitedHost {
 }
 
 @Suite struct LimitedAcceptorTests {
-    /// Nothing can be closed: two are accepted for administrators, the rest waits in the kernel until a connection closes.
+    /// Nothing can be closed: two are accepted for administrators, the rest waits in the kernel until a
+    /// connection closes.
     @Test(arguments: [1, 3])
     func acceptingWaitsForAConnectionToClose(loopCount: Int) throws {
         let host = try LimitedHost(ceiling: 4, loopCount: loopCount, rank: .none)

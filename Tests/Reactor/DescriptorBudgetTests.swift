@@ -7,15 +7,16 @@ import Testing
     /// What is kept from clients, with 3 descriptors open at start and one loop.
     static let kept = 3 + 32 + 2 + 64 + 16 + 8
 
-    @Test(arguments: [
-        // limit, loops, ceiling (nil: refused), because
-        (20_000, 1, 20_000 - kept, "the usual"),
-        (20_000, 8, 20_000 - kept - 14, "two more for each loop"),
-        (kept + 32, 1, 32, "just enough"),
-        (kept + 31, 1, nil, "one less"),
-        (0, 1, nil, "none at all"),
-        (Int(Int32.max), 1, 1 << 23, "a container may have more than there are slots"),
-    ] as [(Int, Int, Int?, String)])
+    @Test(
+        arguments: [
+            // limit, loops, ceiling (nil: refused), because
+            (20_000, 1, 20_000 - kept, "the usual"),
+            (20_000, 8, 20_000 - kept - 14, "two more for each loop"),
+            (kept + 32, 1, 32, "just enough"),
+            (kept + 31, 1, nil, "one less"),
+            (0, 1, nil, "none at all"),
+            (Int(Int32.max), 1, 1 << 23, "a container may have more than there are slots"),
+        ] as [(Int, Int, Int?, String)])
     func ceiling(limit: Int, loopCount: Int, expected: Int?, reason: String) throws {
         do throws(TooFewDescriptors) {
             let budget = try DescriptorBudget(limit: limit, openCount: 3, loopCount: loopCount)

@@ -132,7 +132,8 @@ import Testing
         #expect(seen == Array(0..<20_000))
     }
 
-    /// However late the loop comes to look: what is scheduled from inside a timer comes behind all that were due with it.
+    /// However late the loop comes to look: what is scheduled from inside a timer comes behind all that were
+    /// due with it.
     @Test func timersFireInOrderAndCanBeCancelledByEachOther() throws {
         let loop = try EventLoop()
         let log = Log<String>()

@@ -3,8 +3,8 @@ import PandoReactor
 import Testing
 
 @Suite struct MemoryAheadTests {
-    /// What the other thread does, on memory whose pages nobody has touched: they are there then, and what was written
-    /// before stays.
+    /// What the other thread does, on memory whose pages nobody has touched: they are there then, and what
+    /// was written before stays.
     @Test func touchingMakesPagesPresentAndChangesNothing() {
         let byteCount = 64 << 20  // mapped by itself: larger than any threshold of malloc
         let memory = UnsafeMutableRawPointer.allocate(byteCount: byteCount, alignment: 4096)

@@ -9,7 +9,8 @@ import Testing
         #expect([spares.take(), spares.take(), spares.take()] == [2, 1, nil])
     }
 
-    /// Whoever takes a buffer, or drains it from a mailbox, is alone with it: else to empty it would mean to allocate it anew.
+    /// Whoever takes a buffer, or drains it from a mailbox, is alone with it: else to empty it would mean to
+    /// allocate it anew.
     @Test func whatIsHandedOnIsHeldByNobodyElse() throws {
         let spares = Spares<[UInt8]>(atMost: 1)
         let mailbox = Mailbox<[UInt8]>(ringing: try Bell())
@@ -30,5 +31,7 @@ import Testing
         }
     }
 
-    private static func place(of buffer: [UInt8]) -> UInt { unsafe buffer.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
+    private static func place(of buffer: [UInt8]) -> UInt {
+        unsafe buffer.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
+    }
 }

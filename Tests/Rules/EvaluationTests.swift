@@ -38,9 +38,18 @@ private let change = #"""
     arguments: [
         // expression                                       outcome  because
         // A property of `query` is null in a write, and null is no operand of logic.
-        ("'a' !== (query.orderByKey || false)", "a boolean is needed where there is another value", "also beside a constant that drops out"),
-        ("!(query.orderByKey && true)", "a boolean is needed where there is another value", "nor may it grant by being turned round"),
-        ("'a' !== ((true ? query.orderByKey : true) || false)", "a boolean is needed where there is another value", "nor by way of a choice"),
+        (
+            "'a' !== (query.orderByKey || false)", "a boolean is needed where there is another value",
+            "also beside a constant that drops out"
+        ),
+        (
+            "!(query.orderByKey && true)", "a boolean is needed where there is another value",
+            "nor may it grant by being turned round"
+        ),
+        (
+            "'a' !== ((true ? query.orderByKey : true) || false)",
+            "a boolean is needed where there is another value", "nor by way of a choice"
+        ),
         // Operators
         ("10 - 4 - 3 == 3 && 2 + 3 * 4 == 14 && 12 / 3 / 2 == 2", "true", "50: from left to right"),
         ("true || false && false", "true", "50: && before ||"),
@@ -283,7 +292,8 @@ func evaluation(expression: String, expected: String, reason: String) throws {
         ),
         ("auth.token.org == 'gold'", "false", "an object equals nothing, as those of the data"),
         (
-            "auth.token.org != 'gold' && auth.token.org != 1 && auth.token.org != true && auth.token.org != null", "true",
+            "auth.token.org != 'gold' && auth.token.org != 1 && auth.token.org != true && auth.token.org != null",
+            "true",
             "and is something"
         ),
         ("auth.token.org == auth.token.org || auth.token.org == data.val()", "false", "not even itself"),
@@ -437,12 +447,15 @@ func queries(expression: String, query: String?, expected: Bool, reason: String)
 /// As deep as they may be: loading, evaluating and explaining recurse no deeper than a thread's stack.
 @Test(arguments: [
     String(repeating: "!", count: 190) + "data.exists()",
-    String(repeating: "(data.exists() && ", count: 190) + "data.exists()" + String(repeating: ")", count: 190),
-    String(repeating: "data.exists() ? ", count: 95) + "data.exists()" + String(repeating: " : false", count: 95),
+    String(repeating: "(data.exists() && ", count: 190) + "data.exists()"
+        + String(repeating: ")", count: 190),
+    String(repeating: "data.exists() ? ", count: 95) + "data.exists()"
+        + String(repeating: " : false", count: 95),
     "data" + String(repeating: ".child('a' + $k).parent()", count: 30) + ".exists()",
     "(" + String(repeating: "-", count: 190) + "data.child('n').val()) == 5",
     "data.child('n').val()" + String(repeating: " + 1", count: 180) + " == 185",
-    "auth.x" + String(repeating: "[auth.y", count: 90) + String(repeating: "]", count: 90) + " == null || true",
+    "auth.x" + String(repeating: "[auth.y", count: 90) + String(repeating: "]", count: 90)
+        + " == null || true",
 ])
 func deepExpressions(expression: String) throws {
     let result = try outcome(of: expression)

@@ -12,7 +12,9 @@ import Testing
         directory: DirectoryID(1, 2), timeline: 1, sequence: SequenceNumber(7), timestamp: 1_700_000_000_000,
         beginsLog: true)
     /// More blocks than may wait, of several records and of one.
-    static let payloads = (0..<12).map { [UInt8](repeating: UInt8($0), count: $0 % 3 == 0 ? 300_000 : 900_000) }
+    static let payloads = (0..<12).map {
+        [UInt8](repeating: UInt8($0), count: $0 % 3 == 0 ? 300_000 : 900_000)
+    }
 
     static func write(on disk: SimulatedDisk) throws(DiskFailure) {
         var pipe = try CheckpointPipe(header, on: disk, syncByteCount: 3 << 20)
@@ -57,7 +59,8 @@ import Testing
         #expect(disk.contents.isEmpty)
     }
 
-    /// Wherever the power goes: what has its name afterwards is whole, and who was told that it is durable finds it.
+    /// Wherever the power goes: what has its name afterwards is whole, and who was told that it is durable
+    /// finds it.
     @Test func powerCutsLeaveAllOrNothing() throws {
         let good = SimulatedDisk()
         try Self.write(on: good)

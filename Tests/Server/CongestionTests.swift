@@ -18,7 +18,8 @@ import Testing
     /// Nothing takes so long but what never happens.
     private static let patience: Duration = .seconds(60)
 
-    /// Whoever was told to pause is told to go on, however the threads meet: else a loop would never read again.
+    /// Whoever was told to pause is told to go on, however the threads meet: else a loop would never read
+    /// again.
     @Test(arguments: 0..<5)
     func nobodyIsLeftWaiting(round: Int) throws {
         let congestion = Congestion(byteLimit: 8)
@@ -35,8 +36,8 @@ import Testing
                     if advice == .tellAll { resumed.add(1, ordering: .sequentiallyConsistent) }
                     guard advice == .pause else { continue }
                     paused.add(1, ordering: .relaxed)
-                    // A loop that pauses reads again when it is told; the remover always gets that far, however long the
-                    // machine keeps it from running.
+                    // A loop that pauses reads again when it is told; the remover always gets that far,
+                    // however long the machine keeps it from running.
                     let deadline = MonotonicTime.now + Self.patience
                     while resumed.load(ordering: .sequentiallyConsistent) == before {
                         if MonotonicTime.now > deadline {

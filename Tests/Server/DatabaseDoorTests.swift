@@ -7,8 +7,8 @@ import Testing
 @testable import PandoServer
 
 @Suite struct DatabaseDoorTests {
-    /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each message is taken
-    /// once, those of one loop in their order, and none is left behind.
+    /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each
+    /// message is taken once, those of one loop in their order, and none is left behind.
     @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
         let door = try DatabaseDoor()
         let bells = try (0..<loopCount).map { _ in try Bell() }
@@ -17,7 +17,8 @@ import Testing
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,
                 congestion: Congestion(byteLimit: 1 << 30), outputCongestion: Congestion(byteLimit: 1 << 30),
-                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"), startPreparation: { _ in },
+                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"),
+                startPreparation: { _ in },
                 post: { [door] in door.post($0) }))
         let database = try NamedThread.start("database") { door.serve() }
         let heard = (0..<loopCount).map { _ in Log() }
@@ -31,7 +32,9 @@ import Testing
             }
             if round.isMultiple(of: 2) {
                 threads.append(
-                    try NamedThread.start("journal") { for ticket in 0..<20 { door.release(upTo: UInt64(ticket)) } })
+                    try NamedThread.start("journal") {
+                        for ticket in 0..<20 { door.release(upTo: UInt64(ticket)) }
+                    })
             }
             for thread in threads { thread.join() }
             for loop in 0..<loopCount {
@@ -40,7 +43,9 @@ import Testing
                     guard bells[loop].wait(timeout: .seconds(20)) else { break }
                     heard[loop].hear(outputs[loop])
                 }
-                try #require(heard[loop].numbers == Array(0..<Int64(numbers.upperBound)), "loop \(loop), round \(round)")
+                try #require(
+                    heard[loop].numbers == Array(0..<Int64(numbers.upperBound)),
+                    "loop \(loop), round \(round)")
             }
         }
         door.stop()

@@ -46,10 +46,13 @@ final class Bench {
             journal = nil
         }
         host = DatabaseHost(
-            configuration, recovered: state, journal: journal?.door, congestion: Congestion(byteLimit: 1 << 20),
-            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs, surroundings: surroundings, logger: logger,
+            configuration, recovered: state, journal: journal?.door,
+            congestion: Congestion(byteLimit: 1 << 20),
+            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs,
+            surroundings: surroundings, logger: logger,
             startPreparation: { [preparationJobs] job in preparationJobs.post(job) },
-            abandonPreparation: { [abandoned] session in abandoned.sessions.append(session) }, post: { [mailbox] in mailbox.post($0) })
+            abandonPreparation: { [abandoned] session in abandoned.sessions.append(session) },
+            post: { [mailbox] in mailbox.post($0) })
     }
 
     /// Sessions whose preparations are not wanted any more. On the thread of the test.
@@ -113,7 +116,8 @@ final class Bench {
         return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: json.utf8.count)
     }
 
-    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage {
+    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage
+    {
         try request(
             slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
     }
@@ -122,7 +126,8 @@ final class Bench {
         try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"\#(path)","h":""}}}"#)
     }
 
-    static func open(_ slot: UInt32, _ namespace: String = "demo", previous: String? = nil) -> DatabaseMessage {
+    static func open(_ slot: UInt32, _ namespace: String = "demo", previous: String? = nil) -> DatabaseMessage
+    {
         .open(
             session(slot),
             OpenRequest(namespace: namespace, host: "h", previousSession: previous.map { Text($0) }))
@@ -141,8 +146,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
 }
 
 @Suite struct DatabaseHostTests {
-    /// Answers to one session that lie one behind the other are handed to its loop as one item, in their order; another
-    /// session's end the row.
+    /// Answers to one session that lie one behind the other are handed to its loop as one item, in their
+    /// order; another session's end the row.
     @Test func answersOfOneSessionAreOneItem() throws {
         var encoder = OutputEncoder(loopCount: 1)
         for (slot, number) in [(1, 1), (1, 2), (2, 3), (1, 4), (1, 5), (1, 6)] as [(UInt32, Int64)] {
@@ -151,9 +156,13 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         let batch = encoder.takeBatches(refillingFrom: Spares(atMost: 0))[0]
         var told: [String] = []
         for case .frames(let session, let range) in batch.items {
-            let texts = OutputBatch.messages(in: batch.arena[range]).map { String(decoding: $0, as: UTF8.self) }
+            let texts = OutputBatch.messages(in: batch.arena[range]).map {
+                String(decoding: $0, as: UTF8.self)
+            }
             let numbers = texts.map { text in
-                (1...6).first { text.contains("\"r\":\($0),\"b\":{\"s\":\"\($0 == 5 ? "permission_denied" : "ok")\"") } ?? 0
+                (1...6).first {
+                    text.contains("\"r\":\($0),\"b\":{\"s\":\"\($0 == 5 ? "permission_denied" : "ok")\"")
+                } ?? 0
             }
             told.append("\(session.slot) \(numbers)")
         }
@@ -161,8 +170,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         #expect(batch.items.count == 3)
     }
 
-    /// Each burst is stamped with a look at the clock of its own, however many messages it has, and never with an earlier
-    /// time than the one before it.
+    /// Each burst is stamped with a look at the clock of its own, however many messages it has, and never
+    /// with an earlier time than the one before it.
     @Test func burstsAreStampedWhenTheyAreTaken() throws {
         let start: Int64 = 1_700_000_000_000
         let clock = ScriptedSurroundings(startingAt: start, seed: 1)
@@ -170,14 +179,18 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         bench.tell([Bench.open(1)])
         _ = bench.heard()
         var number = 0
-        for (passed, count, expected) in [(0, 1, 0), (7, 1, 7), (1, 200, 8), (-5, 3, 8), (10, 64, 13)] as [(Int64, Int, Int64)] {
+        for (passed, count, expected) in [(0, 1, 0), (7, 1, 7), (1, 200, 8), (-5, 3, 8), (10, 64, 13)]
+            as [(Int64, Int, Int64)]
+        {
             clock.setWall(clock.wallMilliseconds + passed)
             bench.tell(
                 try (0..<count).map { _ in
                     number += 1
                     return try Bench.put(1, number, "/a/\(number % 100)", #"{".sv":"timestamp"}"#)
                 })
-            bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":999,"a":"g","b":{"p":"/a/\#(number % 100)"}}}"#)])
+            bench.tell([
+                try Bench.request(1, #"{"t":"d","d":{"r":999,"a":"g","b":{"p":"/a/\#(number % 100)"}}}"#)
+            ])
             let last = try #require(bench.heard().last)
             #expect(last == #"1 {"t":"d","d":{"r":999,"b":{"s":"ok","d":\#(start + expected)}}}"#)
         }
@@ -198,7 +211,9 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             swap(&batch, &batches[0])
             let texts = batch.items.flatMap { item in
                 guard case .frames(_, let range) = item else { return [String]() }
-                return OutputBatch.messages(in: batch.arena[range]).map { String(decoding: $0, as: UTF8.self) }
+                return OutputBatch.messages(in: batch.arena[range]).map {
+                    String(decoding: $0, as: UTF8.self)
+                }
             }
             #expect(texts == [#"{"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#])
             places.append(unsafe batch.arena.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
@@ -211,8 +226,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         #expect(Set(places.dropFirst(3)).count == 2 && places[8] == places[6])
     }
 
-    /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a read of
-    /// what was there before wait for the disk.
+    /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a
+    /// read of what was there before wait for the disk.
     @Test func nothingLeavesBeforeItIsDurable() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
@@ -222,7 +237,9 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             #expect(bench.heard().count == 2)
 
             bench.tell([try Bench.listen(2, 1, "/a")])
-            #expect(bench.heard() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#], "all is durable already")
+            #expect(
+                bench.heard() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#], "all is durable already"
+            )
 
             bench.tell([try Bench.put(1, 1, "/a", "7")])
             bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
@@ -238,7 +255,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         }
     }
 
-    /// A put of what is there is answered and leaves no trace in the log: it waits only for what came before it.
+    /// A put of what is there is answered and leaves no trace in the log: it waits only for what came before
+    /// it.
     @Test func aRedundantPutIsNotWrittenDown() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
@@ -247,7 +265,9 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             #expect(bench.heard().count == 2, "the handshake and the answer are durable")
             let (recordCount, byteCount) = (bench.host.loggedRecordCount, bench.host.loggedByteCount)
 
-            for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] { bench.tell([try Bench.put(1, 2, "/a", value)]) }
+            for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] {
+                bench.tell([try Bench.put(1, 2, "/a", value)])
+            }
             bench.tell([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
             #expect(bench.heard().count == 4, "there is nothing to wait for")
             #expect(bench.host.loggedRecordCount == recordCount)
@@ -258,7 +278,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             bench.waitForDisk()
             _ = bench.heard()
             bench.tell([
-                try Bench.put(1, 9, "/a/x", #""text""#), try Bench.put(2, 2, "/o", "1"), try Bench.put(2, 3, "/p", "2"),
+                try Bench.put(1, 9, "/a/x", #""text""#), try Bench.put(2, 2, "/o", "1"),
+                try Bench.put(2, 3, "/p", "2"),
                 try Bench.put(1, 10, "/a", #"{"x":"text"}"#),
             ])
             #expect(bench.heard().isEmpty)
@@ -268,7 +289,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
 
             // Between others, which are written down as if it were not there.
             bench.tell([
-                try Bench.put(1, 5, "/a/x", "1"), try Bench.put(1, 6, "/a/x", "1"), try Bench.put(1, 7, "/a/y", "2"),
+                try Bench.put(1, 5, "/a/x", "1"), try Bench.put(1, 6, "/a/x", "1"),
+                try Bench.put(1, 7, "/a/y", "2"),
             ])
             #expect(bench.heard().isEmpty)
             bench.waitForDisk()
@@ -287,7 +309,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             let first = try Bench(directory: directory)
             first.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":1}"#)])
             first.tell([
-                try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"o","b":{"p":"/gone","d":{".sv":{"increment":2}}}}}"#)
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":2,"a":"o","b":{"p":"/gone","d":{".sv":{"increment":2}}}}}"#)
             ])
             first.journal?.stop()
 
@@ -314,7 +337,8 @@ func withDirectory(_ body: (String) throws -> Void) throws {
             bench.tell(
                 try [("/gone/a", 1), ("/gone/b", 2), ("/gone/c", 0)].map { path, signIn in
                     try Bench.request(
-                        1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"\#(path)","d":1}}}"#, signIn: UInt32(signIn))
+                        1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"\#(path)","d":1}}}"#,
+                        signIn: UInt32(signIn))
                 })
             bench.tell([.revoked(Bench.session(1), [1]), .revoked(Bench.session(7), [1])])
             if !isCrash { bench.tell([.closed(Bench.session(1))]) }
@@ -356,7 +380,9 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         #expect(heard[2].hasPrefix(#"2 {"t":"c","d":{"t":"h""#))
         bench.tell([try Bench.put(2, 5, "/a", "1")])
         #expect(
-            bench.heard() == [#"2 {"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}"#])
+            bench.heard() == [
+                #"2 {"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}"#
+            ])
     }
 
     @Test func largeReadsAreLeftToTheHelper() throws {

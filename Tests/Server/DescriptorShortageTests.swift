@@ -23,9 +23,11 @@ import Testing
             var configuration = Configuration()
             configuration.lowRoomByteCount = 4096
             var state = RecoveredState(access: .open)
-            let journal = try Journal.open(on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+            let journal = try Journal.open(
+                on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             let door = JournalDoor(
-                Mailbox(ringing: try Bell()), space: try LogSpace(), origin: JournalOrigin(journal), waitForRoom: {})
+                Mailbox(ringing: try Bell()), space: try LogSpace(), origin: JournalOrigin(journal),
+                waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .machine, logger: log.logger,
                 tell: { _ in }, writeCheckpoint: { _ in },
@@ -36,7 +38,8 @@ import Testing
         func write(_ byteCount: Int) throws {
             var entries = EntryBatch()
             entries.append(
-                JournalRecord(.delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
+                JournalRecord(
+                    .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
             var orders: [JournalOrder] = [.entries(entries, upTo: 1)]
             #expect(try writer.take(&orders))
         }
@@ -45,8 +48,10 @@ import Testing
             let state = RecoveredState(access: .open)
             let header = CheckpointHeader(
                 directory: DirectoryID(1, 2), timeline: 1, sequence: SequenceNumber(sequence), timestamp: 1)
-            return try CheckpointJobWriter(disk: disk, keptCount: 2, logger: log.logger, abandoned: AbandonFlag())
-                .write(CheckpointJob(header: header, snapshot: state.snapshot))
+            return try CheckpointJobWriter(
+                disk: disk, keptCount: 2, logger: log.logger, abandoned: AbandonFlag()
+            )
+            .write(CheckpointJob(header: header, snapshot: state.snapshot))
         }
 
         func count(_ suffix: String) -> Int { disk.fileNames.count { $0.hasSuffix(suffix) } }
@@ -59,7 +64,8 @@ import Testing
         #expect(bench.count(".log") == 1)
         let warnings = bench.log.lines { $0.hasPrefix("warning") }
         #expect(warnings.count == 1)
-        #expect(warnings.allSatisfy { $0.contains("is full and goes on") && $0.contains("Too many open files") })
+        #expect(
+            warnings.allSatisfy { $0.contains("is full and goes on") && $0.contains("Too many open files") })
         bench.disk.lacksDescriptors = false
         try bench.write(10_000)
         #expect(bench.count(".log") == 2)
@@ -91,7 +97,8 @@ import Testing
     /// The number is a shortage's, but of a sync: what is on the disk is unknown.
     @Test(arguments: [
         (DiskOperation.open, 24 as Int32, true), (.list, 23, true), (.reserve, 28, true), (.rename, 28, true),
-        (.sync, 28, false), (.syncDirectory, 28, false), (.sync, 24, false), (.open, 5, false), (.write, 5, false),
+        (.sync, 28, false), (.syncDirectory, 28, false), (.sync, 24, false), (.open, 5, false),
+        (.write, 5, false),
     ])
     func mayBeRetried(operation: DiskOperation, number: Int32, isExpected: Bool) {
         let failure = DiskFailure(operation: operation, path: "/x", errorNumber: number, errorText: "?")

@@ -23,7 +23,8 @@ import Testing
         #expect(scheduler.isIdle)
     }
 
-    /// A flow that piles up heavy items delays itself: one that comes later with a light one waits for one heavy item at most.
+    /// A flow that piles up heavy items delays itself: one that comes later with a light one waits for one
+    /// heavy item at most.
     @Test func lightItemWaitsForOneHeavyItemOfEachOtherFlow() {
         var scheduler = Self.scheduler()
         for item in 0..<1000 { scheduler.append(item, to: "heavy", of: 1) }
@@ -71,7 +72,8 @@ import Testing
         #expect(abs(work.many - work.one) <= 20, "\(work)")
     }
 
-    /// However many flows pile up work, one that asks for little waits for one turn of another, not for a round of all.
+    /// However many flows pile up work, one that asks for little waits for one turn of another, not for a
+    /// round of all.
     @Test func flowThatJustCameWaitsForOneTurn() {
         var scheduler = Self.scheduler()
         for flow in 0..<500 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
@@ -187,8 +189,8 @@ import Testing
         scheduler.checkInvariants()
     }
 
-    /// Random flows, groups, costs, suspensions and drops: each item is served once, in its flow's order, unless it was
-    /// dropped; and no flow that may be served waits while others are served more than a round.
+    /// Random flows, groups, costs, suspensions and drops: each item is served once, in its flow's order,
+    /// unless it was dropped; and no flow that may be served waits while others are served more than a round.
     @Test(arguments: 0..<100 as Range<UInt64>) func everyItemIsServedOnceAndNoFlowStarves(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var scheduler = FairScheduler<Int, Int, Int>(quantum: 10, debtLimit: 500, placeholder: -1)

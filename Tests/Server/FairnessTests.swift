@@ -6,8 +6,8 @@ import Testing
 
 @testable import PandoServer
 
-/// Who waits for whom on the database thread. Each piece of work is said to take five milliseconds here, so every turn ends
-/// after a few.
+/// Who waits for whom on the database thread. Each piece of work is said to take five milliseconds here, so
+/// every turn ends after a few.
 @Suite struct FairnessTests {
     private static func bench() throws -> Bench {
         let clock = ScriptedSurroundings(startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000)
@@ -38,9 +38,9 @@ import Testing
         #expect(after.count < 5)
     }
 
-    /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then. Each is answered in the
-    /// order in which it asked; none of those who ask little waits for more than a round of all others; and of a session that
-    /// has hung up every write is done that it had handed on.
+    /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.
+    /// Each is answered in the order in which it asked; none of those who ask little waits for more than a
+    /// round of all others; and of a session that has hung up every write is done that it had handed on.
     @Test(arguments: 0..<40 as Range<UInt64>) func orderPerSessionAndNoStarvation(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let bench = try Self.bench()
@@ -86,9 +86,13 @@ import Testing
         }
         while bench.host.leavesSomething {
             bench.tell([])
-            for answer in Self.answers(bench.heard()) { heard[String(answer.prefix { $0 != ":" }), default: []].append(answer) }
+            for answer in Self.answers(bench.heard()) {
+                heard[String(answer.prefix { $0 != ":" }), default: []].append(answer)
+            }
         }
-        for (slot, answers) in expected { #expect(heard["\(slot)"] == answers, "session \(slot), seed \(seed)") }
+        for (slot, answers) in expected {
+            #expect(heard["\(slot)"] == answers, "session \(slot), seed \(seed)")
+        }
         #expect(bench.host.backlog.isIdle)
     }
 
@@ -181,7 +185,8 @@ import Testing
     @Test func transactionWaitsForItsHashAndOthersGoOn() throws {
         let (bench, hash) = try Self.largeBench()
         bench.tell([
-            try Self.transaction(1, 2, hash: hash), try Bench.put(1, 3, "/a", "1"), try Bench.put(2, 4, "/b", "1"),
+            try Self.transaction(1, 2, hash: hash), try Bench.put(1, 3, "/a", "1"),
+            try Bench.put(2, 4, "/b", "1"),
         ])
         #expect(Self.answers(bench.heard()) == ["2:4"])
         #expect(Self.hash(bench) == 1)
@@ -203,7 +208,10 @@ import Testing
             bench.tell([try Bench.put(2, 22, path, "77"), try Self.transaction(1, 23, hash: "wrong")])
             #expect(Self.hash(bench) == 1, "\(path)")
         }
-        bench.tell([try Bench.put(2, 24, "/", #"{"large":\#(Self.large)}"#), try Self.transaction(1, 25, hash: "wrong")])
+        bench.tell([
+            try Bench.put(2, 24, "/", #"{"large":\#(Self.large)}"#),
+            try Self.transaction(1, 25, hash: "wrong"),
+        ])
         #expect(Self.hash(bench) == 1)
     }
 
@@ -280,19 +288,23 @@ import Testing
     private static func filteredListen(_ slot: UInt32, _ number: Int, tag: Int) throws -> DatabaseMessage {
         try Bench.request(
             slot,
-            #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/large","q":{"l":2,"vf":"r","i":".value"},"t":\#(tag),"h":""}}}"#)
+            #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/large","q":{"l":2,"vf":"r","i":".value"},"t":\#(tag),"h":""}}}"#
+        )
     }
 
-    @Test(arguments: [
-        // writes meanwhile                                              what the window begins with
-        ([], #"{"k4998":4998,"k4999":4999}"#),
-        ([("/large/k7", "9000")], #"{"k4999":4999,"k7":9000}"#),
-        ([("/large/k4999", "null"), ("/large/k4998", "null")], #"{"k4996":4996,"k4997":4997}"#),
-        ([("/large", #"{"only":1}"#)], #"{"only":1}"#),
-        // What it says it holds, nothing, is what is there.
-        ([("/large", "null")], nil),
-    ] as [([(String, String)], String?)])
-    func windowOverManyChildrenIsMadeElsewhereAndCatchesUp(writes: [(String, String)], content: String?) throws {
+    @Test(
+        arguments: [
+            // writes meanwhile                                              what the window begins with
+            ([], #"{"k4998":4998,"k4999":4999}"#),
+            ([("/large/k7", "9000")], #"{"k4999":4999,"k7":9000}"#),
+            ([("/large/k4999", "null"), ("/large/k4998", "null")], #"{"k4996":4996,"k4997":4997}"#),
+            ([("/large", #"{"only":1}"#)], #"{"only":1}"#),
+            // What it says it holds, nothing, is what is there.
+            ([("/large", "null")], nil),
+        ] as [([(String, String)], String?)])
+    func windowOverManyChildrenIsMadeElsewhereAndCatchesUp(writes: [(String, String)], content: String?)
+        throws
+    {
         let (bench, _) = try Self.largeBench()
         bench.tell([try Self.filteredListen(1, 2, tag: 5), try Bench.put(1, 3, "/a", "1")])
         #expect(bench.heard() == [])

@@ -32,7 +32,8 @@ import Testing
             var configuration = Configuration()
             configuration.lowRoomByteCount = lowRoomByteCount
             var state = RecoveredState(access: .open)
-            let journal = try Journal.open(on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+            let journal = try Journal.open(
+                on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             space = try LogSpace()
             door = JournalDoor(
                 Mailbox(ringing: try Bell()), space: space, origin: JournalOrigin(journal), waitForRoom: {})
@@ -41,7 +42,8 @@ import Testing
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
                 tell: { [asked] _ in asked.messages += 1 }, writeCheckpoint: { _ in },
                 preparer: SegmentPreparer(
-                    prepare: { [asked] in asked.prepared.append($0) }, abandon: { [asked] in asked.abandonCount += 1 }))
+                    prepare: { [asked] in asked.prepared.append($0) },
+                    abandon: { [asked] in asked.abandonCount += 1 }))
             try writer.begin()
         }
 
@@ -55,7 +57,8 @@ import Testing
         func write(_ byteCount: Int) throws {
             var entries = EntryBatch()
             entries.append(
-                JournalRecord(.delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
+                JournalRecord(
+                    .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
             _ = try take([.entries(entries, upTo: 1)])
         }
     }
@@ -67,8 +70,10 @@ import Testing
         var places: [UInt] = []
         var decoys: [[UInt8]] = []
         for number in 1...9 {
-            entries.append(JournalRecord(.delta, namespace: 1, timestamp: 1, payload: Array("payload \(number)".utf8)))
-            places.append(unsafe entries.payloads.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
+            entries.append(
+                JournalRecord(.delta, namespace: 1, timestamp: 1, payload: Array("payload \(number)".utf8)))
+            places.append(
+                unsafe entries.payloads.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
             let capacity = entries.payloads.capacity
             bench.door.post(&entries, upTo: UInt64(number))
             #expect(entries.isEmpty && entries.payloads.isEmpty && entries.byteCount == 0)
@@ -85,7 +90,8 @@ import Testing
         for number in 1...9 { #expect(log.firstRange(of: Array("payload \(number)".utf8)) != nil) }
     }
 
-    /// Too much was asked for: the disk counts as full for a second, and then nothing is due until somebody asks again.
+    /// Too much was asked for: the disk counts as full for a second, and then nothing is due until somebody
+    /// asks again.
     @Test func aFullDiskIsNotAskedWithoutEnd() throws {
         let bench = try Bench()
         bench.disk.capacity = bench.disk.usedByteCount

@@ -3,7 +3,8 @@ import Testing
 
 @testable import PandoServer
 
-/// Large data is printed for the log elsewhere, while other sessions go on, and is written in its session's order.
+/// Large data is printed for the log elsewhere, while other sessions go on, and is written in its session's
+/// order.
 @Suite struct LargeWriteTests {
     private static let large = "{" + (0..<5000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
 
@@ -49,7 +50,8 @@ import Testing
     @Test func othersGoOnMeanwhile() throws {
         try Self.withBench { bench in
             bench.tell([
-                try Bench.put(1, 1, "/large", Self.large), try Bench.put(1, 2, "/a", "1"), try Bench.put(2, 3, "/b", "1"),
+                try Bench.put(1, 1, "/large", Self.large), try Bench.put(1, 2, "/a", "1"),
+                try Bench.put(2, 3, "/b", "1"),
             ])
             #expect(Self.answers(1, bench) == [Self.ok(2, 3)])
             #expect(Self.work(bench) == 1)
@@ -122,7 +124,8 @@ import Testing
         }
     }
 
-    /// What a session queued runs at its end; its listens, which are many, end in parts, between which others go on.
+    /// What a session queued runs at its end; its listens, which are many, end in parts, between which others
+    /// go on.
     @Test(arguments: [#""h":"""#, #""h":"","q":{"l":1,"vf":"r"},"t":"#])
     func manyListensEndInParts(query: String) throws {
         try Self.withBench { bench in
@@ -130,7 +133,8 @@ import Testing
                 let tag = query.hasSuffix(":") ? "\(number + 1)" : ""
                 bench.tell([
                     try Bench.request(
-                        1, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/l\#(number)",\#(query)\#(tag)}}}"#)
+                        1,
+                        #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/l\#(number)",\#(query)\#(tag)}}}"#)
                 ])
             }
             bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)])

@@ -3,19 +3,20 @@ import Testing
 
 @testable import PandoServer
 
-/// What the whole process holds for clients. What is shared is counted by ``SharedBytes``, in all tests of the process, so these
-/// limits are far above it.
+/// What the whole process holds for clients. What is shared is counted by ``SharedBytes``, in all tests of
+/// the process, so these limits are far above it.
 @Suite struct MemoryBudgetTests {
     private static let limit = 1 << 40
 
-    @Test(arguments: [
-        // part of the limit   pressure   because
-        (0.0, .none, "nothing"),
-        (0.70, .none, "below three quarters"),
-        (0.80, .high, "above three quarters: those who hold most are not read"),
-        (0.99, .high, "still within the limit"),
-        (1.10, .exceeded, "above it: those who hold most are disconnected"),
-    ] as [(Double, MemoryBudget.Pressure, String)])
+    @Test(
+        arguments: [
+            // part of the limit   pressure   because
+            (0.0, .none, "nothing"),
+            (0.70, .none, "below three quarters"),
+            (0.80, .high, "above three quarters: those who hold most are not read"),
+            (0.99, .high, "still within the limit"),
+            (1.10, .exceeded, "above it: those who hold most are disconnected"),
+        ] as [(Double, MemoryBudget.Pressure, String)])
     func pressure(share: Double, expected: MemoryBudget.Pressure, because: String) {
         let budget = MemoryBudget(byteLimit: Self.limit)
         budget.change(by: Int(Double(Self.limit) * share))

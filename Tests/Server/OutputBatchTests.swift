@@ -23,7 +23,8 @@ import Testing
     private func ranges(_ batch: OutputBatch) -> [String] {
         batch.items.map { item in
             switch item {
-            case .frames(let session, let range): "\(session.rawValue):\(range.lowerBound)..<\(range.upperBound)"
+            case .frames(let session, let range):
+                "\(session.rawValue):\(range.lowerBound)..<\(range.upperBound)"
             case .windowMark: "mark"
             case .resumeReading: "resume"
             default: "other"
@@ -65,9 +66,15 @@ import Testing
     @Test func noItemOfSeveralAnswersIsLongerThanTheLimit() {
         let limit = 64 << 10
         #expect(ranges(batch([(one, limit - 1), (one, 1)])) == ["1:0..<\(limit)"])
-        #expect(ranges(batch([(one, limit - 1), (one, 2)])) == ["1:0..<\(limit - 1)", "1:\(limit - 1)..<\(limit + 1)"])
+        #expect(
+            ranges(batch([(one, limit - 1), (one, 2)])) == [
+                "1:0..<\(limit - 1)", "1:\(limit - 1)..<\(limit + 1)",
+            ])
         // One alone is what it is.
-        #expect(ranges(batch([(one, limit + 9), (one, 1)])) == ["1:0..<\(limit + 9)", "1:\(limit + 9)..<\(limit + 10)"])
+        #expect(
+            ranges(batch([(one, limit + 9), (one, 1)])) == [
+                "1:0..<\(limit + 9)", "1:\(limit + 9)..<\(limit + 10)",
+            ])
     }
 
     @Test func whatComesBetweenStaysBetween() {

@@ -3,12 +3,13 @@ import Testing
 @testable import PandoServer
 
 @Suite struct RequestWindowTests {
-    @Test(arguments: [
-        // bytes of each request   requests until full   because
-        (100, 2 * RequestWindow.requestLimit, "many small ones"),
-        (RequestWindow.byteLimit / 4, 8, "few large ones"),
-        (16 << 20, 2, "one that is larger than the window is handed on all the same"),
-    ] as [(Int, Int, String)])
+    @Test(
+        arguments: [
+            // bytes of each request   requests until full   because
+            (100, 2 * RequestWindow.requestLimit, "many small ones"),
+            (RequestWindow.byteLimit / 4, 8, "few large ones"),
+            (16 << 20, 2, "one that is larger than the window is handed on all the same"),
+        ] as [(Int, Int, String)])
     func fillsAfterTwoMarks(byteCount: Int, count: Int, because: String) {
         var window = RequestWindow()
         var marks = 0

@@ -11,7 +11,8 @@ import Testing
 
 @testable import PandoServer
 
-/// A real directory on a disk that can be full: room is granted, and files are made, only while there is some.
+/// A real directory on a disk that can be full: room is granted, and files are made, only while there is
+/// some.
 final class LimitedDisk: Disk {
     typealias File = SystemDisk.File
     private let real: SystemDisk
@@ -33,7 +34,8 @@ final class LimitedDisk: Disk {
     private func refuseIfFull(_ operation: DiskOperation) throws(DiskFailure) {
         guard full.isFull.load(ordering: .relaxed) else { return }
         full.refusals.add(1, ordering: .relaxed)
-        throw DiskFailure(operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
+        throw DiskFailure(
+            operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
     }
 
     var directory: String { real.directory }
@@ -57,14 +59,19 @@ final class LimitedDisk: Disk {
         try refuseIfFull(.reserve)
         try real.reserve(range, of: file)
     }
-    func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) { try real.truncate(file, to: byteCount) }
-    func rename(_ oldName: String, to newName: String) throws(DiskFailure) { try real.rename(oldName, to: newName) }
+    func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
+        try real.truncate(file, to: byteCount)
+    }
+    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
+        try real.rename(oldName, to: newName)
+    }
     func remove(_ name: String) throws(DiskFailure) { try real.remove(name) }
     func syncDirectory() throws(DiskFailure) { try real.syncDirectory() }
     func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> { try real.lock(name) }
 }
 
-/// A full disk refuses writes before they are done; reads go on; ends of sessions wait; and all is taken up again.
+/// A full disk refuses writes before they are done; reads go on; ends of sessions wait; and all is taken up
+/// again.
 @Suite struct RoomTests {
     private static let refusal =
         #""b":{"s":"unavailable","d":"The server's disk is full: nothing can be written until there is room again"}"#
@@ -133,11 +140,14 @@ final class LimitedDisk: Disk {
             gauge.isFull.store(true, ordering: .relaxed)
             _ = try bench.fill(first: 2, refusal: Self.refusal)
             bench.tell([.closed(HostBench.session(1)), .closed(HostBench.session(3))])
-            #expect(bench.heard().isEmpty, "neither is done: the first has no room, and the second waits for it")
+            #expect(
+                bench.heard().isEmpty, "neither is done: the first has no room, and the second waits for it")
 
             gauge.isFull.store(false, ordering: .relaxed)
             let heard = bench.hear(until: "gone/3")
-            #expect(heard.contains { $0.contains("gone/1") }, "the older one first: \(heard.map { $0.prefix(80) })")
+            #expect(
+                heard.contains { $0.contains("gone/1") },
+                "the older one first: \(heard.map { $0.prefix(80) })")
             bench.journal.stop()
             var state = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &state)
@@ -159,13 +169,18 @@ extension RoomTests {
             let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
             bench.tell([
                 try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
-                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
-                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
+                try HostBench.request(
+                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
+                try HostBench.request(
+                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
             ])
             bench.waitForDisk()
             gauge.isFull.store(true, ordering: .relaxed)
             _ = try bench.fill(first: 2, refusal: Self.refusal)
-            bench.tell([.closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]), .closed(HostBench.session(3))])
+            bench.tell([
+                .closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]),
+                .closed(HostBench.session(3)),
+            ])
             #expect(bench.heard().isEmpty, "all wait for the first, which has no room")
 
             gauge.isFull.store(false, ordering: .relaxed)
@@ -193,7 +208,8 @@ extension RoomTests {
         try replay(.namespaceMade, 4, Array("four".utf8))
         try replay(.namespaceDeleted, 4, [])
         try replay(.rules, 2, Array(#"{"rules":{".read":true}}"#.utf8))
-        try replay(.settings, 2, RecoveredState.settingPayload("defaultWriteSizeLimit", Array(#""small""#.utf8)))
+        try replay(
+            .settings, 2, RecoveredState.settingPayload("defaultWriteSizeLimit", Array(#""small""#.utf8)))
         try replay(.settings, 2, RecoveredState.settingPayload("strictTriggerValidation", Array("true".utf8)))
         let change = Change(path: "a/b", node: try Node(json: Array(#"{"x":1,".priority":2}"#.utf8).rawSpan))
         try replay(.delta, 1, LogRecord.delta([change]).payload)
@@ -202,7 +218,9 @@ extension RoomTests {
             session: SessionID(loop: 0, slot: 1, generation: 1), credential: .admin, time: 1,
             operation: .onDisconnect([Write(Target("on"), Draft(.boolean(false)))]))
         let delta = try #require(state.databases[1]).engine.decide(session)
-        for record in delta.records(hadQueue: false) { try replay(record.kind.journalKind, 1, record.payload) }
+        for record in delta.records(hadQueue: false) {
+            try replay(record.kind.journalKind, 1, record.payload)
+        }
 
         var other = RecoveredState(access: .locked)
         try state.snapshot.forEachRecord { kind, namespace, payload in
@@ -246,13 +264,17 @@ private final class HostBench {
         var options = JournalOptions()
         options.reservationByteCount = 4 << 20
         let opened = try Journal.open(
-            on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+            on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: options,
+            into: &state)
         journal = try JournalThread(
             opened, checkpointDisk: try LimitedDisk(directory, gauge),
-            segmentDisk: try LimitedDisk(directory, gauge), configuration: configuration, logger: logger, tell: { [mailbox] in mailbox.post($0) })
+            segmentDisk: try LimitedDisk(directory, gauge), configuration: configuration, logger: logger,
+            tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
-            configuration, recovered: state, journal: journal.door, congestion: Congestion(byteLimit: 64 << 20),
-            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs], spareOutputs: Spares(atMost: 1), logger: logger,
+            configuration, recovered: state, journal: journal.door,
+            congestion: Congestion(byteLimit: 64 << 20),
+            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs],
+            spareOutputs: Spares(atMost: 1), logger: logger,
             startPreparation: { job in
                 var hashes = HashMemo()
                 job.run(&hashes)
@@ -288,7 +310,9 @@ private final class HostBench {
         while byteCount > 16 {
             let value = "\"" + String(repeating: "x", count: byteCount) + "\""
             tell([try HostBench.put(1, number, "/filler/\(number)", value)])
-            let answer = hear(until: #""r":\#(number),"#).first { $0.hasPrefix(#"1 {"t":"d","d":{"r":\#(number)"#) }
+            let answer = hear(until: #""r":\#(number),"#).first {
+                $0.hasPrefix(#"1 {"t":"d","d":{"r":\#(number)"#)
+            }
             if answer == #"1 {"t":"d","d":{"r":\#(number),\#(refusal)}}"# {
                 byteCount /= 2
             } else {
@@ -325,7 +349,11 @@ private final class HostBench {
                         "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
                     }
                 case .large(let session, let message):
-                    if case .push(.overwrite(let path, _), _) = message.content { ["\(session.slot) large \(path)"] } else { [] }
+                    if case .push(.overwrite(let path, _), _) = message.content {
+                        ["\(session.slot) large \(path)"]
+                    } else {
+                        []
+                    }
                 default: []
                 }
             }
@@ -341,7 +369,8 @@ private final class HostBench {
         return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: 100)
     }
 
-    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage {
+    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage
+    {
         try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
     }
 

@@ -15,13 +15,14 @@ import Testing
         #expect(Self.failure(seed: seed, nil) == nil)
     }
 
-    @Test(arguments: [
-        // what the server does     what is said of it
-        (.swapsRequests, "out of its order"),
-        (.starves, "starves"),
-        (.losesWrite, "out of its order"),
-        (.servesTheGone, "is done after a request of turn"),
-    ] as [(Fault, String)])
+    @Test(
+        arguments: [
+            // what the server does     what is said of it
+            (.swapsRequests, "out of its order"),
+            (.starves, "starves"),
+            (.losesWrite, "out of its order"),
+            (.servesTheGone, "is done after a request of turn"),
+        ] as [(Fault, String)])
     func faultIsNoticed(fault: Fault, text: String) {
         // A seed may have no flood in which the fault shows.
         let found = (0..<30 as Range<UInt64>).lazy.compactMap { Self.failure(seed: $0, fault) }.first
@@ -30,15 +31,22 @@ import Testing
 
     // MARK: The bound
 
-    @Test(arguments: [
-        // requests  sessions  databases  ms     because
-        (1, 1, 1, 5.6, "a burst in the order of arrival, one of its requests, and the rounds of one session"),
-        (1, 10, 1, 18.2, "each of ten sessions has its turn in each round"),
-        (1, 10, 2, 47.6, "each database has its turn, too"),
-        (100, 10, 1, 228.1, "what a session asks for itself takes its time"),
-    ] as [(Int, Int, UInt64, Double, String)])
-    func boundOfAWait(requestCount: Int, sessionCount: Int, databaseCount: UInt64, milliseconds: Double, reason: String) {
-        let bound = FairnessBound(quantum: 200_000, burst: 4_000_000, heaviest: 100_000, databaseCount: databaseCount)
+    @Test(
+        arguments: [
+            // requests  sessions  databases  ms     because
+            (
+                1, 1, 1, 5.6,
+                "a burst in the order of arrival, one of its requests, and the rounds of one session"
+            ),
+            (1, 10, 1, 18.2, "each of ten sessions has its turn in each round"),
+            (1, 10, 2, 47.6, "each database has its turn, too"),
+            (100, 10, 1, 228.1, "what a session asks for itself takes its time"),
+        ] as [(Int, Int, UInt64, Double, String)])
+    func boundOfAWait(
+        requestCount: Int, sessionCount: Int, databaseCount: UInt64, milliseconds: Double, reason: String
+    ) {
+        let bound = FairnessBound(
+            quantum: 200_000, burst: 4_000_000, heaviest: 100_000, databaseCount: databaseCount)
         let work = bound.work(requestCount: requestCount, sessionCount: sessionCount)
         #expect((work + 50_000) / 100_000 == UInt64(milliseconds * 10), "\(reason): \(work)")
     }

@@ -13,7 +13,9 @@ import Testing
     @Test func eachFrameIsItsPayloadUnderAFreshKey() {
         let maskingKeys = MaskingKeys()
         // Around the limits of the three headers; longer and shorter by turns, and the same again.
-        let counts = [5, 5, 0, 125, 126, 125, 127, 127, 1_100, 5, 65_535, 65_536, 65_535, 0, 100_000, 126, 126]
+        let counts = [
+            5, 5, 0, 125, 126, 125, 127, 127, 1_100, 5, 65_535, 65_536, 65_535, 0, 100_000, 126, 126,
+        ]
         var keys: Set<UInt32> = []
         for (index, count) in counts.enumerated() {
             for opcode in [Opcode.text, .ping, .text] where opcode == .text || count < 126 {

@@ -59,28 +59,30 @@ import Testing
             case .start(let id, let password): "start \(id) \(password)"
             case .close(let number): "close \(number.map(String.init) ?? "now")"
             case .messages(let number, let ranges):
-                "\(number): " + ranges.map { String(decoding: bytes[$0], as: UTF8.self) }.joined(separator: " ")
+                "\(number): "
+                    + ranges.map { String(decoding: bytes[$0], as: UTF8.self) }.joined(separator: " ")
             }
         }
     }
 
-    @Test(arguments: [
-        ("", []),
-        ("pRTLPCB(3,[]);", ["3: "]),
-        ("pRTLPCB( 3 , [ {} , {\"a\":1} ] ) ;\n", ["3: {} {\"a\":1}"]),
-        (#"pRTLPCB(12,[{"a":"}]);\"{"}]);"#, [#"12: {"a":"}]);\"{"}"#]),
-        ("pLPCommand('close');", ["close now"]),
-        ("pLPCommand(\"close\", 7);", ["close 7"]),
-        ("pRTLPCB(7,[{}]);pLPCommand('close',7);", ["7: {}", "close 7"]),
-        (
-            """
-            function pLPCommand(c, a, b) { var f = parent.window["pLPCommand7"]; if (f) { f(c, a, b); } }
-            function pRTLPCB(n, msgs) { var f = parent.window['pRTLPCB}7']; if (f) f(n, msgs); }
-            pLPCommand('start', '5124373', 'k2Jd83hf0Q');
-            pRTLPCB(0, [{"t":"c","d":{"t":"h","d":{"s":"x"}}}]);
-            """, ["start 5124373 k2Jd83hf0Q", #"0: {"t":"c","d":{"t":"h","d":{"s":"x"}}}"#]
-        ),
-    ] as [(String, [String])])
+    @Test(
+        arguments: [
+            ("", []),
+            ("pRTLPCB(3,[]);", ["3: "]),
+            ("pRTLPCB( 3 , [ {} , {\"a\":1} ] ) ;\n", ["3: {} {\"a\":1}"]),
+            (#"pRTLPCB(12,[{"a":"}]);\"{"}]);"#, [#"12: {"a":"}]);\"{"}"#]),
+            ("pLPCommand('close');", ["close now"]),
+            ("pLPCommand(\"close\", 7);", ["close 7"]),
+            ("pRTLPCB(7,[{}]);pLPCommand('close',7);", ["7: {}", "close 7"]),
+            (
+                """
+                function pLPCommand(c, a, b) { var f = parent.window["pLPCommand7"]; if (f) { f(c, a, b); } }
+                function pRTLPCB(n, msgs) { var f = parent.window['pRTLPCB}7']; if (f) f(n, msgs); }
+                pLPCommand('start', '5124373', 'k2Jd83hf0Q');
+                pRTLPCB(0, [{"t":"c","d":{"t":"h","d":{"s":"x"}}}]);
+                """, ["start 5124373 k2Jd83hf0Q", #"0: {"t":"c","d":{"t":"h","d":{"s":"x"}}}"#]
+            ),
+        ] as [(String, [String])])
     func scripts(script: String, expected: [String]) throws {
         let found = try calls(script)
         #expect(found == expected)
@@ -92,7 +94,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "alert(1);", "pRTLPCB(1,[", "pRTLPCB(1,[{]);", "pRTLPCB(,[]);", "pRTLPCB(1,[1]);", "pLPCommand('start','1');",
+        "alert(1);", "pRTLPCB(1,[", "pRTLPCB(1,[{]);", "pRTLPCB(,[]);", "pRTLPCB(1,[1]);",
+        "pLPCommand('start','1');",
         "pLPCommand('open');", "pLPCommand('close", "function pLPCommand() {", "<html>",
         "pRTLPCB(99999999999999999999,[]);",
     ])

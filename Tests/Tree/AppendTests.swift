@@ -12,7 +12,8 @@ import Testing
         for _ in 0..<Int.random(in: 1...6, using: &random) {
             let count = random.pick([0, 1, 5, 31, 32, 33, 100, 1025, 3000])
             var run = ContiguousArray(
-                (0..<count).map { Children.Entry(key: Key(index: all.count + $0), node: .integer(Int64($0))) })
+                (0..<count).map { Children.Entry(key: Key(index: all.count + $0), node: .integer(Int64($0))) }
+            )
             all += run
             let isDone = children.append(taking: &run)
             #expect(isDone && run.isEmpty)
@@ -31,7 +32,8 @@ import Testing
         var children = Children()
         _ = children.append(taking: &run)
         let snapshot = children
-        var more = ContiguousArray((500..<900).map { Children.Entry(key: Key(index: $0), node: .boolean(true)) })
+        var more = ContiguousArray(
+            (500..<900).map { Children.Entry(key: Key(index: $0), node: .boolean(true)) })
         _ = children.append(taking: &more)
         #expect(snapshot.count == 500 && children.count == 900)
         snapshot.checkInvariants()
@@ -49,6 +51,8 @@ import Testing
         #expect(!append("y", at: "p"), "below a priority")
         #expect(node == before)
         #expect(append("d", at: "a") && append("e", at: "q/r"))
-        #expect(node.description == #"{"a":{"c":1,"d":true},"l":1,"p":{".priority":1,"x":1},"q":{"r":{"e":true}}}"#)
+        #expect(
+            node.description
+                == #"{"a":{"c":1,"d":true},"l":1,"p":{".priority":1,"x":1},"q":{"r":{"e":true}}}"#)
     }
 }

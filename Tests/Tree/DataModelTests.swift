@@ -83,22 +83,39 @@ import Testing
     }
 
     /// Of a name that comes twice the last counts, and of its server values none but those.
-    @Test(arguments: [
-        (#"{"a":{".sv":"timestamp"},"a":1}"#, #"{"a":1}"#, []),
-        (#"{"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0}"#, ["a"]),
-        (#"{"b":{".sv":"timestamp"},"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0,"b":0}"#, ["b", "a"]),
-        (#"{"a":{".sv":"timestamp"},"a":null}"#, "null", []),
-        (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3},"a":{"x":{".sv":"timestamp"}}}"#, #"{"a":{"x":0}}"#, ["a/x"]),
-        (#"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3}}"#, #"{"a":{"x":3,"y":0}}"#, ["a/y"]),
-        (#"{"a":{".value":1,".priority":{".sv":"timestamp"}},"a":{".sv":"timestamp",".priority":{".sv":"timestamp"}}}"#,
-            #"{"a":{".value":0,".priority":0}}"#, ["a", "a/.priority"]),
-        (#"{"a":[{".sv":"timestamp"},{"b":{".sv":"timestamp"}}],"a":[1,{".sv":"timestamp"}]}"#, #"{"a":{"0":1,"1":0}}"#, ["a/1"]),
-        (#"{".priority":{".sv":"timestamp"},"a":{".sv":"timestamp"},"a":1}"#, #"{".priority":0,"a":1}"#, [".priority"]),
-    ] as [(String, String, [String])])
+    @Test(
+        arguments: [
+            (#"{"a":{".sv":"timestamp"},"a":1}"#, #"{"a":1}"#, []),
+            (#"{"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0}"#, ["a"]),
+            (#"{"b":{".sv":"timestamp"},"a":1,"a":{".sv":"timestamp"}}"#, #"{"a":0,"b":0}"#, ["b", "a"]),
+            (#"{"a":{".sv":"timestamp"},"a":null}"#, "null", []),
+            (
+                #"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3},"a":{"x":{".sv":"timestamp"}}}"#,
+                #"{"a":{"x":0}}"#, ["a/x"]
+            ),
+            (
+                #"{"a":{"x":{".sv":"timestamp"},"y":{".sv":"timestamp"},"x":3}}"#, #"{"a":{"x":3,"y":0}}"#,
+                ["a/y"]
+            ),
+            (
+                #"{"a":{".value":1,".priority":{".sv":"timestamp"}},"a":{".sv":"timestamp",".priority":{".sv":"timestamp"}}}"#,
+                #"{"a":{".value":0,".priority":0}}"#, ["a", "a/.priority"]
+            ),
+            (
+                #"{"a":[{".sv":"timestamp"},{"b":{".sv":"timestamp"}}],"a":[1,{".sv":"timestamp"}]}"#,
+                #"{"a":{"0":1,"1":0}}"#, ["a/1"]
+            ),
+            (
+                #"{".priority":{".sv":"timestamp"},"a":{".sv":"timestamp"},"a":1}"#,
+                #"{".priority":0,"a":1}"#, [".priority"]
+            ),
+        ] as [(String, String, [String])])
     func repeatedNames(json: String, stored: String, placeholders: [String]) throws {
         let draft = try draft(json)
         #expect(draft.node.description == stored)
-        let places = draft.placeholders.map { ($0.target.isPriority ? $0.target.path.appending(".priority") : $0.target.path).wireText }
+        let places = draft.placeholders.map {
+            ($0.target.isPriority ? $0.target.path.appending(".priority") : $0.target.path).wireText
+        }
         #expect(places == placeholders)
     }
 
@@ -109,11 +126,18 @@ import Testing
         (#"{".value":{".sv":"timestamp"}}"#, #"{".sv":"timestamp"}"#),
         (#"{"a":1,"b":null}"#, #"{"a":1}"#),
         (#"{"a":{".sv":"timestamp",".priority":7}}"#, #"{"a":{".priority":7,".sv":"timestamp"}}"#),
-        (#"{"a":{".value":5,".priority":{".sv":"timestamp"}}}"#, #"{"a":{".priority":{".sv":"timestamp"},".value":5}}"#),
-        (#"{"a":{".sv":{"increment":1},".priority":{".sv":{"increment":2}}}}"#,
-            #"{"a":{".priority":{".sv":{"increment":2}},".value":{".sv":{"increment":1}}}}"#),
-        (#"{"a":{"b":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}"#,
-            #"{"a":{".priority":{".sv":"timestamp"},"b":{".sv":"timestamp"}}}"#),
+        (
+            #"{"a":{".value":5,".priority":{".sv":"timestamp"}}}"#,
+            #"{"a":{".priority":{".sv":"timestamp"},".value":5}}"#
+        ),
+        (
+            #"{"a":{".sv":{"increment":1},".priority":{".sv":{"increment":2}}}}"#,
+            #"{"a":{".priority":{".sv":{"increment":2}},".value":{".sv":{"increment":1}}}}"#
+        ),
+        (
+            #"{"a":{"b":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}"#,
+            #"{"a":{".priority":{".sv":"timestamp"},"b":{".sv":"timestamp"}}}"#
+        ),
     ])
     func unresolved(json: String, shown: String) throws {
         #expect(try draft(json).unresolved.description == shown)
@@ -228,7 +252,9 @@ import Testing
         func object(_ count: Int, _ last: String = "1") throws -> Node {
             try node("{" + (1..<count).map { "\"\($0)\":0," }.joined() + #""last":\#(last)}"#)
         }
-        for (count, isFound) in [(1, true), (Node.comparedNodeLimit, true), (Node.comparedNodeLimit + 1, false)] {
+        for (count, isFound) in [
+            (1, true), (Node.comparedNodeLimit, true), (Node.comparedNodeLimit + 1, false),
+        ] {
             let one = try object(count)
             #expect(one.isFoundEqual(to: try object(count)) == isFound, "\(count)")
             #expect(one.isFoundEqual(to: one))
@@ -243,8 +269,9 @@ import Testing
             right.set(try object(half), at: key)
         }
         #expect(left == right && !left.isFoundEqual(to: right))
-        #expect(try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isFoundEqual(
-            to: node(#""\#(String(repeating: "x", count: 1 << 20))""#)))
+        #expect(
+            try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isFoundEqual(
+                to: node(#""\#(String(repeating: "x", count: 1 << 20))""#)))
     }
 
     @Test func equality() throws {

@@ -19,14 +19,17 @@ import Testing
         let before = children
         for _ in 0..<Int.random(in: 0...300, using: &random) {
             let number = Int.random(in: 0...(size + 50), using: &random)
-            set(number, Bool.random(using: &random) ? .empty : .integer(Int64.random(in: 0...9, using: &random)))
+            set(
+                number,
+                Bool.random(using: &random) ? .empty : .integer(Int64.random(in: 0...9, using: &random)))
         }
         // A row of removals or additions, so that levels come and go.
         if Bool.random(using: &random) { for number in 0..<(size / 2) { set(number, .empty) } }
         if Bool.random(using: &random) { for number in size..<(2 * size) { set(number, .boolean(true)) } }
         children.checkInvariants()
         let found = try #require(children.differences(from: before, atMost: .max / 2))
-        let expected = Set(before.entries.map(\.key) + children.entries.map(\.key)).sorted().compactMap { key in
+        let expected = Set(before.entries.map(\.key) + children.entries.map(\.key)).sorted().compactMap {
+            key in
             before[key] == children[key] ? nil : "\(key.string) \(before[key]) \(children[key])"
         }
         #expect(found.map { "\($0.key.string) \($0.old) \($0.new)" } == expected, "seed \(seed)")

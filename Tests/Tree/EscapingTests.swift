@@ -2,9 +2,9 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// What is escaped is found thirty-two bytes at a look, then eight: each special character at every place of texts of up to 74
-/// bytes, alone and with another in the next thirty-two, beside letters beyond ASCII, against one scalar after the other. And
-/// what was printed is read as what it was.
+/// What is escaped is found thirty-two bytes at a look, then eight: each special character at every place of
+/// texts of up to 74 bytes, alone and with another in the next thirty-two, beside letters beyond ASCII,
+/// against one scalar after the other. And what was printed is read as what it was.
 @Suite struct EscapingTests {
     private func naive(_ text: String) -> String {
         var printed = "\""
@@ -32,7 +32,8 @@ import Testing
                         try check(text)
                         guard count - place >= 32, special.utf8.count == 1 else { continue }
                         try check(
-                            String(repeating: filler, count: place) + special + String(repeating: filler, count: 31) + special
+                            String(repeating: filler, count: place) + special
+                                + String(repeating: filler, count: 31) + special
                                 + String(repeating: filler, count: count - place - 32))
                     }
                 }

@@ -313,7 +313,8 @@ func skips(_ bytes: [UInt8]) -> Bool {
         }
     }
 
-    /// A quote, an escape, a control character and a letter beyond ASCII at every offset from the eight-byte steps.
+    /// A quote, an escape, a control character and a letter beyond ASCII at every offset from the eight-byte
+    /// steps.
     @Test func stringsAtEveryAlignment() {
         for length in 0..<40 {
             for place in 0...length {
@@ -359,18 +360,19 @@ func skips(_ bytes: [UInt8]) -> Bool {
 }
 
 /// What a text may become is bounded while it is read: nodes are few bytes of text and many of memory.
-@Test(arguments: [
-    ("1", 0, true, "the root is its caller's"),
-    ("[0,0,0]", 3, true, "as many as may"),
-    ("[0,0,0,0]", 3, false, "one more"),
-    ("[[0],[0]]", 3, false, "arrays are nodes too"),
-    ("[null,null,null,null,0]", 1, true, "nulls of an array are nothing"),
-    (#"{"a":{"b":{"c":1}}}"#, 2, false, "depth counts"),
-    (#"{"a":null,"b":null}"#, 1, false, "names are kept until the object closes"),
-    (#"{"a":{".value":1,".priority":2}}"#, 1, false, "a priority has a box of its own"),
-    (#"{"a":{"b":{".sv":"timestamp"}}}"#, 3, false, "a placeholder keeps its path"),
-    (#"{"a":{"b":{".sv":"timestamp"}}}"#, 4, true, "and no more"),
-] as [(String, Int, Bool, String)])
+@Test(
+    arguments: [
+        ("1", 0, true, "the root is its caller's"),
+        ("[0,0,0]", 3, true, "as many as may"),
+        ("[0,0,0,0]", 3, false, "one more"),
+        ("[[0],[0]]", 3, false, "arrays are nodes too"),
+        ("[null,null,null,null,0]", 1, true, "nulls of an array are nothing"),
+        (#"{"a":{"b":{"c":1}}}"#, 2, false, "depth counts"),
+        (#"{"a":null,"b":null}"#, 1, false, "names are kept until the object closes"),
+        (#"{"a":{".value":1,".priority":2}}"#, 1, false, "a priority has a box of its own"),
+        (#"{"a":{"b":{".sv":"timestamp"}}}"#, 3, false, "a placeholder keeps its path"),
+        (#"{"a":{"b":{".sv":"timestamp"}}}"#, 4, true, "and no more"),
+    ] as [(String, Int, Bool, String)])
 func nodeLimit(text: String, limit: Int, isRead: Bool, because: String) {
     let bytes = Array(text.utf8)
     let wasRead = withCursor(over: bytes.rawSpan) { cursor in

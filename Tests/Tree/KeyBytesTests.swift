@@ -6,9 +6,12 @@ import Testing
 /// Keys of every kind are written into room that is just enough, or too little.
 @Suite struct KeyBytesTests {
     static let texts = [
-        "a", "room", "123456789012345é", "abcdefghijklmno", "abcdefghijklmnop", "-OEGF2sXk0aZ_19-Qqzz", "0", "-1", "2147483647",
-        "-2147483648", "007", String(repeating: "0", count: 31) + "7", String(repeating: "0", count: 40), "n\u{0}", "ключ",
-        String(repeating: "x", count: 127), String(repeating: "x", count: 128), String(repeating: "y", count: 768),
+        "a", "room", "123456789012345é", "abcdefghijklmno", "abcdefghijklmnop", "-OEGF2sXk0aZ_19-Qqzz", "0",
+        "-1", "2147483647",
+        "-2147483648", "007", String(repeating: "0", count: 31) + "7", String(repeating: "0", count: 40),
+        "n\u{0}", "ключ",
+        String(repeating: "x", count: 127), String(repeating: "x", count: 128),
+        String(repeating: "y", count: 768),
     ]
 
     @Test(arguments: texts) func isWrittenWholeOrRemembered(_ text: String) {
@@ -17,7 +20,9 @@ import Testing
         whole.append(varint: UInt64(text.utf8.count))
         whole += Array(text.utf8)
         for before in [0, 1, 5] {
-            for room in Array(0...70) + [whole.count + before - 1, whole.count + before, whole.count + before + 1, 900] {
+            for room in Array(0...70) + [
+                whole.count + before - 1, whole.count + before, whole.count + before + 1, 900,
+            ] {
                 var bytes: [UInt8] = [9]
                 var isOverrun = false
                 bytes.append(room: room) { writer in
@@ -26,8 +31,11 @@ import Testing
                     isOverrun = writer.isOverrun
                 }
                 let front = [9] + [UInt8](repeating: 7, count: min(before, room))
-                #expect(isOverrun == (room < before + whole.count), "\(text), \(before) before it, room \(room)")
-                if !isOverrun { #expect(bytes == front + whole, "\(text), \(before) before it, room \(room)") }
+                #expect(
+                    isOverrun == (room < before + whole.count), "\(text), \(before) before it, room \(room)")
+                if !isOverrun {
+                    #expect(bytes == front + whole, "\(text), \(before) before it, room \(room)")
+                }
                 #expect(bytes.count <= 1 + room && bytes.starts(with: front))
             }
         }

@@ -2,7 +2,8 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// A key is two words in one of four shapes: whatever the shapes of two keys, they must behave as their texts do.
+/// A key is two words in one of four shapes: whatever the shapes of two keys, they must behave as their texts
+/// do.
 @Suite struct KeyStorage {
     private static let alphabet = Array(
         "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
@@ -54,15 +55,18 @@ import Testing
         return written == expected ? nil : "written as \(written)"
     }
 
-    /// Keys from words are those from bytes, whatever stands behind them; what may be a number, or is longer, is left to
-    /// those.
+    /// Keys from words are those from bytes, whatever stands behind them; what may be a number, or is longer,
+    /// is left to those.
     @Test func fromWords() {
         var random = SeededGenerator(7)
         let legal = (UInt8(0x20)..<0x7F).filter { Key.isLegal([$0].span) }
         for _ in 0..<20_000 {
             let bytes = (0..<16).map { _ in random.pick(legal) }
-            let (first, second) = unsafe bytes.withUnsafeBytes { unsafe (
-                $0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+            let (first, second) = unsafe bytes.withUnsafeBytes {
+                unsafe (
+                    $0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+                )
+            }
             for count in [0, 1, 7, 8, 9, 14, 15, 16] {
                 let key = Key(plain: first.littleEndian, second.littleEndian, byteCount: count)
                 if bytes[0] <= UInt8(ascii: "9") || count == 0 || count == 16 {
@@ -102,7 +106,8 @@ import Testing
         }
     }
 
-    /// Each byte alone, and in each place of texts of up to three words. What makes keys of legal bytes agrees.
+    /// Each byte alone, and in each place of texts of up to three words. What makes keys of legal bytes
+    /// agrees.
     @Test func legalityOfBytes() {
         let forbidden = Set((0..<0x20) + [0x7F] + Array(".#$[]/".utf8))
         for count in [1, 2, 3, 4, 7, 8, 9, 15, 16, 20, 24] {
@@ -157,7 +162,8 @@ import Testing
     }
 }
 
-/// The definition (wire-protocol §7.3): integers first, by value, then by length; then text by UTF-16 code units.
+/// The definition (wire-protocol §7.3): integers first, by value, then by length; then text by UTF-16 code
+/// units.
 private struct KeyModel {
     let text: String
     let bytes: [UInt8]

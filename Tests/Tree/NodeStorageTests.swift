@@ -2,8 +2,8 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// A node keeps which of its cases it is in bits that no payload uses: whatever the payload, the case must come back,
-/// and the payload as it was.
+/// A node keeps which of its cases it is in bits that no payload uses: whatever the payload, the case must
+/// come back, and the payload as it was.
 @Suite struct NodeStorage {
     @Test func sixteenBytes() {
         #expect(MemoryLayout<Node>.size == 16 && MemoryLayout<Node>.stride == 16)

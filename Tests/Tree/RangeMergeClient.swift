@@ -2,7 +2,8 @@ import PandoBytes
 
 @testable import PandoTree
 
-// The client's half of compound hashes, after the mobile SDKs: `CompoundHash.fromNode` and `RangeMerge.applyTo`.
+// The client's half of compound hashes, after the mobile SDKs: `CompoundHash.fromNode` and
+// `RangeMerge.applyTo`.
 
 /// Cuts a tree and hashes the ranges, with the SDKs' own state machine (`CompoundHashBuilder`).
 struct CompoundHashBuilder {

@@ -68,13 +68,15 @@ private func problem(_ text: String, by step: Int, at depth: Int = 0) -> Streame
         #expect(streamed == (try node(text)))
     }
 
-    /// Keys of every kind, many of which begin alike, in any order: with the last of two in effect, and nothing left of
-    /// what became null in a later page.
+    /// Keys of every kind, many of which begin alike, in any order: with the last of two in effect, and
+    /// nothing left of what became null in a later page.
     @Test(arguments: 0..<4) func anyOrder(seed: Int) throws {
         var random = SeededGenerator(seed)
         let kinds: [(Int) -> String] = [
-            { "\($0)" }, { "k\($0)" }, { "-OG7VEztwkPBy2l\(10_000 + $0)" }, { "-OG7VEzt\(100_000_000_000 + $0)" },
-            { "a long key that has no room in itself \($0)" }, { "é\($0)" }, { "\u{1F435}\($0)" }, { "\u{FF5E}\($0)" },
+            { "\($0)" }, { "k\($0)" }, { "-OG7VEztwkPBy2l\(10_000 + $0)" },
+            { "-OG7VEzt\(100_000_000_000 + $0)" },
+            { "a long key that has no room in itself \($0)" }, { "é\($0)" }, { "\u{1F435}\($0)" },
+            { "\u{FF5E}\($0)" },
         ]
         var members: [String] = []
         var wanted: [String: Int] = [:]
@@ -86,7 +88,8 @@ private func problem(_ text: String, by step: Int, at depth: Int = 0) -> Streame
         }
         let streamed = try stream(Array("{\(members.joined(separator: ","))}".utf8), by: 1 << 16)
         streamed.children.checkInvariants()
-        let found = Dictionary(uniqueKeysWithValues: streamed.children.entries.map { ($0.key.string, $0.node) })
+        let found = Dictionary(
+            uniqueKeysWithValues: streamed.children.entries.map { ($0.key.string, $0.node) })
         #expect(found == wanted.mapValues { .integer(Int64($0)) })
         // A page at a time, from anywhere, they are the same.
         let all = streamed.children.entries

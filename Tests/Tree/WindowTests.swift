@@ -244,7 +244,8 @@ enum Follower {
                 if window.entries.contains(where: { $0.node != tree.children[$0.key] }) {
                     Issue.record("\(comment): stale")
                 }
-                // What the listener is told, applied as one merge (§7.5), gives the window, and is no more than it must be.
+                // What the listener is told, applied as one merge (§7.5), gives the window, and is no more
+                // than it must be.
                 for key in change.left {
                     if client.children[key].isEmpty {
                         Issue.record("\(comment): \(key) left and was not there")

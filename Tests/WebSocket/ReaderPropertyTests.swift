@@ -186,7 +186,8 @@ import Testing
     /// A message that was cut can be taken over; the reader goes on without it.
     @Test func ownedMessageIsHandedOver() throws {
         let stream = [
-            TestFrame(opcode: 1, payload: .init(repeating: 0x61, count: 5000)), TestFrame(opcode: 1, payload: [0x62]),
+            TestFrame(opcode: 1, payload: .init(repeating: 0x61, count: 5000)),
+            TestFrame(opcode: 1, payload: [0x62]),
         ].flatMap(\.bytes)
         var reader = MessageReader(role: .server, messageByteLimit: 1 << 20, checksText: true)
         var taken: [[UInt8]?] = []

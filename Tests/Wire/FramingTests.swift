@@ -145,8 +145,8 @@ private func message(byteCount: Int) -> [UInt8] {
     return head + [UInt8](repeating: 0x61, count: byteCount - head.count - tail.count) + tail
 }
 
-/// C++ announces a chunk that never comes when the bytes are a multiple of the chunk size (§2.1). The request must be
-/// answered at once, and what follows must not be taken for the missing chunk.
+/// C++ announces a chunk that never comes when the bytes are a multiple of the chunk size (§2.1). The request
+/// must be answered at once, and what follows must not be taken for the missing chunk.
 @Test(arguments: 1...3, [#"{"t":"c"}"#, "0", "2"])
 func theChunkTooMany(chunkCount: Int, next: String) throws {
     let whole = message(byteCount: chunkCount * unit)

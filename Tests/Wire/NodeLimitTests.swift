@@ -25,7 +25,9 @@ import Testing
             Issue.record("\(request.action)")
             return
         }
-        guard case .request(let whole) = try ClientMessage(parsing: bytes.rawSpan, nodeLimit: 2000) else { return }
+        guard case .request(let whole) = try ClientMessage(parsing: bytes.rawSpan, nodeLimit: 2000) else {
+            return
+        }
         if case .invalid = whole.action { Issue.record("refused within the limit") }
     }
 

@@ -221,12 +221,14 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "a compound hash of no use"
         ),
         (
-            "q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#, .listen(Listen(path: "/a", compoundHash: .unusable)),
+            "q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#,
+            .listen(Listen(path: "/a", compoundHash: .unusable)),
             "a hash too few"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["b","a"],"hs":["","",""]}}"#,
-            .listen(Listen(path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
+            .listen(
+                Listen(path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
             "ranges out of order: the tree will see"
         ),
         (

@@ -4,8 +4,9 @@ import Testing
 
 @testable import PandoWire
 
-/// A request that is written as JavaScript writes it is read without looking for members; whatever departs from that, the
-/// general way. A space before the message sends it the general way, so both must say the same of every message.
+/// A request that is written as JavaScript writes it is read without looking for members; whatever departs
+/// from that, the general way. A space before the message sends it the general way, so both must say the same
+/// of every message.
 @Suite struct UsualRequestTests {
     private static let departures = [
         #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a","d":1}}}"#,
@@ -82,8 +83,8 @@ import Testing
         #expect(outcome(text) == outcome(" " + text))
     }
 
-    /// Paths are read sixteen bytes at a time up to what ends a segment or is not legal in one, and at the end of a message
-    /// byte by byte: wherever that stands, what comes of the path is what comes of its text.
+    /// Paths are read sixteen bytes at a time up to what ends a segment or is not legal in one, and at the
+    /// end of a message byte by byte: wherever that stands, what comes of the path is what comes of its text.
     @Test(arguments: 0...19)
     func pathIsReadAsItsText(_ position: Int) throws {
         for character in (UInt32(1)...0x7F).compactMap(Unicode.Scalar.init) + ["é", "\u{FFFD}", "😀"] {
@@ -95,7 +96,9 @@ import Testing
                 let expected: String
                 do { expected = "\(try Target(wire: Text(path)))" } catch { expected = "\(error)" }
                 // Behind the path stand fifty bytes, eleven, or four.
-                #expect(try readAsPut(path, #""forty bytes of a value, so many as these.""#) == expected, "\(path.debugDescription)")
+                #expect(
+                    try readAsPut(path, #""forty bytes of a value, so many as these.""#) == expected,
+                    "\(path.debugDescription)")
                 #expect(try readAsPut(path) == expected, "\(path.debugDescription)")
                 #expect(try readAsCancel(path) == expected, "\(path.debugDescription)")
             }
@@ -108,18 +111,21 @@ import Testing
         return String(decoding: json, as: UTF8.self)
     }
 
-    /// Segments of every length that is read in another way, of what is legal, of what may be a number, and of what is only
-    /// legal in other places; a slash may be escaped.
+    /// Segments of every length that is read in another way, of what is legal, of what may be a number, and
+    /// of what is only legal in other places; a slash may be escaped.
     @Test(arguments: 0..<6 as Range<UInt64>)
     func anyPathIsReadAsItsText(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let letters = ["abcXYZ_ -", "0123456789", "-0", "aé", "a.", "a#$[]\u{7F}"].map { Array($0.unicodeScalars) }
+        let letters = ["abcXYZ_ -", "0123456789", "-0", "aé", "a.", "a#$[]\u{7F}"].map {
+            Array($0.unicodeScalars)
+        }
         for _ in 0..<4000 {
             let alphabet = letters[Int.random(in: 0..<letters.count, using: &random)]
             var path = ""
             for _ in 0..<Int.random(in: 0...7, using: &random) {
                 if Int.random(in: 0..<8, using: &random) > 0 { path += "/" }
-                let length = [1, 2, 7, 8, 9, 14, 15, 16, 17, 20, 31, 33][Int.random(in: 0..<12, using: &random)]
+                let length = [1, 2, 7, 8, 9, 14, 15, 16, 17, 20, 31, 33][
+                    Int.random(in: 0..<12, using: &random)]
                 for _ in 0..<length {
                     let plain = Int.random(in: 0..<5, using: &random) > 0
                     let set = plain ? letters[Int.random(in: 0...1, using: &random)] : alphabet

@@ -24,7 +24,9 @@ struct ChunkedMessage {
     /// Takes the text of one frame.
     mutating func take(_ text: RawSpan) -> Step {
         guard chunksLeft > 0 else {
-            guard text.byteCount <= Self.countDigitLimit, let count = Self.chunkCount(text) else { return .whole }
+            guard text.byteCount <= Self.countDigitLimit, let count = Self.chunkCount(text) else {
+                return .whole
+            }
             chunksLeft = count
             return .partial
         }

@@ -33,8 +33,8 @@ enum Answer {
 /// One connection, in any speech: requests, whose answers come in their order, and values that are pushed.
 /// Confined to its worker's loop.
 ///
-/// Subclasses speak; a verb that a speech has no word for is not called on it (``Work`` and ``Speech`` are checked
-/// before a run).
+/// Subclasses speak; a verb that a speech has no word for is not called on it (``Work`` and ``Speech`` are
+/// checked before a run).
 class Client {
     let index: Int
     /// Owner; lets go of its clients at the end.
@@ -81,7 +81,9 @@ class Client {
 
     // MARK: For subclasses
 
-    func makeDelegate(on channel: Channel) -> any ChannelDelegate { preconditionFailure("a speech is missing") }
+    func makeDelegate(on channel: Channel) -> any ChannelDelegate {
+        preconditionFailure("a speech is missing")
+    }
 
     final func up() {
         isUp = true

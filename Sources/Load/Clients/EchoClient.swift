@@ -2,8 +2,8 @@ import PandoBytes
 import PandoReactor
 import PandoTraffic
 
-/// A bare WebSocket server (`pando-echo`): what is sent comes back; on `/broadcast`, to everybody. The frames are as
-/// long as a database's would be, so that rates may be compared.
+/// A bare WebSocket server (`pando-echo`): what is sent comes back; on `/broadcast`, to everybody. The frames
+/// are as long as a database's would be, so that rates may be compared.
 final class EchoClient: Client, WebSocketClientDelegate {
     private var socket: WebSocketClient?
     private let setting = StampedRequest()

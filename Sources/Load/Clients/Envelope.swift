@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTree
 
-/// What a server's realtime message is (wire-protocol §3), as far as a client that measures needs it. Payloads are
-/// ranges of the message: most are never parsed.
+/// What a server's realtime message is (wire-protocol §3), as far as a client that measures needs it.
+/// Payloads are ranges of the message: most are never parsed.
 enum Envelope {
     case greeting
     /// `status` is nil for `ok`.
@@ -65,8 +65,8 @@ enum Envelope {
         return .answer(number: number, status: status == "ok" ? nil : status, data: data)
     }
 
-    /// The number of `{"t":"d","d":{"r":12,"b":{"s":"ok"`…, the form that most servers use for most answers; nil for
-    /// anything else.
+    /// The number of `{"t":"d","d":{"r":12,"b":{"s":"ok"`…, the form that most servers use for most answers;
+    /// nil for anything else.
     static func plainAnswer(_ text: RawSpan) -> Int? {
         withCursor(over: text) { cursor in
             guard cursor.take(#"{"t":"d","d":{"r":"#) else { return nil }
@@ -89,7 +89,8 @@ enum Envelope {
     /// Path and value of a push's body (§5.1).
     static func change(_ text: RawSpan, _ body: Range<Int>) throws -> (path: String, value: Node) {
         var range: Range<Int>?
-        let path = try readBody(text, body) { (reader) throws(MalformedJSON) in range = try reader.skipValue() }
+        let path = try readBody(text, body) { (reader) throws(MalformedJSON) in range = try reader.skipValue()
+        }
         return (path, try node(text, range))
     }
 

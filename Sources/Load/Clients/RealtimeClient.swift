@@ -224,7 +224,8 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     private func take(answer number: Int, _ answer: Answer, _ text: RawSpan) {
         if stage == .talking, pending.first?.number == number { return answered(answer, text) }
         guard let oldest = pending.first, oldest.number <= number else {
-            return worker.findings.add(\.duplicates, "connection \(index): request \(number) was answered twice")
+            return worker.findings.add(
+                \.duplicates, "connection \(index): request \(number) was answered twice")
         }
         // One that was passed over will not be answered any more (§6.1).
         while let skipped = pending.first, skipped.number < number {
@@ -232,7 +233,8 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
             worker.gaveUp(self, skipped.request)
         }
         guard pending.first?.number == number else {
-            return worker.findings.add(\.duplicates, "connection \(index): an answer to no request: \(number)")
+            return worker.findings.add(
+                \.duplicates, "connection \(index): an answer to no request: \(number)")
         }
         guard stage == .authenticating else { return answered(answer, text) }
         _ = pending.popFirst()

@@ -123,7 +123,8 @@ struct RESPReply: Equatable {
             let first = cursor.current
             if first != UInt8(ascii: "*") {
                 guard let isWhole = skipSimple(&cursor) else { return malformed }
-                return isWhole ? RESPReply(kind: first == 0x2D ? .error : .other, byteCount: cursor.offset) : nil
+                return isWhole
+                    ? RESPReply(kind: first == 0x2D ? .error : .other, byteCount: cursor.offset) : nil
             }
             cursor.advance()
             guard let line = number(&cursor) else { return cursor.isAtEnd ? nil : malformed }

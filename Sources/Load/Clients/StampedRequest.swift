@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTraffic
 
-/// A request that a sender makes again and again: all its bytes are the same each time but for the stamp and, in a
-/// speech that numbers requests, the number. Made once, it costs a few stores a time.
+/// A request that a sender makes again and again: all its bytes are the same each time but for the stamp and,
+/// in a speech that numbers requests, the number. Made once, it costs a few stores a time.
 ///
 /// A class over memory of its own for the same reason as ``FIFO``.
 @safe

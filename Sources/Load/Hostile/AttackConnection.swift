@@ -3,7 +3,8 @@ import PandoHTTP
 import PandoReactor
 import PandoWebSocket
 
-/// One connection of an attacker: opens, sends its role's burst, and goes on as the role says. Confined to its loop.
+/// One connection of an attacker: opens, sends its role's burst, and goes on as the role says. Confined to
+/// its loop.
 ///
 ///     (upgrading) ─▶ attacking ─▶ over
 final class AttackConnection: ChannelDelegate {
@@ -88,7 +89,9 @@ final class AttackConnection: ChannelDelegate {
     private func hangUp(at deadline: MonotonicTime) {
         group.loop.schedule(after: Self.hangUpTick) { [weak self] in
             guard let self, isAttacking, channel.isOpen else { return }
-            guard channel.takenByteCount >= writtenByteCount || .now >= deadline else { return hangUp(at: deadline) }
+            guard channel.takenByteCount >= writtenByteCount || .now >= deadline else {
+                return hangUp(at: deadline)
+            }
             cut()
             group.lost(self, cut: false)
         }
@@ -126,7 +129,9 @@ final class AttackConnection: ChannelDelegate {
             allowance -= bytes.byteCount
             if allowance <= 0 { channel.pauseReading() }
         }
-        if case .sendAgainWhenAnswered = group.role.next, isAttacking, channel.takenByteCount >= writtenByteCount {
+        if case .sendAgainWhenAnswered = group.role.next, isAttacking,
+            channel.takenByteCount >= writtenByteCount
+        {
             send()
         }
     }

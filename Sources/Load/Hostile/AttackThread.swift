@@ -24,8 +24,8 @@ struct AttackCount: Sendable {
 
 /// A thread with attackers' connections on a loop.
 ///
-/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and after it was
-/// joined.
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
+/// after it was joined.
 final class AttackThread: @unchecked Sendable {
     /// What a stopped phase has come to.
     struct Report: Sendable {
@@ -108,7 +108,8 @@ final class AttackThread: @unchecked Sendable {
     }
 }
 
-/// Changes the calling thread's niceness; below what it was only where the system allows it, as it does for root.
+/// Changes the calling thread's niceness; below what it was only where the system allows it, as it does for
+/// root.
 func changeNiceness(by difference: Int) {
     let kind = __priority_which_t(PRIO_PROCESS.rawValue)
     // On Linux niceness is a thread's own, and 0 stands for the caller.
@@ -123,7 +124,8 @@ private func threadNanoseconds() -> Int {
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// The connections of one role: opens them, and those that are missing again, at a bounded rate. Confined to its loop.
+/// The connections of one role: opens them, and those that are missing again, at a bounded rate. Confined to
+/// its loop.
 final class AttackGroup {
     /// Attempts to connect at a time; a server's backlog takes as many.
     private static let connectingLimit = 256

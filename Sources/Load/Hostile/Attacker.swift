@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoReactor
 
-/// A kind of client that harms others. It says what its connections do; ``AttackThread`` does it, bounded in connections,
-/// rate and memory.
+/// A kind of client that harms others. It says what its connections do; ``AttackThread`` does it, bounded in
+/// connections, rate and memory.
 protocol Attacker: Sendable {
     /// As `--only` and the report have it.
     var name: String { get }
@@ -41,7 +41,8 @@ struct AttackRole: Sendable {
         case sendAgain
         /// Sends the burst again when something has come and all was taken.
         case sendAgainWhenAnswered
-        /// Hangs up when the server's kernel has taken everything, at the latest after `wait`, and connects again.
+        /// Hangs up when the server's kernel has taken everything, at the latest after `wait`, and connects
+        /// again.
         case hangUp(after: Duration)
     }
 
@@ -62,7 +63,8 @@ struct AttackRole: Sendable {
 func allAttackers(connections: Int, halfMessages: Int) -> [any Attacker] {
     [
         FloodConnections(limit: connections), HalfHeads(limit: connections),
-        PipelinedGets(node: .children20k, requestCount: 5000), PipelinedGets(node: .children200k, requestCount: 2000),
+        PipelinedGets(node: .children20k, requestCount: 5000),
+        PipelinedGets(node: .children200k, requestCount: 2000),
         StaleListens(), FailingTransactions(node: .children20k), FailingTransactions(node: .children200k),
         LargeGets(), UnreadOutput(), Pings(), ControlPings(), HalfMessages(limit: halfMessages),
         HalfBodies(limit: halfMessages), BigMessages(), BigBodies(), ManyWindows(),

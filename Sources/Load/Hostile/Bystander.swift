@@ -5,7 +5,8 @@ import PandoTree
 /// What the coordinator of a hostile run asks its other threads for.
 enum BystanderCommand: Sendable {
     case connect
-    /// Operations fall due from `start` up to `end`, both on the machine's clock; then what is missing is waited for.
+    /// Operations fall due from `start` up to `end`, both on the machine's clock; then what is missing is
+    /// waited for.
     case begin(start: Int, end: Int)
     /// Nothing more falls due in this phase.
     case stop
@@ -27,11 +28,12 @@ enum HostileNotice: Sendable {
     case broken(String)
 }
 
-/// A well-behaved client on a thread of its own, at a fixed rate: durable sets with their echo on a listen, small gets,
-/// a small transaction, a REST read. Latency counts from the moment an operation was due, whatever the server does.
+/// A well-behaved client on a thread of its own, at a fixed rate: durable sets with their echo on a listen,
+/// small gets, a small transaction, a REST read. Latency counts from the moment an operation was due,
+/// whatever the server does.
 ///
-/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and after it was
-/// joined.
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
+/// after it was joined.
 final class Bystander: @unchecked Sendable {
     enum Operation: Int, CaseIterable, Sendable {
         case set, echo, get, transaction, rest
@@ -40,7 +42,9 @@ final class Bystander: @unchecked Sendable {
     }
 
     /// What falls due, in turn. An echo belongs to its set.
-    private static let turns: [Operation] = [.set, .get, .set, .rest, .set, .get, .set, .transaction, .set, .get]
+    private static let turns: [Operation] = [
+        .set, .get, .set, .rest, .set, .get, .set, .transaction, .set, .get,
+    ]
     /// Locations that are set in turn: the node that is listened to stays small.
     private static let locationCount = 1000
     /// Alarms are not set closer than this.
@@ -91,7 +95,9 @@ final class Bystander: @unchecked Sendable {
             lost(writer, "the bystander: \(problem)")
         }
         listener.onUp = { [unowned self] in
-            listener.request("q", setPath) { $0.append(#","h":"""#) } then: { [unowned self] answer, _ in
+            listener.request("q", setPath) {
+                $0.append(#","h":"""#)
+            } then: { [unowned self] answer, _ in
                 if case .ok? = answer { readyIfUp() }
             }
         }
@@ -181,7 +187,9 @@ final class Bystander: @unchecked Sendable {
         switch operation {
         case .set, .echo: set(wait, due: due)
         case .get:
-            writer.request("g", smallPath) { $0.append(#","q":{}"#) } then: { [unowned self] answer, _ in
+            writer.request("g", smallPath) {
+                $0.append(#","q":{}"#)
+            } then: { [unowned self] answer, _ in
                 answered(wait, answer)
             }
         case .transaction: transact(wait)
@@ -296,15 +304,20 @@ final class Bystander: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Reads all that was acknowledged. (What was overwritten is not there to be read: a location shows its last.)
+    /// Reads all that was acknowledged. (What was overwritten is not there to be read: a location shows its
+    /// last.)
     private func check() {
         let (expected, transactions) = (acknowledged, acknowledgedTransactions)
-        writer.request("g", setPath) { $0.append(#","q":{}"#) } then: { [unowned self] answer, text in
+        writer.request("g", setPath) {
+            $0.append(#","q":{}"#)
+        } then: { [unowned self] answer, text in
             guard case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
                 let found = try? Envelope.node(text, data)
             else { return post(.broken("the bystander's writes could not be read back")) }
             let lost = expected.filter { location, value in
-                guard case .integer(let there) = found[Key(unchecked: Text(String(location)))] else { return true }
+                guard case .integer(let there) = found[Key(unchecked: Text(String(location)))] else {
+                    return true
+                }
                 return Int(there) < value
             }
             checkTransactions(transactions, count: expected.count, lost: lost.count)
@@ -312,7 +325,9 @@ final class Bystander: @unchecked Sendable {
     }
 
     private func checkTransactions(_ expected: Int64, count: Int, lost: Int) {
-        writer.request("g", transactionPath) { $0.append(#","q":{}"#) } then: { [unowned self] answer, text in
+        writer.request("g", transactionPath) {
+            $0.append(#","q":{}"#)
+        } then: { [unowned self] answer, text in
             guard case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
                 let found = try? Envelope.node(text, data)
             else { return post(.broken("the bystander's transactions could not be read back")) }

@@ -2,11 +2,11 @@ import PandoBytes
 import PandoReactor
 import PandoTree
 
-/// Clients that are slow, or ask for much at once, and do nothing wrong: none may be cut. They begin after the quiet
-/// phase and go on until the end of the run. On a thread of their own, beside the bystander's.
+/// Clients that are slow, or ask for much at once, and do nothing wrong: none may be cut. They begin after
+/// the quiet phase and go on until the end of the run. On a thread of their own, beside the bystander's.
 ///
-/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and after it was
-/// joined.
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
+/// after it was joined.
 final class HonestClients: @unchecked Sendable {
     /// What one read takes, so that a slow pace is even.
     private static let receiveBufferByteCount = 8 << 10
@@ -34,7 +34,9 @@ final class HonestClients: @unchecked Sendable {
             if plan.honest.contains(.slowReaders), plan.slowReaders > 0 {
                 let writer = BoardWriter(plan, on: loop, report)
                 clients.append(writer)
-                for number in 1...plan.slowReaders { clients.append(SlowReader(number, plan, on: loop, report)) }
+                for number in 1...plan.slowReaders {
+                    clients.append(SlowReader(number, plan, on: loop, report))
+                }
             }
             for client in clients { client.start() }
         }
@@ -72,7 +74,8 @@ final class HonestClients: @unchecked Sendable {
     }
 
     private func finished() {
-        notices.post(.honestFinished(work: clients.compactMap(\.work), problems: clients.compactMap(\.problem)))
+        notices.post(
+            .honestFinished(work: clients.compactMap(\.work), problems: clients.compactMap(\.problem)))
     }
 
     /// After the loop is over.
@@ -186,12 +189,16 @@ final class SlowPush: HonestClient {
     }
 
     override var name: String { HonestKind.slowPush.rawValue }
-    override var work: String? { "\(name): \(link.receivedByteCount / 1000) KB read, \(doneCount) times all of 5 MB" }
+    override var work: String? {
+        "\(name): \(link.receivedByteCount / 1000) KB read, \(doneCount) times all of 5 MB"
+    }
 
     private var path: String { PreparedData.large5MB.path(at: plan.site) }
 
     override func up() {
-        link.request("q", path) { $0.append(#","h":"""#) } then: { [weak self] answer, _ in
+        link.request("q", path) {
+            $0.append(#","h":"""#)
+        } then: { [weak self] answer, _ in
             guard let self, case .ok? = answer else { return }
             doneCount += 1
             link.request("n", path) { [weak self] answer, _ in
@@ -297,7 +304,8 @@ final class BoardWriter: HonestClient {
     }
 }
 
-/// Listens to the board and reads slowly; at the end it reads all that is left and must have what a get gives.
+/// Listens to the board and reads slowly; at the end it reads all that is left and must have what a get
+/// gives.
 final class SlowReader: HonestClient {
     private let number: Int
     private var state = Node.empty
@@ -319,7 +327,10 @@ final class SlowReader: HonestClient {
 
     override func up() {
         state = .empty
-        link.request("q", path) { $0.append(#","h":"""#) } then: { _, _ in }
+        link.request("q", path) {
+            $0.append(#","h":"""#)
+        } then: { _, _ in
+        }
     }
 
     private func pushed(_ action: String, _ body: Range<Int>, _ text: RawSpan) {
@@ -351,7 +362,9 @@ final class SlowReader: HonestClient {
         }
         link.pace = nil
         // Its answer comes behind all that was pushed before.
-        link.request("g", path) { $0.append(#","q":{}"#) } then: { [weak self] answer, text in
+        link.request("g", path) {
+            $0.append(#","q":{}"#)
+        } then: { [weak self] answer, text in
             guard let self else { return }
             if case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
                 let final = try? Envelope.node(text, data)

@@ -5,7 +5,8 @@ import PandoTraffic
 struct Hostile: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hostile",
-        abstract: "A well-behaved client beside hostile ones: is it served as before, and does the server live?",
+        abstract:
+            "A well-behaved client beside hostile ones: is it served as before, and does the server live?",
         discussion: """
             A bystander does small operations at a fixed rate: first alone (the quiet phase), then beside slow but honest \
             clients, then beside each attacker in turn, then beside all of them together. Exit code 1 when a promise is \
@@ -39,13 +40,15 @@ struct Hostile: ParsableCommand {
     @Option(help: ArgumentHelp("Honest clients to run: all, none, or some of them.", valueName: "client,…"))
     var honest = "all"
 
-    @Flag(help: "A last phase in which the attackers' threads use as much of the processors and send nothing.")
+    @Flag(
+        help: "A last phase in which the attackers' threads use as much of the processors and send nothing.")
     var control = false
 
     @Option(help: "The bystander's operations a second, at fixed moments.")
     var rate = 200.0
 
-    @Option(help: ArgumentHelp("Connections of a flood; no more than this process may open.", valueName: "count"))
+    @Option(
+        help: ArgumentHelp("Connections of a flood; no more than this process may open.", valueName: "count"))
     var connections = 10_000
 
     @Option(help: ArgumentHelp("Connections with half a message or half a body.", valueName: "count"))
@@ -90,13 +93,18 @@ struct Hostile: ParsableCommand {
     @Option(help: ArgumentHelp("How long the memory may take to fall after a phase.", valueName: "seconds"))
     var settle = 3.0
 
-    @Option(help: ArgumentHelp("After a phase, what is not answered in this time is missing.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp(
+            "After a phase, what is not answered in this time is missing.", valueName: "seconds"))
     var patience = 30.0
 
-    @Option(help: ArgumentHelp("The server's process (default: the one that listens there).", valueName: "pid"))
+    @Option(
+        help: ArgumentHelp("The server's process (default: the one that listens there).", valueName: "pid"))
     var serverPid: Int32?
 
-    @Option(help: ArgumentHelp("Writes everything there as JSON; - is stdout, in place of the table.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "Writes everything there as JSON; - is stdout, in place of the table.", valueName: "file"))
     var json: String?
 
     func validate() throws {
@@ -161,14 +169,16 @@ struct Hostile: ParsableCommand {
             target: server, namespace: target.namespace, token: try target.token(),
             root: "pando-load/\(Runner.makeRunID())")
         let limits = HostileLimits(
-            p99Factor: p99Factor, p99Floor: nanoseconds(p99Floor / 1000), longestWait: nanoseconds(longestWait / 1000),
+            p99Factor: p99Factor, p99Floor: nanoseconds(p99Floor / 1000),
+            longestWait: nanoseconds(longestWait / 1000),
             memoryLimit: memoryLimit, memoryAfterFactor: memoryAfterFactor)
         let plan = HostilePlan(
             site: site, attackers: try attackers(), honest: try honestKinds(),
             phaseDuration: nanoseconds(secondsPerPhase), rate: rate, patience: nanoseconds(patience),
             settling: nanoseconds(settle), slowReaders: slowReaders, slowReaderPace: slowReaderPace,
             writerRate: writerRate, attackThreads: attackThreads, attackerNiceness: attackerNiceness,
-            hasControl: control, limits: limits, serverProcess: serverPid ?? listeningProcess(at: server.address))
+            hasControl: control, limits: limits,
+            serverProcess: serverPid ?? listeningProcess(at: server.address))
         Signals.block()
         let outcome = try HostileRun.run(plan)
         if json != "-" { print(HostileReport.text(outcome, plan), terminator: "") }

@@ -15,7 +15,9 @@ struct HostileLimits: Sendable {
     var memoryAfterFactor = 1.5
 
     /// Resident bytes that a phase may leave behind.
-    func memoryAllowedAfter(start: Int) -> Int { Int(Double(max(start, Self.leastMemoryStart)) * memoryAfterFactor) }
+    func memoryAllowedAfter(start: Int) -> Int {
+        Int(Double(max(start, Self.leastMemoryStart)) * memoryAfterFactor)
+    }
 
     /// - Parameter quiet: The bystander's 99th percentile in the quiet phase.
     func p99Allowed(quiet: Int) -> Int { Int(Double(max(quiet, p99Floor)) * p99Factor) }
@@ -46,8 +48,8 @@ struct HostilePhase: Sendable {
         case quiet
         /// Beside the honest clients, or beside attackers too: all promises hold.
         case judged
-        /// Beside threads that use as much of the processors as the attackers did, and do nothing else: shows the
-        /// machine's share; waits are not judged.
+        /// Beside threads that use as much of the processors as the attackers did, and do nothing else: shows
+        /// the machine's share; waits are not judged.
         case control
     }
 
@@ -72,7 +74,8 @@ struct HostileOutcome: Sendable {
     var limits: HostileLimits
     /// Resident bytes after the quiet phase.
     var memoryStart: Int?
-    /// Locations with a write that was acknowledged to the bystander, and those among them that have it no more.
+    /// Locations with a write that was acknowledged to the bystander, and those among them that have it no
+    /// more.
     var checkedWrites = 0
     var lostWrites = 0
     /// What else was wrong: final states that differ, checks that could not be made.
@@ -117,20 +120,24 @@ enum BrokenPromise: Equatable, CustomStringConvertible {
         case .memoryAfter(let phase, let bytes, let allowed):
             "\(phase): the server's memory stayed at \(Self.megabytes(bytes)) MB, allowed \(Self.megabytes(allowed))"
         case .cut(let phase, let client): "\(phase): an honest client was cut: \(client)"
-        case .unanswered(let phase, let count): "\(phase): \(count) of the bystander's operations were not answered"
+        case .unanswered(let phase, let count):
+            "\(phase): \(count) of the bystander's operations were not answered"
         case .refused(let phase, let count): "\(phase): \(count) of the bystander's operations were refused"
         case .lostWrites(let count): "\(count) acknowledged writes are lost"
         case .other(let words): words
         }
     }
 
-    static func milliseconds(_ nanoseconds: Int) -> String { Figures.decimal(Double(nanoseconds) / 1e6, places: 1) }
+    static func milliseconds(_ nanoseconds: Int) -> String {
+        Figures.decimal(Double(nanoseconds) / 1e6, places: 1)
+    }
 
     static func megabytes(_ bytes: Int) -> String { Figures.decimal(Double(bytes) / 1e6, places: 0) }
 }
 
 extension HostileOutcome {
-    /// Every broken promise, phase by phase, then those of the whole run; empty when the server kept all of them.
+    /// Every broken promise, phase by phase, then those of the whole run; empty when the server kept all of
+    /// them.
     var broken: [BrokenPromise] {
         var found = phases.flatMap(broken)
         if lostWrites > 0 { found.append(.lostWrites(count: lostWrites)) }
@@ -148,7 +155,8 @@ extension HostileOutcome {
             let (longest, allowed) = (Int(waits.max), limits.p99Allowed(quiet: quietP99 ?? 0))
             if p99 > allowed { found.append(.p99(phase: phase.name, nanoseconds: p99, allowed: allowed)) }
             if longest >= limits.longestWait {
-                found.append(.longestWait(phase: phase.name, nanoseconds: longest, allowed: limits.longestWait))
+                found.append(
+                    .longestWait(phase: phase.name, nanoseconds: longest, allowed: limits.longestWait))
             }
         }
         if let peak = phase.memoryPeak, peak > limits.memoryLimit {
@@ -156,7 +164,9 @@ extension HostileOutcome {
         }
         if let after = phase.memoryAfter, let memoryStart, phase.kind != .quiet {
             let allowed = limits.memoryAllowedAfter(start: memoryStart)
-            if after > allowed { found.append(.memoryAfter(phase: phase.name, bytes: after, allowed: allowed)) }
+            if after > allowed {
+                found.append(.memoryAfter(phase: phase.name, bytes: after, allowed: allowed))
+            }
         }
         found += phase.cuts.map { .cut(phase: phase.name, client: $0) }
         let measure = phase.measure

@@ -9,14 +9,16 @@ enum HostileReport {
                 + "milliseconds, and MB of the server's resident memory",
             Figures.table([heading] + outcome.phases.map { row($0, outcome) }),
         ]
-        let work = outcome.phases.filter { !$0.work.isEmpty }.map { "\($0.name): \($0.work)" } + outcome.honestWork
+        let work =
+            outcome.phases.filter { !$0.work.isEmpty }.map { "\($0.name): \($0.work)" } + outcome.honestWork
         if !work.isEmpty { parts.append(work.joined(separator: "\n")) }
         parts.append(verdict(outcome))
         return parts.joined(separator: "\n\n") + "\n"
     }
 
     private static let heading = [
-        "phase", "operations", "p50", "p99", "× quiet", "longest", "sent late", "own CPU", "peak", "after", "cut",
+        "phase", "operations", "p50", "p99", "× quiet", "longest", "sent late", "own CPU", "peak", "after",
+        "cut",
         "broken",
     ]
 
@@ -52,7 +54,8 @@ enum HostileReport {
                 : "acknowledged writes were not read back")
         let broken = outcome.broken
         if broken.isEmpty {
-            lines.append(outcome.wasInterrupted ? "no promise was broken until then" : "every promise was kept")
+            lines.append(
+                outcome.wasInterrupted ? "no promise was broken until then" : "every promise was kept")
         } else {
             lines.append("BROKEN: \(broken.count)")
             lines += broken.map { "  BROKEN: \($0)" }
@@ -118,7 +121,9 @@ enum HostileReport {
                 + latencies.shown.map { ($0.name, Figures.decimal($0.microseconds, places: 1)) })
     }
 
-    private static func microseconds(_ nanoseconds: Int) -> String { Figures.decimal(Double(nanoseconds) / 1000, places: 1) }
+    private static func microseconds(_ nanoseconds: Int) -> String {
+        Figures.decimal(Double(nanoseconds) / 1000, places: 1)
+    }
 
     private static func array(_ items: [String]) -> String { "[" + items.joined(separator: ",") + "]" }
 }

@@ -4,7 +4,8 @@ import PandoTraffic
 
 /// Leads a hostile run, on the main thread's loop.
 ///
-///     prepare ─▶ connect ─▶ quiet ─▶ honest ─▶ each attacker ─▶ together ─▶ control ─▶ finish ─▶ check ─▶ clean up
+///     prepare ─▶ connect ─▶ quiet ─▶ honest ─▶ each attacker ─▶ together ─▶ control ─▶ finish ─▶ check ─▶
+///     clean up
 ///
 /// A phase begins when the one before was measured: every operation was answered, or waited for as long as
 /// ``HostilePlan/patience`` says, and the server's memory has come down or had its time to.
@@ -17,8 +18,8 @@ final class HostileRun {
     private static let warmUp = 500_000_000
     /// A request of the preparation or of the tidying up is given so long.
     private static let requestPatience: Duration = .seconds(60)
-    /// Added to the niceness of the bystander's thread where that is allowed: it needs little, and what it waits for a
-    /// processor would count as the server's.
+    /// Added to the niceness of the bystander's thread where that is allowed: it needs little, and what it
+    /// waits for a processor would count as the server's.
     private static let bystanderNiceness = -10
     /// Descriptors kept for what is no attacker's connection.
     private static let descriptorReserve = 512
@@ -44,7 +45,8 @@ final class HostileRun {
     /// The phase under way; nil between phases and before the first.
     private var phase: HostilePhase?
     private var isWarmUp = false
-    /// Of the phase under way: the bystander has measured it, its time is over, so many threads still owe a report.
+    /// Of the phase under way: the bystander has measured it, its time is over, so many threads still owe a
+    /// report.
     private var isMeasured = false
     private var hasEnded = false
     private var reportsMissing = 0
@@ -81,7 +83,9 @@ final class HostileRun {
         ]
         if !plan.honest.isEmpty { steps.append(Step(name: "honest", actsHonestly: true)) }
         steps += plan.attackers.map { Step(name: $0.name, attackers: [$0]) }
-        if plan.attackers.count > 1 { steps.append(Step(name: "together", attackers: plan.attackers, actsHonestly: true)) }
+        if plan.attackers.count > 1 {
+            steps.append(Step(name: "together", attackers: plan.attackers, actsHonestly: true))
+        }
         if plan.hasControl { steps.append(Step(name: "control", kind: .control)) }
         self.steps = steps
     }
@@ -166,7 +170,9 @@ final class HostileRun {
     }
 
     private func connect() {
-        unlessProceeded(after: .nanoseconds(plan.patience)) { [self] in end(with: "the bystander could not connect") }
+        unlessProceeded(after: .nanoseconds(plan.patience)) { [self] in
+            end(with: "the bystander could not connect")
+        }
         commands?.post(.connect)
     }
 
@@ -344,7 +350,9 @@ final class HostileRun {
             commands?.post(.giveUp)
             endPhase()
         } else {
-            end(with: outcome.phases.isEmpty ? "the server is gone before the quiet phase" : "the server is gone at the end")
+            end(
+                with: outcome.phases.isEmpty
+                    ? "the server is gone before the quiet phase" : "the server is gone at the end")
         }
     }
 

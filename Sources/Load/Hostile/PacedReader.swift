@@ -1,7 +1,7 @@
 import PandoReactor
 
-/// Reads a channel for another delegate, so many bytes a second: what a slow network does. One read takes up to the
-/// loop's receive buffer, and the average holds. Confined to its loop.
+/// Reads a channel for another delegate, so many bytes a second: what a slow network does. One read takes up
+/// to the loop's receive buffer, and the average holds. Confined to its loop.
 final class PacedReader: ChannelDelegate {
     /// How often the allowance grows.
     private static let tick: Duration = .milliseconds(24)

@@ -40,7 +40,8 @@ enum PreparedData: String, CaseIterable, Sendable {
     /// How many writes make it. They are made one by one, so that not all of them are in memory.
     var writeCount: Int {
         switch self {
-        case .children20k, .children200k, .windows: (childCount + Self.childrenPerWrite - 1) / Self.childrenPerWrite
+        case .children20k, .children200k, .windows:
+            (childCount + Self.childrenPerWrite - 1) / Self.childrenPerWrite
         case .large5MB, .large12MB: childCount
         case .small1KB: 1
         }

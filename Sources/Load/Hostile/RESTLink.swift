@@ -2,10 +2,11 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// REST requests over one kept connection, each with a closure for its answer. Connects when it is asked something.
-/// Confined to its loop.
+/// REST requests over one kept connection, each with a closure for its answer. Connects when it is asked
+/// something. Confined to its loop.
 final class RESTLink: ChannelDelegate {
-    /// Called once: with the status and the body, or with nil when the connection ended before or was not to be had.
+    /// Called once: with the status and the body, or with nil when the connection ended before or was not to
+    /// be had.
     typealias Reply = (_ statusCode: Int?, _ body: [UInt8]) -> Void
 
     private static let bodyByteLimit: UInt64 = 256 << 20
@@ -36,7 +37,8 @@ final class RESTLink: ChannelDelegate {
     }
 
     /// - Parameter path: Without the leading slash.
-    func request(_ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping Reply) {
+    func request(_ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping Reply)
+    {
         replies[nextNumber] = reply
         nextNumber += 1
         var text: [UInt8] = []
@@ -96,7 +98,8 @@ final class RESTLink: ChannelDelegate {
                 stage = .head(reader)
                 return false
             }
-            stage = .body(statusCode: head.statusCode, try BodyReader(head.framing, byteLimit: Self.bodyByteLimit))
+            stage = .body(
+                statusCode: head.statusCode, try BodyReader(head.framing, byteLimit: Self.bodyByteLimit))
             return true
         case .body(let statusCode, var reader):
             let event = try reader.next(bytes, from: &offset)

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoReactor
 import PandoTraffic
 
-/// A realtime connection of an honest client: requests, each with a closure for its answer, and pushes. It may be
-/// connected again after its end; what is asked meanwhile is sent then. Confined to its loop.
+/// A realtime connection of an honest client: requests, each with a closure for its answer, and pushes. It
+/// may be connected again after its end; what is asked meanwhile is sent then. Confined to its loop.
 final class RealtimeLink: WebSocketClientDelegate {
     /// Called once: with the answer and its message, or with nil when the connection ended before.
     typealias Reply = (Answer?, RawSpan) -> Void
@@ -38,7 +38,8 @@ final class RealtimeLink: WebSocketClientDelegate {
     /// Counts connections, so that a keep-alive of an earlier one ends with it.
     private var connectionNumber = 0
 
-    init(_ site: HostileSite, on loop: EventLoop, options: SocketOptions = SocketOptions(), pace: Int? = nil) {
+    init(_ site: HostileSite, on loop: EventLoop, options: SocketOptions = SocketOptions(), pace: Int? = nil)
+    {
         self.site = site
         self.loop = loop
         self.options = options
@@ -76,7 +77,8 @@ final class RealtimeLink: WebSocketClientDelegate {
 
     /// Sends a request (§3.3) whose body has the path, and what `members` appends behind it.
     func request(
-        _ action: StaticString, _ path: String, _ members: (inout [UInt8]) -> Void = { _ in }, then reply: @escaping Reply
+        _ action: StaticString, _ path: String, _ members: (inout [UInt8]) -> Void = { _ in },
+        then reply: @escaping Reply
     ) {
         let number = takeNumber(reply)
         var text: [UInt8] = []

@@ -72,10 +72,14 @@ enum HTMLReport {
             [
                 Plot.Line(
                     name: "\(outcome.plan.target.name): p50",
-                    points: wholeSeconds(outcome).compactMap { second in second.p50.map { (Double(second.second), $0) } }),
+                    points: wholeSeconds(outcome).compactMap { second in
+                        second.p50.map { (Double(second.second), $0) }
+                    }),
                 Plot.Line(
                     name: "\(outcome.plan.target.name): p99",
-                    points: wholeSeconds(outcome).compactMap { second in second.p99.map { (Double(second.second), $0) } }),
+                    points: wholeSeconds(outcome).compactMap { second in
+                        second.p99.map { (Double(second.second), $0) }
+                    }),
             ]
         }
         return Plot(

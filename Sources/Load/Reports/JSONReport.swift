@@ -41,9 +41,11 @@ enum JSONReport {
         if let each = outcome.serverBytesPerConnection {
             members.append(("serverBytesPerConnection", Figures.decimal(each, places: 1)))
         }
-        members.append(("latencies", Figures.object(outcome.series.map { ($0.name, latencies($0.latencies)) })))
+        members.append(
+            ("latencies", Figures.object(outcome.series.map { ($0.name, latencies($0.latencies)) })))
         members.append(("sentLate", latencies(outcome.lag)))
-        members.append(("errors", Figures.object(outcome.findings.counts.map { ($0.name, String($0.count)) })))
+        members.append(
+            ("errors", Figures.object(outcome.findings.counts.map { ($0.name, String($0.count)) })))
         members.append(("examples", array(outcome.findings.examples.map(Figures.quoted))))
         members.append(("timeline", array(outcome.timeline.map(second))))
         if let path = outcome.leftBehind { members.append(("leftBehind", Figures.quoted(path))) }

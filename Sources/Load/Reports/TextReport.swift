@@ -4,7 +4,9 @@ import PandoTraffic
 enum TextReport {
     static func text(_ outcomes: [Outcome]) -> String {
         guard let first = outcomes.first else { return "" }
-        var parts = [heading(first.plan), Figures.table(rateRows(outcomes)), Figures.table(latencyRows(outcomes))]
+        var parts = [
+            heading(first.plan), Figures.table(rateRows(outcomes)), Figures.table(latencyRows(outcomes)),
+        ]
         let ratios = ratioRows(outcomes)
         if ratios.count > 1 { parts.append(Figures.table(ratios)) }
         parts += outcomes.map(notes).filter { !$0.isEmpty }
@@ -17,14 +19,20 @@ enum TextReport {
             case nil: "closed loop, \(plan.inFlight) in flight"
             case .even(let rate): "\(Figures.grouped(rate)) a second, evenly"
             case .poisson(let rate): "\(Figures.grouped(rate)) a second, as a Poisson process"
-            case .bursts(_, let every): "all at once, every \(Figures.decimal(Double(every) / 1e9, places: 1)) s"
+            case .bursts(_, let every):
+                "all at once, every \(Figures.decimal(Double(every) / 1e9, places: 1)) s"
             }
         return "\(plan.work.name): \(plan.connectionCount) connections, \(loop), \(plan.size) bytes, "
             + "\(Figures.decimal(Double(plan.duration) / 1e9, places: 1)) s, \(plan.threads) threads"
     }
 
     private static func rateRows(_ outcomes: [Outcome]) -> [[String]] {
-        [["", "operations/s", "deliveries/s", "server CPU", "server µs/message", "own CPU", "own µs/message", "errors"]]
+        [
+            [
+                "", "operations/s", "deliveries/s", "server CPU", "server µs/message", "own CPU",
+                "own µs/message", "errors",
+            ]
+        ]
             + outcomes.map { outcome in
                 [
                     outcome.plan.target.name,
@@ -43,8 +51,11 @@ enum TextReport {
         let heading = ["µs", "count", "p50", "p90", "p99", "p99.9", "p99.99", "max"]
         var rows = [heading]
         for outcome in outcomes {
-            for (name, latencies) in outcome.series + [("sent late by", outcome.lag)] where latencies.totalCount > 0 {
-                var row = ["\(outcome.plan.target.name): \(name)", Figures.grouped(Double(latencies.totalCount))]
+            for (name, latencies) in outcome.series + [("sent late by", outcome.lag)]
+            where latencies.totalCount > 0 {
+                var row = [
+                    "\(outcome.plan.target.name): \(name)", Figures.grouped(Double(latencies.totalCount)),
+                ]
                 row += latencies.shown.map { Figures.grouped($0.microseconds) }
                 rows.append(row)
             }
@@ -90,8 +101,12 @@ enum TextReport {
                 "\(name): \(Figures.grouped(Double(outcome.httpRequests))) HTTP requests, "
                     + "\(Figures.decimal(each, places: 2)) for each operation and delivery")
         }
-        if outcome.retries > 0 { lines.append("\(name): \(outcome.retries) transactions were overtaken and tried again") }
-        if case .idle = outcome.plan.work, let memory = outcome.serverMemory, let each = outcome.serverBytesPerConnection {
+        if outcome.retries > 0 {
+            lines.append("\(name): \(outcome.retries) transactions were overtaken and tried again")
+        }
+        if case .idle = outcome.plan.work, let memory = outcome.serverMemory,
+            let each = outcome.serverBytesPerConnection
+        {
             lines.append(
                 "\(name): resident \(Figures.grouped(Double(memory.before / 1024))) KiB before, "
                     + "\(Figures.grouped(Double(memory.after / 1024))) KiB with everybody connected: "
@@ -101,10 +116,13 @@ enum TextReport {
             "\(name): in all \(outcome.totalOperations) operations, \(outcome.totalDeliveries) deliveries, all checked: "
                 + (outcome.findings.isClean
                     ? "none missing, none twice, none wrong"
-                    : "WRONG: " + outcome.findings.counts.filter { $0.count > 0 }
+                    : "WRONG: "
+                        + outcome.findings.counts.filter { $0.count > 0 }
                         .map { "\($0.count) \($0.name)" }.joined(separator: ", ")))
         lines += outcome.findings.examples.map { "  WRONG: \($0)" }
-        if let path = outcome.leftBehind { lines.append("\(name): the data of this run may still be at \(path)") }
+        if let path = outcome.leftBehind {
+            lines.append("\(name): the data of this run may still be at \(path)")
+        }
         return lines.joined(separator: "\n")
     }
 }

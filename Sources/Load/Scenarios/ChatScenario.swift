@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// Rooms: everybody sends messages to their room and hears all of it, their own included. A member's messages are
-/// kept in 50 places, so that a room does not grow with the run.
+/// Rooms: everybody sends messages to their room and hears all of it, their own included. A member's messages
+/// are kept in 50 places, so that a room does not grow with the run.
 ///
 /// Connection n is in room n modulo the rooms, as member n / rooms.
 final class ChatScenario: Scenario {
@@ -60,7 +60,9 @@ final class ChatScenario: Scenario {
             for member in 0..<membersPerRoom {
                 let stream = member * rooms + client.index % rooms
                 guard stream < plan.connections else { continue }
-                finish(client, &audits[place(client, member: member)], stream: stream, last: published[stream] ?? 0)
+                finish(
+                    client, &audits[place(client, member: member)], stream: stream,
+                    last: published[stream] ?? 0)
             }
         }
     }

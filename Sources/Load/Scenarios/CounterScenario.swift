@@ -1,8 +1,9 @@
 import PandoBytes
 import PandoTree
 
-/// Everybody counts the same few numbers up: some by increments that the server adds up, some by transactions, which
-/// read, add one, and try again whenever somebody else was faster. At the end each number is the sum of successes.
+/// Everybody counts the same few numbers up: some by increments that the server adds up, some by
+/// transactions, which read, add one, and try again whenever somebody else was faster. At the end each number
+/// is the sum of successes.
 final class CounterScenario: Scenario {
     private let counterCount: Int
     private let share: Int
@@ -60,7 +61,9 @@ final class CounterScenario: Scenario {
 
     /// Only this speech has what counters need (`Load` checks that).
     private func realtime(_ client: Client) -> RealtimeClient {
-        guard let realtime = client as? RealtimeClient else { preconditionFailure("counters need the protocol") }
+        guard let realtime = client as? RealtimeClient else {
+            preconditionFailure("counters need the protocol")
+        }
         return realtime
     }
 
@@ -86,7 +89,8 @@ final class CounterScenario: Scenario {
             if request.detail == counterCount * 2 - 1 { worker.seeded() }
         case (.setUp, _): worker.ready(client)
         case (.otherOperation, .stale):
-            // The other's value has come before this answer (wire-protocol §11), so the next try builds on it.
+            // The other's value has come before this answer (wire-protocol §11), so the next try builds on
+            // it.
             worker.retried()
             attempt(client, request)
         case (_, .stale):
@@ -100,8 +104,11 @@ final class CounterScenario: Scenario {
     }
 
     override func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) {
-        guard action == "d", let change = try? Envelope.change(text, body), case .integer(let value) = change.value
-        else { return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number") }
+        guard action == "d", let change = try? Envelope.change(text, body),
+            case .integer(let value) = change.value
+        else {
+            return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
+        }
         guard value >= known[place(client)] else {
             return worker.findings.add(\.wrong, "connection \(client.index): a counter went back to \(value)")
         }
@@ -116,7 +123,9 @@ final class CounterScenario: Scenario {
     override func checked(_ client: Client, _ text: RawSpan) {
         guard case .answer(_, nil, let data)? = try? Envelope.read(text),
             case .integer(let value)? = try? Envelope.node(text, data)
-        else { return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number") }
+        else {
+            return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
+        }
         found[stream(client)] = Int(value)
     }
 

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// Writers, one a topic; every value must reach each of the topic's listeners once and in order. An operation is over
-/// when the writer has its acknowledgement and all listeners have the value.
+/// Writers, one a topic; every value must reach each of the topic's listeners once and in order. An operation
+/// is over when the writer has its acknowledgement and all listeners have the value.
 ///
 /// Connections 0 ..< topics write; listener n hears topic n modulo the topics.
 final class FanOutScenario: Scenario {
@@ -10,8 +10,8 @@ final class FanOutScenario: Scenario {
     /// By topic: listeners of this worker, and workers that have any.
     private var localListeners: [Int]
     private var sharingWorkers: [Int]
-    /// By topic and number modulo `inFlight`: listeners of this worker that have not got it; and of the operation,
-    /// what it still waits for: its acknowledgement, and each worker with listeners.
+    /// By topic and number modulo `inFlight`: listeners of this worker that have not got it; and of the
+    /// operation, what it still waits for: its acknowledgement, and each worker with listeners.
     private var owedHere: [Int]
     private var owedInAll: [Int]
     private var intended: [Int]
@@ -73,7 +73,8 @@ final class FanOutScenario: Scenario {
         guard stamp.stream == topic else {
             // A broadcast goes to everybody; a database's listener gets its topic alone.
             if plan.target.speech == .echo { return }
-            return worker.findings.add(\.wrong, "connection \(client.index): a value of topic \(stamp.stream)")
+            return worker.findings.add(
+                \.wrong, "connection \(client.index): a value of topic \(stamp.stream)")
         }
         let before = audits[place(client)].next
         delivered(client, &audits[place(client)], stamp, series: 1)

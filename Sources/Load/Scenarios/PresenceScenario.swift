@@ -1,8 +1,9 @@
 import PandoBytes
 import PandoTree
 
-/// Members are there while they are connected: each sets a value, and has queued its removal for the disconnect.
-/// An operation is a member that goes and comes back; watchers must see each of them go, and come back, once.
+/// Members are there while they are connected: each sets a value, and has queued its removal for the
+/// disconnect. An operation is a member that goes and comes back; watchers must see each of them go, and come
+/// back, once.
 ///
 /// Connections 0 ..< watchers watch.
 final class PresenceScenario: Scenario {
@@ -35,7 +36,9 @@ final class PresenceScenario: Scenario {
 
     /// Queues the removal, then sets the value: in this order nobody stays behind (wire-protocol §15.7).
     private func appear(_ client: Client, intended: Int) {
-        guard let speaker = client as? RealtimeClient else { preconditionFailure("presence needs the protocol") }
+        guard let speaker = client as? RealtimeClient else {
+            preconditionFailure("presence needs the protocol")
+        }
         speaker.send("o", path(client), Pending(purpose: .setUp, detail: 0, intended: intended)) {
             $0.append(#","d":null"#)
         }
@@ -67,7 +70,8 @@ final class PresenceScenario: Scenario {
     override func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) {
         // Before the listen's answer comes all that was there already, in one value.
         guard action == "d", let change = try? Envelope.change(text, body) else {
-            return worker.findings.add(\.wrong, "connection \(client.index): a push that is no change of one member")
+            return worker.findings.add(
+                \.wrong, "connection \(client.index): a push that is no change of one member")
         }
         if change.path == room {
             for entry in change.value.children.entries { see(client, entry.key.text.description, entry.node) }
@@ -84,7 +88,8 @@ final class PresenceScenario: Scenario {
         defer { seen[client.index]?[member] = state }
         guard case .string(let text) = value else {
             guard state.isThere else {
-                return worker.findings.add(\.duplicates, "connection \(client.index): member \(member) left twice")
+                return worker.findings.add(
+                    \.duplicates, "connection \(client.index): member \(member) left twice")
             }
             state.isThere = false
             let now = worker.now
@@ -94,7 +99,8 @@ final class PresenceScenario: Scenario {
         }
         guard let stamp = stamp(client, Array(text.description.utf8).rawSpan) else { return }
         if state.isThere, stamp.number > state.audit.next - 1 {
-            worker.findings.add(\.missing, "connection \(client.index): member \(member) was not seen to leave")
+            worker.findings.add(
+                \.missing, "connection \(client.index): member \(member) was not seen to leave")
         }
         state.isThere = true
         delivered(client, &state.audit, stamp, series: 1)
@@ -109,7 +115,8 @@ final class PresenceScenario: Scenario {
                 var state = members[member] ?? Seen()
                 finish(client, &state.audit, stream: member, last: count)
                 if !state.isThere {
-                    worker.findings.add(\.wrong, "connection \(watcher): member \(member) is there, and not seen")
+                    worker.findings.add(
+                        \.wrong, "connection \(watcher): member \(member) is there, and not seen")
                 }
             }
         }

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTree
 
-/// A board of the best: writers change scores, listeners watch the highest few; some operations ask once in place of
-/// changing. At the end every listener's window is what a fresh query gives.
+/// A board of the best: writers change scores, listeners watch the highest few; some operations ask once in
+/// place of changing. At the end every listener's window is what a fresh query gives.
 ///
 /// Connections 0 ..< writers write and ask, each its own items: number n modulo the writers.
 final class QueryScenario: Scenario {
@@ -27,7 +27,9 @@ final class QueryScenario: Scenario {
     private func place(_ client: Client) -> Int { client.index / plan.threads }
 
     private func realtime(_ client: Client) -> RealtimeClient {
-        guard let realtime = client as? RealtimeClient else { preconditionFailure("queries need the protocol") }
+        guard let realtime = client as? RealtimeClient else {
+            preconditionFailure("queries need the protocol")
+        }
         return realtime
     }
 
@@ -37,7 +39,9 @@ final class QueryScenario: Scenario {
         output.append(#"}"#)
     }
 
-    private func appendItem(_ score: Int, _ request: Pending, _ client: RealtimeClient, to output: inout [UInt8]) {
+    private func appendItem(
+        _ score: Int, _ request: Pending, _ client: RealtimeClient, to output: inout [UInt8]
+    ) {
         output.append(#"{"score":"#)
         output.append(decimal: UInt64(score))
         output.append(#","text":""#)
@@ -101,10 +105,12 @@ final class QueryScenario: Scenario {
         do {
             if action == "m" {
                 let (path, members) = try Envelope.members(text, body)
-                // One item took another's place. Which of the two was written? One that entered for its new score
-                // has at least the score that the other had; one that fills a gap has at most that.
+                // One item took another's place. Which of the two was written? One that entered for its new
+                // score has at least the score that the other had; one that fills a gap has at most that.
                 let window = windows[place(client)]
-                let leaving = members.first { $0.1.isEmpty }.flatMap { score(of: window[Key(unchecked: Text($0.0))]) }
+                let leaving = members.first { $0.1.isEmpty }.flatMap {
+                    score(of: window[Key(unchecked: Text($0.0))])
+                }
                 for (relative, value) in members {
                     try apply(value, at: "\(path)/\(relative)", client)
                     if let score = score(of: value), score >= leaving ?? -1 { timed(value, client) }
@@ -140,10 +146,12 @@ final class QueryScenario: Scenario {
 
     /// The answer to a query has as many as it may, the best of them all if `expected` is known.
     private func checkWindow(_ client: Client, _ text: RawSpan, expected: Node?) {
-        guard case .answer(_, nil, let data)? = try? Envelope.read(text), let node = try? Envelope.node(text, data)
+        guard case .answer(_, nil, let data)? = try? Envelope.read(text),
+            let node = try? Envelope.node(text, data)
         else { return worker.findings.add(\.wrong, "connection \(client.index): a query without an answer") }
         if node.children.count != min(limit, items) {
-            worker.findings.add(\.wrong, "connection \(client.index): \(node.children.count) items in a query")
+            worker.findings.add(
+                \.wrong, "connection \(client.index): \(node.children.count) items in a query")
         }
         if let expected, expected != node {
             worker.findings.add(\.wrong, "connection \(client.index): its window is not what a query gives")

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// Everybody PUTs a place of their own over a connection that is kept, or GETs it and must find the value that was
-/// put last.
+/// Everybody PUTs a place of their own over a connection that is kept, or GETs it and must find the value
+/// that was put last.
 final class RESTScenario: Scenario {
     private let readShare: Int
     private var random: SplitMix
@@ -40,6 +40,7 @@ final class RESTScenario: Scenario {
 
     override func checked(_ client: Client, _ text: RawSpan) {
         guard client.sent > 0, let stamp = stamp(client, text), stamp.number != client.sent else { return }
-        worker.findings.add(\.wrong, "connection \(client.index): value \(stamp.number) is there, not the last")
+        worker.findings.add(
+            \.wrong, "connection \(client.index): value \(stamp.number) is there, not the last")
     }
 }

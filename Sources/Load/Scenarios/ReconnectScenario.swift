@@ -1,9 +1,9 @@
 import PandoBytes
 import PandoReactor
 
-/// Listeners lose their connections, without a goodbye, and come back: an operation is over when the listener listens
-/// again. One writer goes on meanwhile; nobody may be given a value older than what they had, and who is connected
-/// misses none.
+/// Listeners lose their connections, without a goodbye, and come back: an operation is over when the listener
+/// listens again. One writer goes on meanwhile; nobody may be given a value older than what they had, and who
+/// is connected misses none.
 ///
 /// Connection 0 writes, 20 values a second.
 final class ReconnectScenario: Scenario {
@@ -69,7 +69,8 @@ final class ReconnectScenario: Scenario {
             writesUnderWay -= 1
             return worker.drainedIfIdle()
         }
-        guard request.purpose == .otherOperation, let intended = returning.removeValue(forKey: client.index) else {
+        guard request.purpose == .otherOperation, let intended = returning.removeValue(forKey: client.index)
+        else {
             return worker.ready(client)
         }
         worker.completed(client, series: 0, intended: intended)
@@ -82,9 +83,12 @@ final class ReconnectScenario: Scenario {
             worker.tally.delivered(at: worker.now)
             worker.touched()
         case .gap(let count):
-            worker.findings.add(\.missing, count, "connection \(client.index): \(count) values missing before \(stamp.number)")
+            worker.findings.add(
+                \.missing, count, "connection \(client.index): \(count) values missing before \(stamp.number)"
+            )
         case .duplicate:
-            worker.findings.add(\.duplicates, "connection \(client.index): value \(stamp.number), which is old")
+            worker.findings.add(
+                \.duplicates, "connection \(client.index): value \(stamp.number), which is old")
         }
     }
 

@@ -28,7 +28,8 @@ class Scenario {
         }
     }
 
-    /// Whether ``pushed(_:action:body:_:)`` is called in place of ``pushed(_:_:)``: it costs a walk over the message.
+    /// Whether ``pushed(_:action:body:_:)`` is called in place of ``pushed(_:_:)``: it costs a walk over the
+    /// message.
     var wantsWholePushes: Bool { false }
 
     /// Before anybody connects, on the first worker: writes what the run needs, then calls `worker.seeded()`.
@@ -63,12 +64,12 @@ class Scenario {
     /// A connection is gone, as we wanted.
     func left(_ client: Client) {}
 
-    /// By stream (a writer's number): how many values of it were acknowledged. All workers' are added up and given to
-    /// ``finish(_:)``.
+    /// By stream (a writer's number): how many values of it were acknowledged. All workers' are added up and
+    /// given to ``finish(_:)``.
     var published: [Int: Int] { [:] }
 
-    /// Nothing is under way any more: asks whatever shows that the connection has got all that is its due. Ends with
-    /// `worker.checked(client)`.
+    /// Nothing is under way any more: asks whatever shows that the connection has got all that is its due.
+    /// Ends with `worker.checked(client)`.
     func check(_ client: Client) {
         client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: worker.now))
     }
@@ -116,7 +117,8 @@ class Scenario {
 
     /// A value of a stream reached a listener: accounts for it.
     final func delivered(
-        _ client: Client, _ audit: inout StreamAudit, _ stamp: (stream: Int, number: Int, time: Int), series: Int
+        _ client: Client, _ audit: inout StreamAudit, _ stamp: (stream: Int, number: Int, time: Int),
+        series: Int
     ) {
         let now = worker.moment
         switch audit.arrived(stamp.number) {
@@ -124,10 +126,12 @@ class Scenario {
         case .gap(let count):
             worker.findings.add(
                 \.missing, count,
-                "connection \(client.index): \(count) values of writer \(stamp.stream) missing before \(stamp.number)")
+                "connection \(client.index): \(count) values of writer \(stamp.stream) missing before \(stamp.number)"
+            )
         case .duplicate:
             return worker.findings.add(
-                \.duplicates, "connection \(client.index): value \(stamp.number) of writer \(stamp.stream) again")
+                \.duplicates,
+                "connection \(client.index): value \(stamp.number) of writer \(stamp.stream) again")
         }
         worker.tally.delivered(at: now)
         worker.tally.record(series, since: stamp.time, at: now)
@@ -139,7 +143,8 @@ class Scenario {
         let count = audit.finish(last: last)
         guard count > 0 else { return }
         worker.findings.add(
-            \.missing, count, "connection \(client.index): the last \(count) values of writer \(stream) missing")
+            \.missing, count,
+            "connection \(client.index): the last \(count) values of writer \(stream) missing")
     }
 }
 
@@ -150,5 +155,7 @@ enum Stream {
     /// `stream` below 10⁷, `number` below 10⁹: what 16 digits hold.
     static func sequence(_ stream: Int, _ number: Int) -> Int { stream * factor + number }
 
-    static func parts(_ sequence: Int) -> (stream: Int, number: Int) { (sequence / factor, sequence % factor) }
+    static func parts(_ sequence: Int) -> (stream: Int, number: Int) {
+        (sequence / factor, sequence % factor)
+    }
 }

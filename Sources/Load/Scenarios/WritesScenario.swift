@@ -21,7 +21,8 @@ final class WritesScenario: Scenario {
         guard plan.target.speech != .echo, client.sent > 0, let stamp = stamp(client, text) else { return }
         guard (stamp.stream, stamp.number) != (client.index, client.sent) else { return }
         worker.findings.add(
-            \.wrong, "connection \(client.index): value \(stamp.number) is there, \(client.sent) was the last")
+            \.wrong, "connection \(client.index): value \(stamp.number) is there, \(client.sent) was the last"
+        )
     }
 
     override func cleanUp(with control: Client) {

@@ -30,8 +30,8 @@ final class BodyJob: Sendable {
         self.bytes = Mutex(bytes)
     }
 
-    /// Whoever sent it is gone: its memory is free at once, not when its turn comes. Also once it is being read: then
-    /// nothing happens.
+    /// Whoever sent it is gone: its memory is free at once, not when its turn comes. Also once it is being
+    /// read: then nothing happens.
     func cancel() {
         _ = take()
     }
@@ -61,8 +61,8 @@ struct BodyOutcome: Sendable {
 
 /// Inflates and reads large bodies, one at a time, while the loops go on (design: threads and ownership).
 ///
-/// The smallest first, so that many small ones do not wait behind the largest; nobody waits for ever, since each
-/// connection has one body at most.
+/// The smallest first, so that many small ones do not wait behind the largest; nobody waits for ever, since
+/// each connection has one body at most.
 final class BodyThread: Sendable {
     private enum Order: Sendable {
         case read(BodyJob)
@@ -105,7 +105,9 @@ final class BodyThread: Sendable {
                 }
             }
             batch.removeAll()
-            guard let next = jobs.indices.min(by: { jobs[$0].byteCount < jobs[$1].byteCount }) else { continue }
+            guard let next = jobs.indices.min(by: { jobs[$0].byteCount < jobs[$1].byteCount }) else {
+                continue
+            }
             read(jobs.remove(at: next))
         }
     }
@@ -128,8 +130,8 @@ final class BodyThread: Sendable {
 
     // MARK: Inflating
 
-    /// JSON of real data shrinks to a tenth or a twentieth, of much repetition to a fiftieth; deflate itself goes to a
-    /// thousandth. So more than this is no data but a bomb.
+    /// JSON of real data shrinks to a tenth or a twentieth, of much repetition to a fiftieth; deflate itself
+    /// goes to a thousandth. So more than this is no data but a bomb.
     private static let gzipRatioLimit = 100
     /// What any body may inflate to: what repeats itself most is small, and so is the harm.
     private static let gzipAllowance = 4 << 20
@@ -142,7 +144,9 @@ final class BodyThread: Sendable {
         var bytes: [UInt8] = []
         do throws(GzipBody.Problem) {
             var gzip: GzipBody
-            do throws(CompressionError) { gzip = try GzipBody(byteLimit: limit) } catch { throw .invalid(error) }
+            do throws(CompressionError) { gzip = try GzipBody(byteLimit: limit) } catch {
+                throw .invalid(error)
+            }
             try gzip.inflate(packed.rawSpan, into: &bytes)
             try gzip.finish()
         } catch {

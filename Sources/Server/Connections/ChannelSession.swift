@@ -5,8 +5,8 @@ import PandoReactor
 /// A client on one connection: HTTP, or a WebSocket. What it is sent goes to the connection's channel.
 class ChannelSession: ClientSession, ChannelDelegate {
     final let channel: Channel
-    /// How fast the client takes what it is sent; nil while nothing waits for it, and before it is first looked at: to ask
-    /// how much a client has taken is a system call.
+    /// How fast the client takes what it is sent; nil while nothing waits for it, and before it is first
+    /// looked at: to ask how much a client has taken is a system call.
     private var outputPace: Pace?
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
@@ -53,12 +53,14 @@ class ChannelSession: ClientSession, ChannelDelegate {
         if isTakingTooSlowly(at: now) { channel.reset() }
     }
 
-    /// Looks how much the client has taken of what it was sent. What the kernel holds is not taken yet. One system call.
+    /// Looks how much the client has taken of what it was sent. What the kernel holds is not taken yet. One
+    /// system call.
     final func isTakingTooSlowly(at now: MonotonicTime) -> Bool {
         let count = channel.takenByteCount
         var pace = outputPace ?? Pace(count, at: now)
         let isTooSlow = pace.isTooSlow(
-            count, at: now, window: owner.configuration.stallTimeout, bytesPerSecond: Self.slowestBytesPerSecond)
+            count, at: now, window: owner.configuration.stallTimeout,
+            bytesPerSecond: Self.slowestBytesPerSecond)
         outputPace = pace
         return isTooSlow
     }

@@ -8,11 +8,12 @@ import PandoReactor
 ///
 ///     ready ──large message──▶ encoding ──pieces──▶ sending ──last piece──▶ ready
 ///
-/// While a large message is on its way, later outputs wait behind it. What waits, and what a client leaves unread, is
-/// bounded: a client with much to take is not read from, and one that takes nothing is disconnected.
+/// While a large message is on its way, later outputs wait behind it. What waits, and what a client leaves
+/// unread, is bounded: a client with much to take is not read from, and one that takes nothing is
+/// disconnected.
 ///
-/// Subclasses carry the outputs to the client: over one connection (``ChannelSession``), or in the answers to its polls
-/// (``LongPollingSession``).
+/// Subclasses carry the outputs to the client: over one connection (``ChannelSession``), or in the answers to
+/// its polls (``LongPollingSession``).
 class ClientSession {
     /// Why a socket is not read for a while. It is read again when no reason is left.
     struct PauseReasons: OptionSet {
@@ -21,8 +22,8 @@ class ClientSession {
         static let congestion = PauseReasons(rawValue: 1)
         /// The process holds too much, and this client much of it (``MemoryBudget``).
         static let memory = PauseReasons(rawValue: 16)
-        /// What was read is not looked at yet: a token is being verified, as many requests as may be wait for their answers
-        /// (``RequestWindow``), or the client has much to take.
+        /// What was read is not looked at yet: a token is being verified, as many requests as may be wait for
+        /// their answers (``RequestWindow``), or the client has much to take.
         static let held = PauseReasons(rawValue: 2)
         /// The client has much to take before it may ask for more.
         static let unreadOutput = PauseReasons(rawValue: 4)
@@ -51,10 +52,11 @@ class ClientSession {
     static let unreadByteLimit = 1 << 20
     /// Bytes a client may have to take before what is pushed to it is coalesced (``PushCoalescer``).
     private static let laggingByteLimit = 256 << 10
-    /// Outputs that may wait behind a large one before the socket is not read any more; small answers that came together
-    /// are one.
+    /// Outputs that may wait behind a large one before the socket is not read any more; small answers that
+    /// came together are one.
     private static let waitingCountLimit = 1000
-    /// As slow as a client may send a body (the `MinRate` of Apache httpd's mod_reqtimeout), on every surface.
+    /// As slow as a client may send a body (the `MinRate` of Apache httpd's mod_reqtimeout), on every
+    /// surface.
     static let slowestBytesPerSecond = 500
 
     /// Changes once in the life of a WebSocket that takes over a long-polling session: to the id of that.
@@ -108,8 +110,8 @@ class ClientSession {
     /// Its connection was accepted in the administrators' reserve.
     var isReserved: Bool { false }
 
-    /// A piece of a large message was handed on, and more follow: ``sendPieces()`` is to be called when the client can take
-    /// the next.
+    /// A piece of a large message was handed on, and more follow: ``sendPieces()`` is to be called when the
+    /// client can take the next.
     func pieceWasWritten() {}
 
     /// Whether a message that is encoded can be sent at all.
@@ -180,8 +182,8 @@ class ClientSession {
     /// What one client leaves unread of what many get is there for the others too.
     static let sharedWeight = 16
 
-    /// Memory is short, and this session holds most: it gives that up, and with it the connection unless its protocol has a
-    /// better answer.
+    /// Memory is short, and this session holds most: it gives that up, and with it the connection unless its
+    /// protocol has a better answer.
     func giveUpHeldBytes() { cut() }
 
     /// Everything before a mark of the session's ``RequestWindow`` has been sent.
@@ -290,7 +292,9 @@ class ClientSession {
 
     /// Hands over the next piece when the client has taken the last.
     final func sendPieces() {
-        guard case .sending(let message, let next) = outlet, isOpen, let pieces = message.pieces else { return }
+        guard case .sending(let message, let next) = outlet, isOpen, let pieces = message.pieces else {
+            return
+        }
         write(pieces[next])
         if next + 1 < pieces.count {
             outlet = .sending(message, next: next + 1)
@@ -356,7 +360,9 @@ class ClientSession {
         waiting.append((output, byteCount))
         let waitingCount = waiting.count - waitingHead
         noteLag(waitingCount: waitingCount)
-        if waitingCount > Self.waitingCountLimit || waitingByteCount > Self.unreadByteLimit { pause(.unreadOutput) }
+        if waitingCount > Self.waitingCountLimit || waitingByteCount > Self.unreadByteLimit {
+            pause(.unreadOutput)
+        }
     }
 
     /// Room for outputs that is kept when none wait.

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Counts bytes on their way from one side to another, and says when the first side must pause and when it may go on.
+/// Counts bytes on their way from one side to another, and says when the first side must pause and when it
+/// may go on.
 ///
-/// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows writers
-/// down instead of filling memory (design: step 4). One counts outputs, from the database thread to the sockets: over
-/// the limit that thread stops taking requests.
+/// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows
+/// writers down instead of filling memory (design: step 4). One counts outputs, from the database thread to
+/// the sockets: over the limit that thread stops taking requests.
 final class Congestion: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)

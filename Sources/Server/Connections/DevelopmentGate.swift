@@ -3,9 +3,9 @@ import PandoBytes
 import PandoHTTP
 import PandoREST
 
-// `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it: the page may
-// use the address itself, or a name of its own that resolves to it (DNS rebinding). Everybody may read and write there,
-// and act as `owner`, so such requests are refused.
+// `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it:
+// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Everybody
+// may read and write there, and act as `owner`, so such requests are refused.
 
 /// Why a request to a `--dev` server is refused.
 enum ForeignRequest: Hashable, Sendable {
@@ -39,8 +39,8 @@ enum ForeignRequest: Hashable, Sendable {
     }
 }
 
-/// Decides which requests a `--dev` server serves. One for each connection: a client sends the same fields with nearly all
-/// its requests, so they are parsed once.
+/// Decides which requests a `--dev` server serves. One for each connection: a client sends the same fields
+/// with nearly all its requests, so they are parsed once.
 struct DevelopmentGate {
     private struct Names: Equatable {
         var authority: [UInt8]
@@ -49,25 +49,27 @@ struct DevelopmentGate {
 
     private var last: (names: Names, refusal: ForeignRequest?)?
 
-    /// What Android's emulator calls the machine that it runs on. As a host it is safe: rebinding needs a name, and a page
-    /// whose host is an address was served from that address. As the origin of a request to another host it is not: in other
-    /// networks it is an address like any other, and what is served there is not ours. (React Native sends an `Origin` with
-    /// the handshake of a WebSocket, made from the address that it connects to.)
+    /// What Android's emulator calls the machine that it runs on. As a host it is safe: rebinding needs a
+    /// name, and a page whose host is an address was served from that address. As the origin of a request to
+    /// another host it is not: in other networks it is an address like any other, and what is served there is
+    /// not ours. (React Native sends an `Origin` with the handshake of a WebSocket, made from the address
+    /// that it connects to.)
     private static let emulatorHost = "10.0.2.2"
 
     /// Nil for a request of this machine's own programs and pages, and of allowed origins.
     ///
-    /// Both must name loopback or an allowed origin: the host that the request is addressed to, and the page that made it.
-    /// A browser names the page in `Origin`, except for what a page embeds (`<script>`, which reads JSONP): then
-    /// `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the page hides it, from where. Programs
-    /// send none of these, and an HTTP/1.0 client may leave out the host.
+    /// Both must name loopback or an allowed origin: the host that the request is addressed to, and the page
+    /// that made it. A browser names the page in `Origin`, except for what a page embeds (`<script>`, which
+    /// reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the
+    /// page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
     mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
         let (authority, origin) = (head.authorityBytes, fields.bytes(of: "origin"))
         let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil
         let page = origin == nil ? fields.bytes(of: "referer") : nil
         if let last, last.names.authority[...] == authority, last.names.origin?[...] == origin,
-            last.names.site?[...] == site, last.names.page?[...] == page {
+            last.names.site?[...] == site, last.names.page?[...] == page
+        {
             return last.refusal
         }
         let refusal = Self.refusal(of: head, allowed)
@@ -99,7 +101,8 @@ struct DevelopmentGate {
 
     private static func serves(_ place: HostAndPort?, _ allowed: [WebOrigin]) -> Bool {
         guard let place else { return false }
-        return place.isLoopback || place.host == emulatorHost || allowed.contains { $0.isAddressed(by: place) }
+        return place.isLoopback || place.host == emulatorHost
+            || allowed.contains { $0.isAddressed(by: place) }
     }
 
     private static func mayAsk(_ origin: WebOrigin?, _ allowed: [WebOrigin]) -> Bool {
@@ -110,7 +113,8 @@ struct DevelopmentGate {
 
 /// Logs which requests are refused: each host and page once, and a bounded number of them.
 struct ForeignRequestLog {
-    /// Lines that one loop logs until the server stops: a page can make up names, and must not fill the log. Ours.
+    /// Lines that one loop logs until the server stops: a page can make up names, and must not fill the log.
+    /// Ours.
     private static let lineLimit = 100
 
     private var logged: Set<ForeignRequest> = []
@@ -118,17 +122,21 @@ struct ForeignRequestLog {
     mutating func note(_ request: ForeignRequest, _ logger: Logger) {
         guard logged.count < Self.lineLimit, logged.insert(request).inserted else { return }
         logger.notice("refused a request: \(request.reason)")
-        if logged.count == Self.lineLimit { logger.notice("further requests that --dev refuses are not logged") }
+        if logged.count == Self.lineLimit {
+            logger.notice("further requests that --dev refuses are not logged")
+        }
     }
 }
 
 extension HTTPConnection {
-    /// Refuses a request, or the handshake of a WebSocket, that a `--dev` server does not serve, and ends the connection.
+    /// Refuses a request, or the handshake of a WebSocket, that a `--dev` server does not serve, and ends the
+    /// connection.
     func refuse(_ head: RequestHead, _ request: ForeignRequest) {
         owner.foreignRequests.note(request, owner.logger)
         var context = AnswerContext(head, dateLine: owner.dateLine)
         // A body is not read, so nothing behind it can be.
         context.keepsAlive = false
-        send(.error(.forbidden, text: request.reason, context), PendingRequest(context, began: owner.loop.now))
+        send(
+            .error(.forbidden, text: request.reason, context), PendingRequest(context, began: owner.loop.now))
     }
 }

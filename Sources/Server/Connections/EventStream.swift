@@ -3,11 +3,11 @@ import PandoREST
 import PandoReactor
 import PandoTree
 
-/// What an event stream has to tell a client that reads at its own pace (rest-api §8): events that wait, and the one
-/// that is being printed.
+/// What an event stream has to tell a client that reads at its own pace (rest-api §8): events that wait, and
+/// the one that is being printed.
 ///
-/// What waits is bounded: a client that falls behind further is cut off, and begins anew when it comes back. Who
-/// watches operations (§10) misses some instead, and is told how many.
+/// What waits is bounded: a client that falls behind further is cut off, and begins anew when it comes back.
+/// Who watches operations (§10) misses some instead, and is told how many.
 struct EventStream {
     /// Silence after which a stream says that it lives (rest-api §8.1).
     static let keepAliveInterval: Duration = .seconds(30)
@@ -93,7 +93,8 @@ struct EventStream {
         isHeld = true
     }
 
-    /// - Parameter isTooHeavy: The first event is over ``RESTLimits/streamByteCount``: the stream is cancelled (§8.2).
+    /// - Parameter isTooHeavy: The first event is over ``RESTLimits/streamByteCount``: the stream is
+    ///   cancelled (§8.2).
     mutating func finishSurvey(isTooHeavy: Bool) {
         isHeld = false
         guard isTooHeavy else { return }
@@ -130,7 +131,8 @@ extension StreamEvent {
         let limit = 1 << 20
         return switch self {
         case .put(_, let node): 64 + node.weight(upTo: limit)
-        case .patch(_, let entries): entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
+        case .patch(_, let entries):
+            entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
         case .log(let json): 64 + json.count
         case .keepAlive, .cancel, .authRevoked: 64
         }

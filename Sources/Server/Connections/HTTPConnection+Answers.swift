@@ -13,7 +13,8 @@ extension HTTPConnection {
         send(outcome.answer(to: pending.request, pending.updates, etag: etag, pending.context), pending)
     }
 
-    /// The request's own time is over (§4). What still comes of it is nobody's any more, and so is the connection.
+    /// The request's own time is over (§4). What still comes of it is nobody's any more, and so is the
+    /// connection.
     func giveUp() {
         guard case .answering(let pending) = stage, !isAnswering else { return }
         pending.context.keepsAlive = false
@@ -35,7 +36,9 @@ extension HTTPConnection {
         // Nearly all answers are one piece, and nothing of them is kept.
         if let bytes = answer.takeWhole() {
             channel.write(bytes.rawSpan)
-            if channel.outboundByteCount < Self.unsentByteLimit { return endAnswer(closes: answer.closesConnection) }
+            if channel.outboundByteCount < Self.unsentByteLimit {
+                return endAnswer(closes: answer.closesConnection)
+            }
         }
         if answer.isCompressing {
             compresses = true
@@ -45,8 +48,8 @@ extension HTTPConnection {
         sendAnswer()
     }
 
-    /// Hands the socket as much of the answer as it may; the rest follows as the client reads, or when others have had
-    /// their turn.
+    /// Hands the socket as much of the answer as it may; the rest follows as the client reads, or when others
+    /// have had their turn.
     func sendAnswer() {
         var pieceCount = 0
         while isAnswering, channel.outboundByteCount < Self.unsentByteLimit {
@@ -133,7 +136,8 @@ extension HTTPConnection {
         cancelTimeout()
         stage = .streaming
         stream = EventStream(
-            JSONForm(streaming: request.form), waitingByteLimit: channel.outboundByteLimit, now: owner.loop.now)
+            JSONForm(streaming: request.form), waitingByteLimit: channel.outboundByteLimit,
+            now: owner.loop.now)
         var head = RESTAnswer.stream(dateLine: owner.dateLine)
         if let bytes = head.next() { channel.write(bytes.rawSpan) }
         resume(.request)

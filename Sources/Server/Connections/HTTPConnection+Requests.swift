@@ -11,7 +11,8 @@ import PandoTree
 extension HTTPConnection {
     // MARK: Whether it may come
 
-    /// Asks whether anything may come of the request, before a large body is read: who asks, and may they write at all?
+    /// Asks whether anything may come of the request, before a large body is read: who asks, and may they
+    /// write at all?
     func admit(_ pending: PendingRequest) {
         stage = .admitting(pending)
         verify(pending)
@@ -65,12 +66,14 @@ extension HTTPConnection {
             }
             owner.keepReserved(self)
         }
-        if case .admitting = stage, let request = pending.request { return admit(pending, request, as: verdict) }
+        if case .admitting = stage, let request = pending.request {
+            return admit(pending, request, as: verdict)
+        }
         run(pending, as: verdict, isNew: true)
     }
 
-    /// Looks at what the request wants, in the order of rest-api §9, and hands it to the database thread, or first its
-    /// body to the helper thread.
+    /// Looks at what the request wants, in the order of rest-api §9, and hands it to the database thread, or
+    /// first its body to the helper thread.
     /// - Parameter isNew: The verdict is about the token as it came, not about ``PendingRequest/identity``.
     private func run(_ pending: PendingRequest, as verdict: Verdict?, isNew: Bool) {
         let isGzip = isContentGzip
@@ -85,7 +88,9 @@ extension HTTPConnection {
             }
             try checkPlace(pending, request)
             if let problem = pending.bodyProblem { throw problem }
-            guard request.method.isWrite, request.method != .delete else { return try call(pending, request, bytes) }
+            guard request.method.isWrite, request.method != .delete else {
+                return try call(pending, request, bytes)
+            }
             guard isGzip || bytes.count > IOLoop.smallByteCount else {
                 guard case .data = request.location else { return try call(pending, request, bytes) }
                 let body = try request.readBody(bytes.rawSpan, byteLimit: owner.configuration.writeByteLimit)
@@ -100,7 +105,9 @@ extension HTTPConnection {
     }
 
     func take(_ body: BodyOutcome) {
-        guard case .answering(let pending) = stage, let request = pending.request, bodyJob != nil else { return }
+        guard case .answering(let pending) = stage, let request = pending.request, bodyJob != nil else {
+            return
+        }
         bodyJob = nil
         owner.keepUnfinished(0, for: self)
         do throws(RESTError) {
@@ -131,7 +138,8 @@ extension HTTPConnection {
         case .data:
             try request.checkConditions()
             post(.data(request, nil, credential), pending, byteCount: 0)
-        case .settings("rules"): post(.rules(request, source: bytes, credential), pending, byteCount: bytes.count)
+        case .settings("rules"):
+            post(.rules(request, source: bytes, credential), pending, byteCount: bytes.count)
         case .settings(let name):
             post(.setting(name, request, value: bytes, credential), pending, byteCount: bytes.count)
         case .inspect("databases", isPage: false): post(.listDatabases(credential), pending, byteCount: 0)

@@ -45,7 +45,8 @@ extension HTTPConnection {
         guard joins else {
             let session = owner.open(
                 channel,
-                OpenRequest(namespace: named, host: Text(host), previousSession: query["ls"].map { Text($0) }))
+                OpenRequest(namespace: named, host: Text(host), previousSession: query["ls"].map { Text($0) })
+            )
             return become(session, &bytes, offset)
         }
         guard let polling = polling.flatMap({ owner.polling($0) }), polling.mayBeJoined,

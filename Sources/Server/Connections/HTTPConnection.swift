@@ -7,31 +7,35 @@ import PandoReactor
 import PandoTree
 import PandoWire
 
-/// A connection that speaks HTTP: REST requests one after the other, an event stream, or the upgrade to a WebSocket.
+/// A connection that speaks HTTP: REST requests one after the other, an event stream, or the upgrade to a
+/// WebSocket.
 ///
 ///     head ──▶ body ──▶ answering ──▶ head …
 ///       │  admitting ⇅      a large body comes only where something may come of it
 ///       └─▶ WebSocket (another object)   ├─▶ streaming, until the connection ends
 ///                                        └─▶ draining ──▶ head …   where polls are answered
 ///
-/// A request is looked at when the one before it is answered, so answers need no other order; what a client sends
-/// ahead waits, and the socket is not read meanwhile.
+/// A request is looked at when the one before it is answered, so answers need no other order; what a client
+/// sends ahead waits, and the socket is not read meanwhile.
 final class HTTPConnection: ChannelSession {
     enum Stage {
         case head
         /// ``content`` gathers its bytes.
         case body(PendingRequest)
-        /// A large body waits, announced or begun, until it is known that the request is not refused whatever it says.
+        /// A large body waits, announced or begun, until it is known that the request is not refused whatever
+        /// it says.
         case admitting(PendingRequest)
         case answering(PendingRequest)
-        /// What was answered is much, and is to be taken before the next request is looked at (``mustDrain``).
+        /// What was answered is much, and is to be taken before the next request is looked at
+        /// (``mustDrain``).
         case draining
         /// ``stream`` tells what is heard.
         case streaming
         case ended
     }
 
-    /// A request whose answer is owed. A class, because it is handed from stage to stage: its parts are counted once.
+    /// A request whose answer is owed. A class, because it is handed from stage to stage: its parts are
+    /// counted once.
     final class PendingRequest {
         /// Nil for one that was refused before it was understood.
         var request: RESTRequest?
@@ -56,8 +60,8 @@ final class HTTPConnection: ChannelSession {
         }
     }
 
-    /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate` of Apache
-    /// httpd's mod_reqtimeout).
+    /// A body that comes more slowly, over any ``Configuration/requestTimeout``, is given up (the `MinRate`
+    /// of Apache httpd's mod_reqtimeout).
     private static let slowestBodyBytesPerSecond = slowestBytesPerSecond
     /// Data that prints in no more is looked at on the loop; more, on the helper thread.
     private static let surveyedByteCount = 256 << 10
@@ -133,8 +137,8 @@ final class HTTPConnection: ChannelSession {
         }
     }
 
-    /// Keeps what came behind a request that is under way. Only then the socket is not read for a while: most clients
-    /// send nothing, and for them that would be two system calls a request.
+    /// Keeps what came behind a request that is under way. Only then the socket is not read for a while: most
+    /// clients send nothing, and for them that would be two system calls a request.
     private func keepAhead(_ bytes: RawSpan) {
         guard bytes.byteCount > 0 else { return }
         ahead.append(bytes)
@@ -142,8 +146,8 @@ final class HTTPConnection: ChannelSession {
         countKept()
     }
 
-    /// Counts what waits here: of a head that is not complete, of the client's later requests, and of the events that it has
-    /// not read.
+    /// Counts what waits here: of a head that is not complete, of the client's later requests, and of the
+    /// events that it has not read.
     func countKept() {
         let byteCount = ahead.count + reader.byteCount + (stream?.waitingByteCount ?? 0)
         owner.waitingByteCount += byteCount - keptByteCount
@@ -206,7 +210,8 @@ final class HTTPConnection: ChannelSession {
         owner.requestBegan(on: self)
         if !isReadingAhead { settleAcknowledgedDeliveries() }
         if owner.configuration.isDevelopment,
-            let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins) {
+            let foreign = gate.refusal(of: head, allowing: owner.configuration.allowedOrigins)
+        {
             refuse(head, foreign)
             return false
         }
@@ -225,7 +230,8 @@ final class HTTPConnection: ChannelSession {
         if channel.isReserved { context.keepsAlive = false }
         let address = RESTAddress(head)
         if address.isPreflight, !channel.isReserved {
-            return send(.preflight(head, dateLine: owner.dateLine), PendingRequest(context, began: owner.loop.now))
+            return send(
+                .preflight(head, dateLine: owner.dateLine), PendingRequest(context, began: owner.loop.now))
         }
         let namespace = address.namespace ?? namespace(fromHost: head.authorityBytes)
         let pending = PendingRequest(context, namespace: namespace, began: owner.loop.now)
@@ -236,7 +242,9 @@ final class HTTPConnection: ChannelSession {
             if head.framing != .none, head.framing != .length(0) { pending.context.keepsAlive = false }
             return post(.refuse(error), pending, byteCount: 0)
         }
-        if channel.isReserved, pending.request?.credential.token == nil { return refuseForWantOfConnections(pending) }
+        if channel.isReserved, pending.request?.credential.token == nil {
+            return refuseForWantOfConnections(pending)
+        }
         // Most reads: no body, and so no stage in which it is awaited.
         if head.framing == .none { return run(pending) }
         do throws(RequestContent.Refusal) {
@@ -247,7 +255,11 @@ final class HTTPConnection: ChannelSession {
         pending.expectsContinue = head.expectsContinue
         // No body is waited for before it is known to be an administrator's.
         if channel.isReserved { return admit(pending) }
-        if case .length(let count) = head.framing, count > IOLoop.smallByteCount { admit(pending) } else { awaitBody(pending) }
+        if case .length(let count) = head.framing, count > IOLoop.smallByteCount {
+            admit(pending)
+        } else {
+            awaitBody(pending)
+        }
     }
 
     /// The database that a host names. A client addresses one host, so its name is looked at once.
@@ -348,7 +360,8 @@ final class HTTPConnection: ChannelSession {
     override func receive(_ events: [StreamEvent]) {
         guard case .streaming = stage else { return }
         if stream?.hasBegun == false, case .put(_, let node)? = events.first,
-            node.isHeavier(than: Self.surveyedByteCount) {
+            node.isHeavier(than: Self.surveyedByteCount)
+        {
             stream?.hold()
             owner.survey(node, nil, byteLimit: RESTLimits.streamByteCount, wantsETag: false, for: id)
         }
@@ -371,7 +384,9 @@ final class HTTPConnection: ChannelSession {
     override func checkIdle(at now: MonotonicTime) {
         switch stage {
         case .head:
-            if let headBegan, now - headBegan > owner.configuration.requestTimeout { return refuse(.requestTimeout) }
+            if let headBegan, now - headBegan > owner.configuration.requestTimeout {
+                return refuse(.requestTimeout)
+            }
             if channel.outboundByteCount > 0 {
                 // The end of the last answer is still here.
                 checkAnswerPace(at: now)
@@ -388,7 +403,9 @@ final class HTTPConnection: ChannelSession {
             if isTooSlow { refuse(.requestTimeout) }
         case .answering(let pending):
             // Of a poll that waits, the answer to the one before it.
-            if isAnswering || polling != nil && channel.outboundByteCount > 0 { return checkAnswerPace(at: now) }
+            if isAnswering || polling != nil && channel.outboundByteCount > 0 {
+                return checkAnswerPace(at: now)
+            }
             if pending.request?.method.isRead == true, now - pending.began > RESTLimits.timeout { giveUp() }
         case .draining: checkAnswerPace(at: now)
         case .streaming:

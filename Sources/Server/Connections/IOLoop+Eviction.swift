@@ -1,8 +1,8 @@
 import PandoReactor
 
-// Which connections are closed when as many are open as may be (``ConnectionLimiter``): first those which have sent no whole
-// request yet, the oldest first, then those which wait between two requests, the longest idle first. Never WebSockets, event
-// streams, or requests under way.
+// Which connections are closed when as many are open as may be (``ConnectionLimiter``): first those which
+// have sent no whole request yet, the oldest first, then those which wait between two requests, the longest
+// idle first. Never WebSockets, event streams, or requests under way.
 
 extension IOLoop {
     /// A connection in the administrators' reserve must have sent an administrator's request by then.
@@ -32,7 +32,8 @@ extension IOLoop {
         limiter.publish(evictable, ofLoop: Int(index))
     }
 
-    /// A request was answered, or what came was none: the connection waits for another, or to be closed by its client.
+    /// A request was answered, or what came was none: the connection waits for another, or to be closed by
+    /// its client.
     func becameIdle(_ connection: HTTPConnection) {
         guard !connection.channel.isReserved else { return }
         rank(connection, as: .idle)
@@ -68,7 +69,8 @@ extension IOLoop {
             let channel = channel(of: slot)
         {
             closedCount += 1
-            // A reset leaves nothing in the kernel, where a million closed connections would each stay for a minute.
+            // A reset leaves nothing in the kernel, where a million closed connections would each stay for a
+            // minute.
             if evictable.remove(slot) == .idle { channel.close() } else { channel.reset() }
         }
         limiter.publish(evictable, ofLoop: Int(index))
@@ -77,13 +79,14 @@ extension IOLoop {
 
     private func channel(of slot: Int) -> Channel? { (sessions[slot] as? HTTPConnection)?.channel }
 
-    /// The connection that is closed next. Where each of those at the front has a request that is read next, the oldest.
+    /// The connection that is closed next. Where each of those at the front has a request that is read next,
+    /// the oldest.
     private func leastUseful() -> Int? {
         leastUseful(of: .silent) ?? leastUseful(of: .idle) ?? evictable.first
     }
 
-    /// The oldest of a list without a request in its socket, of those near the front. The others become the last of the list:
-    /// what they have sent is read in this tick or the next.
+    /// The oldest of a list without a request in its socket, of those near the front. The others become the
+    /// last of the list: what they have sent is read in this tick or the next.
     private func leastUseful(of rank: EvictionOrder.Rank) -> Int? {
         for _ in 0..<min(evictable.count(of: rank), Self.passedOverLimit) {
             guard let slot = evictable.first(of: rank), let channel = channel(of: slot) else { return nil }

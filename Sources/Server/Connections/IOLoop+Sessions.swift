@@ -21,7 +21,9 @@ extension IOLoop {
 
     private func makeID() -> SessionID {
         let slot: UInt32
-        if let free = freeSlots.popLast() { slot = free } else {
+        if let free = freeSlots.popLast() {
+            slot = free
+        } else {
             slot = UInt32(sessions.count)
             sessions.append(nil)
         }

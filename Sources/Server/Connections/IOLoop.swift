@@ -169,8 +169,8 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: To the database thread
 
-    /// Queues a message. What one tick brings, over all connections, is a burst for the database thread, which is woken
-    /// once for all of it, or so little that this loop does it itself (``DatabaseDoor``).
+    /// Queues a message. What one tick brings, over all connections, is a burst for the database thread,
+    /// which is woken once for all of it, or so little that this loop does it itself (``DatabaseDoor``).
     func post(_ message: consuming DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         if !message.isLight { hasHeavyOutgoing = true }
         outgoing.append(message)
@@ -185,7 +185,8 @@ final class IOLoop: @unchecked Sendable {
         if outgoing.count >= Self.burstCount { handOver() }
         // A client that has handed on little is read all the same: it is others whose requests wait.
         if isCongested, let session, session.holdsManyRequests || byteCount >= Self.smallByteCount,
-            !session.isPausedForCongestion {
+            !session.isPausedForCongestion
+        {
             session.pause(.congestion)
             paused.append(session)
         }
@@ -223,7 +224,10 @@ final class IOLoop: @unchecked Sendable {
     /// Has a worker read a large message; its answer goes to ``ClientSession/finish(_:)``.
     func parse(_ message: [UInt8], for session: SessionID) {
         workers.post(
-            .parse(ParsingJob(session: session, message: message, nodeLimit: configuration.writeNodeLimit, answer: parsed)))
+            .parse(
+                ParsingJob(
+                    session: session, message: message, nodeLimit: configuration.writeNodeLimit,
+                    answer: parsed)))
     }
 
     /// Has a worker look at large data; its answer goes to ``ClientSession/finish(_:)``.
@@ -242,9 +246,11 @@ final class IOLoop: @unchecked Sendable {
     }
 
     /// Has the helper thread inflate and read a body; ``ClientSession/finish(_:)`` hears of it.
-    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob {
+    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob
+    {
         let job = BodyJob(
-            bytes, isGzip: isGzip, byteLimit: configuration.writeByteLimit, of: request, for: session, answer: bodies)
+            bytes, isGzip: isGzip, byteLimit: configuration.writeByteLimit, of: request, for: session,
+            answer: bodies)
         bodyThread.post(job)
         return job
     }
@@ -321,7 +327,8 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: Silence
 
-    /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest-api §8.1).
+    /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest-api
+    /// §8.1).
     private static let longestSweepInterval: Duration = .seconds(5)
 
     /// Looks a few times per timeout at who has gone silent.
@@ -332,8 +339,8 @@ final class IOLoop: @unchecked Sendable {
         loop.schedule(after: interval) { [self] in sweep(from: 0) }
     }
 
-    /// A part of the sessions in one tick, the next in a later one: who came together falls silent together, and to
-    /// ping thousands at once would keep everybody else waiting.
+    /// A part of the sessions in one tick, the next in a later one: who came together falls silent together,
+    /// and to ping thousands at once would keep everybody else waiting.
     private func sweep(from start: Int) {
         let tickCount = max(1, min(Self.sweepTickCount, Int(configuration.presenceStep / Self.sweepPause)))
         let end = min(sessions.count, start + max(Self.sweptCount, sessions.count / tickCount))
@@ -342,7 +349,8 @@ final class IOLoop: @unchecked Sendable {
         loop.schedule(after: Self.sweepPause) { [self] in sweep(from: end) }
     }
 
-    /// Sessions that are looked at in one tick: less than a millisecond, if all of them must be sent a ping (11 µs each).
+    /// Sessions that are looked at in one tick: less than a millisecond, if all of them must be sent a ping
+    /// (11 µs each).
     private static let sweptCount = 64
     /// Ticks that a sweep takes at most, so that it ends in about three seconds however many there are.
     private static let sweepTickCount = 400

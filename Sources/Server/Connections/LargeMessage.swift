@@ -6,8 +6,9 @@ import PandoWebSocket
 import PandoWire
 import Synchronization
 
-/// A message that takes time to make, which is left to a worker thread, on a snapshot: a large read, a query over many
-/// children, the comparison of hashes that a listen begins with, or a large push, which all of its listeners share.
+/// A message that takes time to make, which is left to a worker thread, on a snapshot: a large read, a query
+/// over many children, the comparison of hashes that a listen begins with, or a large push, which all of its
+/// listeners share.
 ///
 /// `@unchecked Sendable`: a worker fills it before it posts it to a loop; loops only read what was posted.
 final class LargeMessage: @unchecked Sendable {
@@ -19,16 +20,17 @@ final class LargeMessage: @unchecked Sendable {
         case stale(Int64, Reply.CurrentValue)
     }
 
-    /// Printed bytes from which on a message is large: what prints in a tenth of a millisecond, and so what a burst of
-    /// small commands takes.
+    /// Printed bytes from which on a message is large: what prints in a tenth of a millisecond, and so what a
+    /// burst of small commands takes.
     static let byteCount = 32 << 10
     /// Bytes handed to a socket at once: far below what a client may leave unread
-    /// (``Configuration/outboundByteLimit``), so that a message larger than that gets through to a client that reads.
+    /// (``Configuration/outboundByteLimit``), so that a message larger than that gets through to a client
+    /// that reads.
     static let pieceByteCount = 128 << 10
 
     let content: Content
-    /// Whole frames, to be sent one piece after the other, and none where there is nothing to say; nil while it is not
-    /// encoded, and when it is larger than clients can take.
+    /// Whole frames, to be sent one piece after the other, and none where there is nothing to say; nil while
+    /// it is not encoded, and when it is larger than clients can take.
     private(set) var pieces: [SharedBytes]?
     private var isEncoded = false
     private var budget: EncodingBudget?
@@ -50,9 +52,9 @@ final class LargeMessage: @unchecked Sendable {
         }
     }
 
-    /// Memory that the message keeps from being freed while it waits, about: of a push, the value, which may be gone from
-    /// the tree by now. What a client has asked for is counted when it is printed, and there are not many such
-    /// (``RequestWindow``).
+    /// Memory that the message keeps from being freed while it waits, about: of a push, the value, which may
+    /// be gone from the tree by now. What a client has asked for is counted when it is printed, and there are
+    /// not many such (``RequestWindow``).
     var waitingByteCount: Int {
         guard case .push(let body, _) = content else { return Self.leastByteCount }
         if case .overwrite(_, let node) = body { return node.weight(upTo: Self.estimateLimit) }
@@ -125,8 +127,8 @@ final class LargeMessage: @unchecked Sendable {
     }
 }
 
-/// Bytes of encoded large messages that clients have not taken yet. Over the limit the encoding thread waits, so that
-/// clients who do not read cannot fill memory with what they asked for.
+/// Bytes of encoded large messages that clients have not taken yet. Over the limit the encoding thread waits,
+/// so that clients who do not read cannot fill memory with what they asked for.
 final class EncodingBudget: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)

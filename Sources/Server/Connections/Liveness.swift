@@ -2,10 +2,11 @@ import PandoReactor
 
 /// Whether a client that says nothing is still there (wire-protocol §2.3). Decides; the session acts.
 ///
-///     heard ──silent for the timeout──▶ ping ──the client's machine has taken it, and half a timeout passes──▶ close
+///     heard ──silent for the timeout──▶ ping ──the client's machine has taken it, and half a timeout
+///     passes──▶ close
 ///
-/// A ping waits behind what the client has to take first, and so may its answer: until its machine has acknowledged the ping,
-/// a slow link is not silence, as long as anything is acknowledged.
+/// A ping waits behind what the client has to take first, and so may its answer: until its machine has
+/// acknowledged the ping, a slow link is not silence, as long as anything is acknowledged.
 struct Liveness {
     enum Action: Equatable {
         case nothing
@@ -15,7 +16,8 @@ struct Liveness {
 
     private enum State {
         case heard
-        /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last moved.
+        /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last
+        /// moved.
         case pinged(behind: Int, taken: Int, at: MonotonicTime)
         /// The ping has arrived.
         case arrived(at: MonotonicTime)
@@ -43,14 +45,17 @@ struct Liveness {
     }
 
     /// Looks now and then.
-    /// - Parameter taken: Bytes that the client's machine has acknowledged; asked for only while a ping is on its way.
+    /// - Parameter taken: Bytes that the client's machine has acknowledged; asked for only while a ping is on
+    ///   its way.
     mutating func check(at now: MonotonicTime, timeout: Duration, taken: () -> Int) -> Action {
         guard now - lastHeard > timeout else { return .nothing }
         switch state {
         case .heard: return .ping
         case .pinged(let byteCount, let takenBefore, let moment):
             let taken = taken()
-            if taken >= byteCount { state = .arrived(at: now) } else if taken > takenBefore {
+            if taken >= byteCount {
+                state = .arrived(at: now)
+            } else if taken > takenBefore {
                 state = .pinged(behind: byteCount, taken: taken, at: now)
             } else if now - moment > timeout / 2 {
                 // Its machine has vanished.

@@ -8,7 +8,8 @@ import PandoWire
 
 /// How a client has broken the protocol; its connection ends.
 enum SessionFailure {
-    /// Malformed JSON, or a member that must be there is not: no answer could reach the right request (wire-protocol §4.0).
+    /// Malformed JSON, or a member that must be there is not: no answer could reach the right request
+    /// (wire-protocol §4.0).
     case malformedMessage
     case messageTooBig
 }
@@ -21,19 +22,23 @@ enum TransportControl {
     case endOfTransmission
 }
 
-/// One client of the realtime protocol, whatever carries its messages: messages in, requests out. Confined to its loop.
+/// One client of the realtime protocol, whatever carries its messages: messages in, requests out. Confined to
+/// its loop.
 ///
 ///     WebSocketSession ────┐ messages                        requests, answers
 ///                          ├──────────▶ RealtimeSession ──────────────────────▶ database thread
 ///     LongPollingSession ──┘     as whom it acts, what it has queued, how much may wait
 ///
-/// Requests are handed on strictly in order. While a token is being verified nothing is read (wire-protocol §3.4: the
-/// authentication is finished before the next message is looked at); what comes behind it waits with the transport.
+/// Requests are handed on strictly in order. While a token is being verified nothing is read (wire-protocol
+/// §3.4: the authentication is finished before the next message is looked at); what comes behind it waits
+/// with the transport.
 final class RealtimeSession {
-    /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after one.
+    /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after
+    /// one.
     private static let refusalLimit = 64
-    /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client comes back. Ours:
-    /// a token that is made anew each hour and forgets when its bearer signed in needs ten days.
+    /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client
+    /// comes back. Ours: a token that is made anew each hour and forgets when its bearer signed in needs ten
+    /// days.
     private static let signInLimit = 256
 
     let id: SessionID
@@ -47,8 +52,8 @@ final class RealtimeSession {
     /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Rare<Identity>?
     private var expiry: WallTimer?
-    /// The sign-ins that have queued something for the end of the connection, each once; a number is the place plus one.
-    /// They are kept when they are over: what they queued is not.
+    /// The sign-ins that have queued something for the end of the connection, each once; a number is the
+    /// place plus one. They are kept when they are over: what they queued is not.
     private var signIns: [SignIn] = []
     private var window = RequestWindow()
     /// Bytes of the message that a worker reads; 0 for none.
@@ -93,12 +98,15 @@ final class RealtimeSession {
 
     /// As above; a large message is not copied.
     func receive(_ message: [UInt8], over transport: ClientSession) {
-        if message.count > IOLoop.smallByteCount { parseElsewhere(message) } else {
+        if message.count > IOLoop.smallByteCount {
+            parseElsewhere(message)
+        } else {
             receive(message.rawSpan, over: transport)
         }
     }
 
-    /// Has a worker read a large message: others on this loop would wait for milliseconds. What comes behind it waits.
+    /// Has a worker read a large message: others on this loop would wait for milliseconds. What comes behind
+    /// it waits.
     private func parseElsewhere(_ message: [UInt8]) {
         parsingByteCount = message.count
         owner.parse(message, for: id)
@@ -138,12 +146,13 @@ final class RealtimeSession {
         }
         // In one place only: it is moved there, not copied.
         owner.post(
-            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount, for: transport)
+            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount,
+            for: transport)
         markWindow(byteCount)
     }
 
-    /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when there have been
-    /// too many.
+    /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when
+    /// there have been too many.
     private func signInNumber() -> UInt32? {
         guard let signIn = identity?.value.signIn else { return 0 }
         if let place = signIns.lastIndex(of: signIn) { return UInt32(place) + 1 }
@@ -186,8 +195,9 @@ final class RealtimeSession {
         owner.post(.identity(id, credential), byteCount: 0, for: transport)
     }
 
-    /// The credential is over: the client gets a message that says so, and is signed out until it sends a fresh one
-    /// (auth.md §4.2). Clients fetch a fresh one at once, and back off when that one is refused too.
+    /// The credential is over: the client gets a message that says so, and is signed out until it sends a
+    /// fresh one (auth.md §4.2). Clients fetch a fresh one at once, and back off when that one is refused
+    /// too.
     private func revoke(_ reason: Text) {
         guard let transport, transport.isOpen else { return }
         var message: [UInt8] = []
@@ -196,7 +206,8 @@ final class RealtimeSession {
         become(.anonymous, nil)
     }
 
-    /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry leaves it.
+    /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry
+    /// leaves it.
     func recheck(_ standing: Standing) {
         let revoked = signIns.indices.filter { !standing.holds(signIns[$0]) }
         if !revoked.isEmpty {
@@ -219,16 +230,19 @@ final class RealtimeSession {
                 refusalCount = 0
                 become(credential, identity)
                 answer(
-                    .authenticated(number, authVariable: credential.authVariable, expires: identity.expires), 0)
+                    .authenticated(number, authVariable: credential.authVariable, expires: identity.expires),
+                    0)
             } catch {
                 answer(.authenticationFailed(number, isExpired: false, reason: "Access denied."), 0)
             }
         case .refused(.expired):
             answer(.authenticationFailed(number, isExpired: true, reason: "Auth token is expired."), 0)
         case .refused(.keysUnavailable):
-            answer(.authenticationUnavailable(number, reason: "The token cannot be verified at the moment."), 0)
+            answer(
+                .authenticationUnavailable(number, reason: "The token cannot be verified at the moment."), 0)
         case .refused(.tooManyFailures):
-            answer(.authenticationUnavailable(number, reason: "Too many bad credentials from this address."), 0)
+            answer(
+                .authenticationUnavailable(number, reason: "Too many bad credentials from this address."), 0)
         case .refused:
             answer(.authenticationFailed(number, isExpired: false, reason: "Could not parse auth token."), 0)
         }
@@ -239,8 +253,8 @@ final class RealtimeSession {
 
     // MARK: What it says itself
 
-    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data that a listen
-    /// waits for cannot be left out, so the connection says why and ends.
+    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data
+    /// that a listen waits for cannot be left out, so the connection says why and ends.
     static func refusal(of message: LargeMessage) -> [UInt8] {
         var text: [UInt8] = []
         if let number = message.requestNumber {
@@ -254,8 +268,9 @@ final class RealtimeSession {
     private static let oversizedText: Text =
         "The specified payload is too large, please request a location with less data."
 
-    /// Answers a ping of the protocol, in the order of the other messages (§15.10: none between the chunks of one). While
-    /// more than the low-water mark is unsent the answer is postponed, and one then answers all pings.
+    /// Answers a ping of the protocol, in the order of the other messages (§15.10: none between the chunks of
+    /// one). While more than the low-water mark is unsent the answer is postponed, and one then answers all
+    /// pings.
     private func sendPong() {
         guard let transport else { return }
         guard transport.unsentByteCount <= owner.loop.configuration.outboundLowWaterByteCount else {

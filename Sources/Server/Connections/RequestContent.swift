@@ -2,7 +2,8 @@ import PandoBytes
 import PandoHTTP
 import PandoREST
 
-/// The body of one request as it comes in: framed and bounded, and still compressed where it is (rest-api §1.5).
+/// The body of one request as it comes in: framed and bounded, and still compressed where it is (rest-api
+/// §1.5).
 struct RequestContent: ~Copyable {
     enum Refusal: Error {
         /// It is framed badly: nothing of the request can be trusted.
@@ -55,7 +56,8 @@ struct RequestContent: ~Copyable {
         return false
     }
 
-    private mutating func next(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> BodyReader.Event? {
+    private mutating func next(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> BodyReader.Event?
+    {
         do throws(HTTPError) {
             return try reader.next(piece, from: &offset)
         } catch {

@@ -3,8 +3,8 @@
 ///     requests ─▶ ▢▢▢▢ mark ▢▢▢▢ mark │ full: nothing more is read          a mark comes back behind the answers to all
 ///                  ◀── mark comes back │ half of the window is free again    requests before it
 ///
-/// So a client that sends without end waits for its own answers, and holds no more than a window of the server's memory and of
-/// the databases' time. A value: it decides, and the session posts marks and pauses.
+/// So a client that sends without end waits for its own answers, and holds no more than a window of the
+/// server's memory and of the databases' time. A value: it decides, and the session posts marks and pauses.
 struct RequestWindow {
     /// Requests between two marks: enough to keep a fast client's link busy.
     static let requestLimit = 128
@@ -22,7 +22,8 @@ struct RequestWindow {
     /// Nothing more is handed on until a mark comes back.
     var isFull: Bool { markCount >= Self.markLimit }
 
-    /// Whether the client has handed on more than any client may before others: see ``IOLoop/post(_:byteCount:for:)``.
+    /// Whether the client has handed on more than any client may before others: see
+    /// ``IOLoop/post(_:byteCount:for:)``.
     var isLarge: Bool { markCount > 0 || byteCount >= Self.smallByteCount }
 
     private static let smallByteCount = 64 << 10

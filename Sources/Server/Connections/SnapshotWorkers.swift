@@ -17,8 +17,8 @@ struct EncodedMessage: Sendable {
     var message: LargeMessage
 }
 
-/// Looks at large data for a loop: finds what a query lets through, whether that is more than may be sent, and what its tag
-/// is. All of it takes O(size).
+/// Looks at large data for a loop: finds what a query lets through, whether that is more than may be sent,
+/// and what its tag is. All of it takes O(size).
 struct SurveyJob: Sendable {
     var session: SessionID
     var node: Node
@@ -108,19 +108,21 @@ enum SnapshotJob: Sendable {
     }
 }
 
-/// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and loops go on (design: threads and ownership).
+/// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and
+/// loops go on (design: threads and ownership).
 ///
 ///     loops, databases ──▶ light lane ──────────────▶ done                     jobs of milliseconds
 ///                               └─ heavy ones ──▶ heavy lane ──▶ done          others
 ///
-/// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what one client asks
-/// for delays itself. What waits for a session that has closed is dropped. Heavy jobs that print
-/// wait while clients have too much to take (``EncodingBudget``).
+/// Each lane is a thread that serves sessions in turn by the time their jobs take (``FairScheduler``): what
+/// one client asks for delays itself. What waits for a session that has closed is dropped. Heavy jobs that
+/// print wait while clients have too much to take (``EncodingBudget``).
 final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane
     private let heavy: SnapshotLane
 
-    /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more are made.
+    /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more
+    ///   are made.
     init(encodedByteLimit: Int) throws(SocketError) {
         let bell = try Bell()
         let budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
@@ -137,7 +139,8 @@ final class SnapshotWorkers: Sendable {
     /// Any thread: releases a value on the heavy worker, which frees it if that was its last reference.
     func free(_ garbage: consuming any Sendable) { heavy.free(consume garbage) }
 
-    /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is finished.
+    /// Any thread: the session is gone, and what waits for it is not done any more. What is being done is
+    /// finished.
     func abandonJobs(of session: SessionID) {
         light.abandonJobs(of: session)
     }
@@ -158,7 +161,8 @@ private final class SnapshotLane: Sendable {
         case stop
     }
 
-    /// Printed bytes, and children that a query looks at, from which on a job is heavy: about two milliseconds.
+    /// Printed bytes, and children that a query looks at, from which on a job is heavy: about two
+    /// milliseconds.
     private static let heavyByteCount = 1 << 20
     private static let heavyChildCount = 20_000
     /// Nanoseconds of one session's jobs before the next session's, where both wait.
@@ -166,8 +170,8 @@ private final class SnapshotLane: Sendable {
     /// A session whose job took longer owes the others no more than this.
     private static let debtLimit = 2_000_000_000
     private static let stackByteCount = 8 << 20
-    /// Where there are more threads that want to run than processors, loops and databases come first, and light jobs before
-    /// heavy ones.
+    /// Where there are more threads that want to run than processors, loops and databases come first, and
+    /// light jobs before heavy ones.
     private static let lightNiceness = 5
     private static let heavyNiceness = 10
 
@@ -204,7 +208,8 @@ private final class SnapshotLane: Sendable {
         private let overflow: SnapshotLane?
         private let budget: EncodingBudget
         private var waiting: FairScheduler<UInt8, SessionID, SnapshotJob?>
-        /// Heavy messages to be made, which wait while clients have too much to take; others do not wait for them.
+        /// Heavy messages to be made, which wait while clients have too much to take; others do not wait for
+        /// them.
         private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
         private var printsNext = false
         private var hashes = HashMemo()
@@ -299,12 +304,14 @@ private final class SnapshotLane: Sendable {
             let node = filtered ?? job.node
             let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
             let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
-            job.answer.post(Survey(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
+            job.answer.post(
+                Survey(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
         }
     }
 }
 
-/// The hash of the snapshot that was hashed last: many clients that come back to one large location ask for the same.
+/// The hash of the snapshot that was hashed last: many clients that come back to one large location ask for
+/// the same.
 struct HashMemo {
     private var last: (node: Node, hash: String)?
 
@@ -331,7 +338,9 @@ extension SnapshotJob {
             case .stale(_, let current): current.node.isHeavier(than: byteLimit)
             }
         case .survey(let job):
-            if let query = job.query { query.visits(moreThan: childLimit, of: job.node) } else {
+            if let query = job.query {
+                query.visits(moreThan: childLimit, of: job.node)
+            } else {
                 job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
             }
         case .prepare(let job):

@@ -1,11 +1,11 @@
 import PandoReactor
 
-// What the sessions of a loop hold beside the data, and what becomes of those that hold most when it is too much
-// (``MemoryBudget``).
+// What the sessions of a loop hold beside the data, and what becomes of those that hold most when it is too
+// much (``MemoryBudget``).
 
 extension IOLoop {
-    /// A body or message up to this size is read on the loop itself; a larger one takes milliseconds, and a worker. A session
-    /// that holds no more than this is never paused for others' sake.
+    /// A body or message up to this size is read on the loop itself; a larger one takes milliseconds, and a
+    /// worker. A session that holds no more than this is never paused for others' sake.
     static let smallByteCount = 64 << 10
     /// Sessions that are disconnected in one tick: then what is left is looked at anew.
     private static let cutCount = 64
@@ -30,11 +30,14 @@ extension IOLoop {
         switch pressure {
         case .none:
             // At once when there is room, else after a while: what others hold may stay for hours.
-            if isPressing, memory.byteCount <= memory.calmByteCount || loop.now - pressingSince > Self.patience {
+            if isPressing,
+                memory.byteCount <= memory.calmByteCount || loop.now - pressingSince > Self.patience
+            {
                 resumeAfterPressure()
             }
         case .high:
-            // Those who are not read can take what they have asked for, which helps; what is half there does not get less.
+            // Those who are not read can take what they have asked for, which helps; what is half there does
+            // not get less.
             if !isPressing {
                 relieve(cuts: false)
             } else if loop.now - pressingSince > Self.patience {
@@ -52,8 +55,8 @@ extension IOLoop {
     /// How long the limit may be exceeded before those are disconnected too who hold little each.
     private static let smallPatience: Duration = .milliseconds(250)
 
-    /// Stops reading from the sessions that hold most, or disconnects them. O(sessions); at most once a tick while the limit is
-    /// exceeded, and once when it comes near.
+    /// Stops reading from the sessions that hold most, or disconnects them. O(sessions); at most once a tick
+    /// while the limit is exceeded, and once when it comes near.
     private func relieve(cuts: Bool) {
         if !isPressing {
             isPressing = true
@@ -66,8 +69,11 @@ extension IOLoop {
             if byteCount > Self.smallByteCount { debtors.append((byteCount, session)) }
         }
         debtors.sort { $0.byteCount > $1.byteCount }
-        // Where many hold little each, the limit holds all the same; on another loop there may be some who hold much.
-        if cuts, debtors.isEmpty, let exceededSince, loop.now - exceededSince > Self.smallPatience { debtors = smallDebtors() }
+        // Where many hold little each, the limit holds all the same; on another loop there may be some who
+        // hold much.
+        if cuts, debtors.isEmpty, let exceededSince, loop.now - exceededSince > Self.smallPatience {
+            debtors = smallDebtors()
+        }
         // Connections are dealt to the loops in turn, so each has its share of those who hold most.
         var excess = memory.excessByteCount / allLoops.count
         for (byteCount, session) in debtors.prefix(cuts ? Self.cutCount : debtors.count) {
@@ -109,7 +115,9 @@ extension IOLoop {
 
     /// Says how many were disconnected, not more often than once in ten seconds.
     private func reportMemoryCuts() {
-        guard memoryCutCount > 0, lastMemoryReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else { return }
+        guard memoryCutCount > 0, lastMemoryReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else {
+            return
+        }
         logger.warning(
             """
             memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \

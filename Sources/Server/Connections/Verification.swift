@@ -7,9 +7,9 @@ import PandoReactor
 import PandoRules
 import PandoWire
 
-// Tokens on their way to the authenticator and back. Verifying may cost, and may wait for an issuer, so it happens on
-// the concurrency runtime's threads; the verdict comes back through the loop's mailbox. A connection has one token
-// under way at most, and what it asks meanwhile waits.
+// Tokens on their way to the authenticator and back. Verifying may cost, and may wait for an issuer, so it
+// happens on the concurrency runtime's threads; the verdict comes back through the loop's mailbox. A
+// connection has one token under way at most, and what it asks meanwhile waits.
 
 /// A verdict on its way back to the connection that wanted it.
 struct VerifiedToken: Sendable {
@@ -19,7 +19,8 @@ struct VerifiedToken: Sendable {
 }
 
 extension IOLoop {
-    /// Has a token verified; ``ClientSession/finish(_:)`` hears of it, at once where that takes no key or was done lately.
+    /// Has a token verified; ``ClientSession/finish(_:)`` hears of it, at once where that takes no key or was
+    /// done lately.
     func verify(_ token: Text, for session: ClientSession) {
         if let verdict = authenticator.verifyAtOnce(token) { return session.finish(verdict) }
         let digest = SHA256Digest(of: token)
@@ -35,7 +36,8 @@ extension IOLoop {
         }
     }
 
-    /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is remembered.
+    /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
+    /// remembered.
     func settle(_ verified: VerifiedToken) -> Verdict {
         guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
         guard authenticator.standing.holds(identity) else { return .refused(.revoked) }
@@ -47,8 +49,8 @@ extension IOLoop {
 
     /// Calls `body` when the wall clock has reached a moment.
     ///
-    /// The wait is a monotonic one, in steps, with a look at the wall clock after each: a clock that is set back ends
-    /// nothing early, and one that is set forward is noticed.
+    /// The wait is a monotonic one, in steps, with a look at the wall clock after each: a clock that is set
+    /// back ends nothing early, and one that is set forward is noticed.
     /// - Parameter moment: Seconds since 1970.
     func atWallTime(_ moment: Int64, _ body: @escaping () -> Void) -> WallTimer {
         let timer = WallTimer(moment: moment, body)
@@ -96,11 +98,13 @@ private func wallTime() -> Int64 {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
 }
 
-/// What may be asked for beside a token: to be taken for somebody else (auth.md §2.4). Only an administrator may.
+/// What may be asked for beside a token: to be taken for somebody else (auth.md §2.4). Only an administrator
+/// may.
 struct NotAnAdministrator: Error {}
 
 extension Identity {
-    /// As whom a client acts that has signed in over the realtime protocol, with `authvar` or `noauth` (wire-protocol §4.7).
+    /// As whom a client acts that has signed in over the realtime protocol, with `authvar` or `noauth`
+    /// (wire-protocol §4.7).
     func credential(asking asked: PandoWire.Credential) throws(NotAnAdministrator) -> PandoRules.Credential {
         guard asked.isUnauthenticated || asked.authVariable != nil else { return credential }
         guard credential.isAdmin else { throw NotAnAdministrator() }
@@ -109,7 +113,9 @@ extension Identity {
     }
 
     /// As whom a REST request acts, with `auth_variable_override` (rest-api §4).
-    func credential(asking override: AuthVariableOverride?) throws(NotAnAdministrator) -> PandoRules.Credential {
+    func credential(asking override: AuthVariableOverride?) throws(NotAnAdministrator)
+        -> PandoRules.Credential
+    {
         guard let override else { return credential }
         guard credential.isAdmin else { throw NotAnAdministrator() }
         return override.claims == nil ? .anonymous : PandoRules.Credential(authVariable: override.json)

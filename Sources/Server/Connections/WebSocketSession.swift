@@ -7,7 +7,8 @@ import PandoWire
 
 /// What carries a session over a WebSocket: frames in, messages out, and the reverse. Confined to its loop.
 ///
-/// Bytes that may not be looked at yet (``RealtimeSession/isHolding``) wait as they came, and the socket is not read.
+/// Bytes that may not be looked at yet (``RealtimeSession/isHolding``) wait as they came, and the socket is
+/// not read.
 final class WebSocketSession: ChannelSession {
     let session: RealtimeSession
     private var reader: MessageReader
@@ -27,7 +28,8 @@ final class WebSocketSession: ChannelSession {
     /// The long-polling session that is to move here, or has moved; nil for most.
     var handover: Handover?
 
-    /// - Parameter joining: The long-polling session that the client wants to move here; nil for a session of its own.
+    /// - Parameter joining: The long-polling session that the client wants to move here; nil for a session of
+    ///   its own.
     init(_ id: SessionID, on channel: Channel, joining: LongPollingSession? = nil, of owner: IOLoop) {
         let messageByteLimit = owner.configuration.messageByteLimit
         // Text is checked when a message is whole: C++ clients cut inside characters.
@@ -50,7 +52,8 @@ final class WebSocketSession: ChannelSession {
         channel.readByteLimit = Self.readByteLimit
     }
 
-    /// Bytes of one read: as many small requests as a ``RequestWindow`` takes, about. What is not read stays in the socket.
+    /// Bytes of one read: as many small requests as a ``RequestWindow`` takes, about. What is not read stays
+    /// in the socket.
     private static let readByteLimit = 16 << 10
 
     override var isOpen: Bool { closing.isOpen }
@@ -128,9 +131,12 @@ final class WebSocketSession: ChannelSession {
         do {
             while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
-                case .text(let payload) where payload.count > IOLoop.smallByteCount && !reassembler.isCollecting:
+                case .text(let payload)
+                where payload.count > IOLoop.smallByteCount && !reassembler.isCollecting:
                     // A large message in one frame: not copied where it was put together here.
-                    if let message = reader.takeBytes(of: payload) { receive(message) } else {
+                    if let message = reader.takeBytes(of: payload) {
+                        receive(message)
+                    } else {
                         reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler) }
                     }
                 case .text(let payload):
@@ -222,8 +228,8 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: To the socket
 
-    /// Answers a WebSocket ping at once, or, while the client takes nothing, the last one later: then no other need be
-    /// answered (RFC 6455 §5.5.3).
+    /// Answers a WebSocket ping at once, or, while the client takes nothing, the last one later: then no
+    /// other need be answered (RFC 6455 §5.5.3).
     private func answerPing(_ payload: RawSpan) {
         // From the low-water mark on, below which the channel tells.
         guard channel.outboundByteCount <= owner.loop.configuration.outboundLowWaterByteCount else {
@@ -263,8 +269,8 @@ final class WebSocketSession: ChannelSession {
         act(closing.close(code))
     }
 
-    /// The session ends with the first close frame of either side (wire-protocol §3.4); the connection lives on until that is
-    /// out and the client has closed its side, or some seconds.
+    /// The session ends with the first close frame of either side (wire-protocol §3.4); the connection lives
+    /// on until that is out and the client has closed its side, or some seconds.
     private func act(_ action: CloseHandshake.Action) {
         switch action {
         case .nothing, .awaitEnd: return
@@ -291,9 +297,12 @@ final class WebSocketSession: ChannelSession {
         super.checkIdle(at: now)
         guard isOpen else { return }
         if isInputTooSlow(at: now) { return close(with: .policyViolation) }
-        // What the client says is not read, so it cannot be called silent; that it takes what it is sent, the pace shows.
+        // What the client says is not read, so it cannot be called silent; that it takes what it is sent, the
+        // pace shows.
         if isReadingPaused { liveness.heard(at: now) }
-        switch liveness.check(at: now, timeout: owner.configuration.pingSilence, taken: { channel.takenByteCount }) {
+        switch liveness.check(
+            at: now, timeout: owner.configuration.pingSilence, taken: { channel.takenByteCount })
+        {
         case .nothing: break
         case .ping:
             sendControl(.ping, [UInt8]().rawSpan)

@@ -50,7 +50,8 @@ final class Database: @unchecked Sendable {
 
 /// Names of namespaces (wire-protocol §1.3).
 enum NamespaceName {
-    /// Bytes of a name; a label of a host name has at most 63 (RFC 1035 §2.3.4), Firebase's database ids fit in.
+    /// Bytes of a name; a label of a host name has at most 63 (RFC 1035 §2.3.4), Firebase's database ids fit
+    /// in.
     static let byteLimit = 63
     /// The one that exists without being made.
     static let standard = "default"
@@ -70,7 +71,8 @@ enum NamespaceName {
         return isLegal ? name : nil
     }
 
-    /// Whether two names, as clients spell them, are of one database; nil stands for the one that exists without being made.
+    /// Whether two names, as clients spell them, are of one database; nil stands for the one that exists
+    /// without being made.
     static func areSame(_ left: String?, _ right: String?) -> Bool {
         canonical(left ?? standard) == canonical(right ?? standard)
     }
@@ -78,9 +80,9 @@ enum NamespaceName {
     /// Labels that a host has at least where it names a database.
     private static let hostLabelCount = 3
 
-    /// The first label of a host of three labels or more, without its port; nil for `localhost:9000`, `example.org` and
-    /// addresses. Asked only where `ns` names no database; where neither does, ``standard`` is meant (wire-protocol §1.3,
-    /// rest-api §1.2).
+    /// The first label of a host of three labels or more, without its port; nil for `localhost:9000`,
+    /// `example.org` and addresses. Asked only where `ns` names no database; where neither does, ``standard``
+    /// is meant (wire-protocol §1.3, rest-api §1.2).
     static func fromHost(_ host: String) -> String? {
         guard !host.hasPrefix("[") else { return nil }
         let name = host.prefix { $0 != ":" }

@@ -7,14 +7,16 @@ import Synchronization
 ///       └────▶ inside, and out again            a few light requests, when nobody is inside and nothing waits
 ///     journal thread ──▶ inside, and out again  lets out what has become durable
 ///
-/// Two threads that hand one request to and fro cost more than the request: waking a sleeper is a system call and a few
-/// microseconds, and what one core has written the other must fetch. So a loop that holds a few light requests does them
-/// itself; under load, when a tick brings hundreds, the database thread works while the loop reads on.
+/// Two threads that hand one request to and fro cost more than the request: waking a sleeper is a system call
+/// and a few microseconds, and what one core has written the other must fetch. So a loop that holds a few
+/// light requests does them itself; under load, when a tick brings hundreds, the database thread works while
+/// the loop reads on.
 ///
-/// Nothing is forgotten: whoever leaves looks into the mailbox again, after leaving, and wakes the database thread if
-/// something is there. Whoever finds somebody inside has put his messages there before.
+/// Nothing is forgotten: whoever leaves looks into the mailbox again, after leaving, and wakes the database
+/// thread if something is there. Whoever finds somebody inside has put his messages there before.
 ///
-/// `@unchecked Sendable`: `host` and `batch` are touched only inside, but for ``open(_:)``, before any thread is there.
+/// `@unchecked Sendable`: `host` and `batch` are touched only inside, but for ``open(_:)``, before any thread
+/// is there.
 final class DatabaseDoor: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
     private let bell: Bell
@@ -49,19 +51,20 @@ final class DatabaseDoor: @unchecked Sendable {
         mailbox.post(movingFrom: &messages)
     }
 
-    /// A loop: does these messages if nothing waits before them, nobody is inside, and none of them may take long; else
-    /// the database thread does. Leaves none.
+    /// A loop: does these messages if nothing waits before them, nobody is inside, and none of them may take
+    /// long; else the database thread does. Leaves none.
     /// - Parameter loop: Its number. Outputs for it are in its mailbox without a ring: it looks there next.
     func take(_ messages: inout [DatabaseMessage], onLoop loop: Int) {
-        // Where something waits, somebody was rung for, or is about to come in, or looks again when he leaves.
+        // Where something waits, somebody was rung for, or is about to come in, or looks again when he
+        // leaves.
         guard mailbox.postWithoutRing(movingFrom: &messages), enter() else { return }
         let isDone = work(onLoop: loop)
         leave()
         if !isDone || !mailbox.isEmpty { bell.ring() }
     }
 
-    /// The journal thread: everything up to this ticket is durable. Lets it out at once if nobody is inside; the database
-    /// thread has nothing to do with it then.
+    /// The journal thread: everything up to this ticket is durable. Lets it out at once if nobody is inside;
+    /// the database thread has nothing to do with it then.
     func release(upTo ticket: UInt64) {
         guard enter() else { return post(.durable(ticket)) }
         let isDone = host?.release(upTo: ticket) ?? true

@@ -3,7 +3,8 @@ import PandoEngine
 import PandoJournal
 import PandoRules
 
-// Who may hear what can change while it is being heard: with the rules, and with the credential of a connection.
+// Who may hear what can change while it is being heard: with the rules, and with the credential of a
+// connection.
 
 extension DatabaseHost {
     /// Puts stored rules in force and writes them down.
@@ -23,7 +24,9 @@ extension DatabaseHost {
     func load(_ rulesets: [String: Ruleset]) {
         fileRules = rulesets
         for name in databaseNames {
-            guard let database = databases[name], database.fileRules?.source != rulesets[name]?.source else { continue }
+            guard let database = databases[name], database.fileRules?.source != rulesets[name]?.source else {
+                continue
+            }
             database.fileRules = rulesets[name]
             revokeListens(of: database)
         }
@@ -36,12 +39,12 @@ extension DatabaseHost {
         }
     }
 
-    /// Listens that one connection may have looked at again in a minute because it changed its credential: two seconds
-    /// of the database thread. One with the most listens may do that twenty times.
+    /// Listens that one connection may have looked at again in a minute because it changed its credential:
+    /// two seconds of the database thread. One with the most listens may do that twenty times.
     private static let recheckLimit = 1_000_000
 
-    /// A connection acts as somebody else from now on (wire-protocol §4.7). What it has queued for its end runs as
-    /// whoever queued it.
+    /// A connection acts as somebody else from now on (wire-protocol §4.7). What it has queued for its end
+    /// runs as whoever queued it.
     func change(_ session: SessionID, to credential: Credential) {
         guard let hosted = sessions[session], hosted.credential != credential else { return }
         sessions[session]?.credential = credential
@@ -58,11 +61,16 @@ extension DatabaseHost {
 
     /// Ends what a session may no longer hear (wire-protocol §5.4, rest-api §8.3).
     private func revokeListens(of session: SessionID, _ hosted: HostedSession) {
-        // The engine is asked where it is: a copy would make the changes below copy all that it knows of sessions.
+        // The engine is asked where it is: a copy would make the changes below copy all that it knows of
+        // sessions.
         let (database, time) = (hosted.database, clock.now())
         if let stream = encoder.streams[session] {
-            guard !database.engine.mayRead(stream.path, stream.query, as: hosted.credential, at: time) else { return }
-            let listen = stream.isQuery ? Operation.unlisten(stream.path, stream.query, tag: 1)
+            guard !database.engine.mayRead(stream.path, stream.query, as: hosted.credential, at: time) else {
+                return
+            }
+            let listen =
+                stream.isQuery
+                ? Operation.unlisten(stream.path, stream.query, tag: 1)
                 : .unlisten(stream.path, nil, tag: nil)
             _ = try? perform(listen, session, hosted.credential, in: database)
             return encoder.cancelStream(session)

@@ -3,18 +3,20 @@ import PandoREST
 import PandoTree
 import PandoWire
 
-// What a loop may do itself (``DatabaseDoor``), as far as the message does not tell (``DatabaseMessage/isLight``).
+// What a loop may do itself (``DatabaseDoor``), as far as the message does not tell
+// (``DatabaseMessage/isLight``).
 
 extension DatabaseHost {
-    /// Whether a loop may do this: nothing waits before it, no message of it may take long, little is replaced, and room
-    /// in the log need not be waited for.
+    /// Whether a loop may do this: nothing waits before it, no message of it may take long, little is
+    /// replaced, and room in the log need not be waited for.
     func isLight(_ batch: [DatabaseMessage]) -> Bool {
         guard backlog.isIdle, endings.isEmpty else { return false }
         var byteCount = 0
         for message in batch {
             guard message.isLight, isLightToReplace(message, &byteCount) else { return false }
         }
-        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + configuration.spareRoomByteCount) ?? true
+        return journal?.hasRoomAhead(for: loggedByteCount + byteCount + configuration.spareRoomByteCount)
+            ?? true
     }
 
     /// - Parameter logByteCount: What it may take in the log is added, generously.
@@ -30,14 +32,18 @@ extension DatabaseHost {
         case .request(let request):
             let database = sessions[request.session]?.database
             switch request.action {
-            case .put(let target, _, _, _): return isLight(CollectionOfOne(target), database, request.byteCount)
-            case .merge(_, let entries): return isLight(entries.lazy.map(\.target), database, request.byteCount)
+            case .put(let target, _, _, _):
+                return isLight(CollectionOfOne(target), database, request.byteCount)
+            case .merge(_, let entries):
+                return isLight(entries.lazy.map(\.target), database, request.byteCount)
             default:
                 logByteCount += Self.logBytesPerByte * request.byteCount + Self.logBytesPerWrite
                 return true
             }
         case .rest(_, let call, let byteCount):
-            guard case .data(let request, let body?, _) = call.action, case .data(let target) = request.location else {
+            guard case .data(let request, let body?, _) = call.action,
+                case .data(let target) = request.location
+            else {
                 return true
             }
             let database = databases[call.namespace ?? NamespaceName.standard]

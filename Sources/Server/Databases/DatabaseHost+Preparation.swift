@@ -4,23 +4,29 @@ import PandoREST
 import PandoTree
 import PandoWire
 
-// Requests that must look at all of something large first: a compare-and-set hashes its location (wire-protocol §11.2, rest-api
-// §7), a listen through a query orders the children there, a write prints its data for the log. Over a million children that
-// takes up to a second: a worker does it on a snapshot, while other sessions go on, and the session of the request waits.
+// Requests that must look at all of something large first: a compare-and-set hashes its location
+// (wire-protocol §11.2, rest-api §7), a listen through a query orders the children there, a write prints its
+// data for the log. Over a million children that takes up to a second: a worker does it on a snapshot, while
+// other sessions go on, and the session of the request waits.
 //
-//     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: unchanged since ──▶ decided with the hash, which is kept
+//     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: unchanged since ──▶ decided with the hash,
+//     which is kept
 //                                               │             └─ changed since ──▶ stale, whichever value was expected
-//                                               ├─▶ window: what has changed since is caught up with, then the listen begins
-//                                               ├─▶ printed: it is done, or suspended for a hash
-//                                               └─▶ abandoned, since its session has ended: it is not done
+//                                               ├─▶ window: what has changed since is caught up with, then
+//                                               the listen begins ├─▶ printed: it is done, or suspended for a
+//                                               hash └─▶ abandoned, since its session has ended: it is not
+//                                               done
 
 extension DatabaseHost {
     // MARK: Suspending
 
     /// Has made what a realtime request needs first.
     /// - Parameter isPrinted: Its data was printed before.
-    /// - Returns: The database of its session, which is to be suspended; nil where the request can be done at once.
-    func suspendForPreparation(_ request: PostedRequest, isPrinted: Bool = false) -> RequestBacklog.DatabaseID? {
+    /// - Returns: The database of its session, which is to be suspended; nil where the request can be done at
+    ///   once.
+    func suspendForPreparation(_ request: PostedRequest, isPrinted: Bool = false) -> RequestBacklog
+        .DatabaseID?
+    {
         guard surroundings.hasWorkers, let database = sessions[request.session]?.database else { return nil }
         let (session, message) = (request.session, DatabaseMessage.request(request))
         if !isPrinted, request.byteCount > Self.smallByteCount, journal != nil {
@@ -83,8 +89,8 @@ extension DatabaseHost {
         return prepare(.print(nodes), for: session, .closed(session), in: hosted.database)
     }
 
-    /// Bytes of a request up to which none of its data is large: it prints in about as many, or some times as many (the
-    /// names of an array's elements are not sent).
+    /// Bytes of a request up to which none of its data is large: it prints in about as many, or some times as
+    /// many (the names of an array's elements are not sent).
     static let smallByteCount = 8 << 10
 
     @discardableResult
@@ -94,7 +100,8 @@ extension DatabaseHost {
     ) -> RequestBacklog.DatabaseID {
         startPreparation(
             PreparationJob(session: session, work: work) { [post, printed] preparation in
-                post(.prepared(PreparedRequest(session, message, target, work, preparation, printed: printed)))
+                post(
+                    .prepared(PreparedRequest(session, message, target, work, preparation, printed: printed)))
             })
         return database.id
     }
@@ -119,7 +126,9 @@ extension DatabaseHost {
             run(prepared.message)
             database.engine.discardPreparedWindow()
         case (.hash(let hash), .hash(let node)):
-            if database.engine.note(hash, of: node, at: prepared.target) { run(prepared.message) } else {
+            if database.engine.note(hash, of: node, at: prepared.target) {
+                run(prepared.message)
+            } else {
                 refuseAsStale(prepared, database)
             }
         case (.printed(let nodes), _):
@@ -164,7 +173,8 @@ extension DatabaseHost {
         case .request(let request):
             guard case .put(let target, _, _, let wantsCurrentValue) = request.takeAction() else { return }
             let reply = database.engine.staleReply(
-                at: target, wantsCurrentValue: wantsCurrentValue, for: request.session, as: request.credential,
+                at: target, wantsCurrentValue: wantsCurrentValue, for: request.session,
+                as: request.credential,
                 at: clock.now())
             catchUp(request.session)
             encoder.encode(reply, request.number, to: request.session)

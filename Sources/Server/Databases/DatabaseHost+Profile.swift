@@ -4,8 +4,8 @@ import PandoREST
 import PandoReactor
 import PandoTree
 
-// `/.settings/profile.json`: an event for every operation on a database, told to who watches (rest-api §10). While
-// nobody does, an operation costs one look at an empty dictionary.
+// `/.settings/profile.json`: an event for every operation on a database, told to who watches (rest-api §10).
+// While nobody does, an operation costs one look at an empty dictionary.
 
 /// One operation, as the official command-line client reads it.
 struct ProfileRecord {
@@ -75,7 +75,8 @@ extension DatabaseHost {
     var profiledTime: MonotonicTime? { isProfiled ? .now : nil }
 
     /// Tells who watches the database about an operation.
-    func tell(_ record: @autoclosure () -> ProfileRecord, on database: Database, began: MonotonicTime? = nil) {
+    func tell(_ record: @autoclosure () -> ProfileRecord, on database: Database, began: MonotonicTime? = nil)
+    {
         guard isProfiled, let watchers = profilers[database.id] else { return }
         var record = record()
         let now = MonotonicTime.now
@@ -85,15 +86,19 @@ extension DatabaseHost {
     }
 
     /// Tells about an operation of a realtime session.
-    func tell(_ operation: Operation, _ reply: Reply?, byteCount: Int, on database: Database, began: MonotonicTime) {
+    func tell(
+        _ operation: Operation, _ reply: Reply?, byteCount: Int, on database: Database, began: MonotonicTime
+    ) {
         var record: ProfileRecord
         switch operation {
         case .listen(let listen):
             let node = database.engine.root[listen.path]
             record = ProfileRecord(
-                name: "listener-listen", path: listen.path, byteCount: node.weight(upTo: ProfileRecord.byteLimit))
+                name: "listener-listen", path: listen.path,
+                byteCount: node.weight(upTo: ProfileRecord.byteLimit))
             if let query = listen.query, query.needsIndex,
-                !database.engine.access.hasIndex(query.index, at: listen.path) {
+                !database.engine.access.hasIndex(query.index, at: listen.path)
+            {
                 record.unindexed = query
             }
         case .unlisten(let path, _, _): record = ProfileRecord(name: "listener-unlisten", path: path)
@@ -101,8 +106,10 @@ extension DatabaseHost {
         case .put(let write, nil, _):
             record = ProfileRecord(name: "realtime-write", path: write.target.path, byteCount: byteCount)
         case .put(let write, _?, _):
-            record = ProfileRecord(name: "realtime-transaction", path: write.target.path, byteCount: byteCount)
-        case .merge(let base, _): record = ProfileRecord(name: "realtime-update", path: base, byteCount: byteCount)
+            record = ProfileRecord(
+                name: "realtime-transaction", path: write.target.path, byteCount: byteCount)
+        case .merge(let base, _):
+            record = ProfileRecord(name: "realtime-update", path: base, byteCount: byteCount)
         case .onDisconnect(let writes, _):
             record = ProfileRecord(
                 name: "on-disconnect-put", path: writes.first?.target.path, byteCount: byteCount)
@@ -116,7 +123,8 @@ extension DatabaseHost {
 
     /// Tells about a REST request.
     func tell(
-        _ request: RESTRequest, _ outcome: RESTOutcome?, _ error: RESTError?, byteCount: Int, on database: Database,
+        _ request: RESTRequest, _ outcome: RESTOutcome?, _ error: RESTError?, byteCount: Int,
+        on database: Database,
         began: MonotonicTime?
     ) {
         guard let began, case .data(let target) = request.location else { return }
@@ -156,7 +164,8 @@ extension Push.Body {
     fileprivate func weight(upTo limit: Int) -> Int {
         switch self {
         case .overwrite(_, let node): node.weight(upTo: limit)
-        case .merge(_, let entries): entries.prefix(1000).reduce(0) { $0 + $1.node.weight(upTo: limit / 1000) }
+        case .merge(_, let entries):
+            entries.prefix(1000).reduce(0) { $0 + $1.node.weight(upTo: limit / 1000) }
         case .rangeMerge, .initial: 0
         }
     }
@@ -185,7 +194,8 @@ extension [UInt8] {
         append(json: value)
     }
 
-    /// Appends a query's index as the official client reads it: the keys of a child's path, or what else it is.
+    /// Appends a query's index as the official client reads it: the keys of a child's path, or what else it
+    /// is.
     fileprivate mutating func append(index: PandoTree.Index) {
         switch index {
         case .child(let path):

@@ -11,7 +11,8 @@ extension DatabaseHost {
     /// - Parameter byteCount: Bytes of the request's body.
     func answer(_ call: RESTCall, byteCount: Int, to session: SessionID) {
         do throws(RESTError) {
-            guard let database = try orRefuse({ () throws(Refusal) in try database(named: call.namespace) }) else {
+            guard let database = try orRefuse({ () throws(Refusal) in try database(named: call.namespace) })
+            else {
                 throw .noSuchDatabase
             }
             switch call.action {
@@ -24,7 +25,8 @@ extension DatabaseHost {
             case .data(let request, let body, let credential):
                 let began = profiledTime
                 do throws(RESTError) {
-                    let outcome = try handle(request, body, byteCount: byteCount, credential, database, session)
+                    let outcome = try handle(
+                        request, body, byteCount: byteCount, credential, database, session)
                     if let outcome { encoder.answer(outcome, to: session) }
                     tell(request, outcome, nil, byteCount: byteCount, on: database, began: began)
                 } catch {
@@ -66,7 +68,8 @@ extension DatabaseHost {
 
     /// - Returns: Nil where events follow in place of an answer.
     private func handle(
-        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential, _ database: Database,
+        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential,
+        _ database: Database,
         _ session: SessionID
     ) throws(RESTError) -> RESTOutcome? {
         guard case .data(let target) = request.location else { throw .internalError }
@@ -77,7 +80,9 @@ extension DatabaseHost {
             return nil
         }
         guard let body else { throw .internalError }
-        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map { $0 - byteCount }
+        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map {
+            $0 - byteCount
+        }
         guard limit ?? 0 >= 0 else { throw .writeTooLarge }
         return try write(request, body, replacingAtMost: limit, target, credential, database, session)
     }
@@ -91,7 +96,8 @@ extension DatabaseHost {
         try checkRead(target.path, request.query, credential, database)
         // Not even an administrator queries without an index (§5.1).
         if request.isFiltered, let query = request.query, request.indexName != nil,
-            !database.engine.access.hasIndex(query.index, at: target.path) {
+            !database.engine.access.hasIndex(query.index, at: target.path)
+        {
             throw request.missingIndex(at: target.path)
         }
     }
@@ -102,7 +108,8 @@ extension DatabaseHost {
         let time = clock.now()
         guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
         let get = Operation.get(path, query)
-        denials.note(Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
+        denials.note(
+            Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
         throw .permissionDenied
     }
 
@@ -115,15 +122,17 @@ extension DatabaseHost {
 
     /// Opens an event stream: a listen whose pushes are told as events.
     private func stream(
-        _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: Database, _ session: SessionID
+        _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: Database,
+        _ session: SessionID
     ) {
         let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
         sessions.add(HostedSession(database: database, publicID: nil, credential: credential), as: session)
         encoder.answer(.stream, to: session)
-        encoder.streams[session] = OutputEncoder.StreamRoot(path: path, query: request.query, isQuery: filter != nil)
+        encoder.streams[session] = OutputEncoder.StreamRoot(
+            path: path, query: request.query, isQuery: filter != nil)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
-        // The rules have been asked just now, with the query as it was given, so they are not asked again. And nothing
-        // is written down, so no room is needed.
+        // The rules have been asked just now, with the query as it was given, so they are not asked again.
+        // And nothing is written down, so no room is needed.
         _ = try? perform(.listen(listen), session, .admin, in: database)
     }
 
@@ -139,7 +148,9 @@ extension DatabaseHost {
             let path = target.path.appending(key)
             let put = Operation.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false)
             if let failure = try failure(of: put, session, credential, database) { return failure }
-            return .pushed(key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil)
+            return .pushed(
+                key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil
+            )
         case .value(let draft):
             // A refused compare-and-set tells the value, so it takes the right to read (§7).
             if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
@@ -147,7 +158,9 @@ extension DatabaseHost {
                 Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
             if let failure = try failure(
                 of: put, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
-            { return failure }
+            {
+                return failure
+            }
             return mayShow(draft, at: target, credential, database)
                 ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
         case .update(let updates):
@@ -156,31 +169,42 @@ extension DatabaseHost {
             if let failure = try failure(
                 of: merge, session, credential, database, replacing: updates.map(\.target.fullPath),
                 atMost: byteLimit)
-            { return failure }
+            {
+                return failure
+            }
             return .updated(shownValues(of: updates, below: target.path, credential, database))
         }
     }
 
     // MARK: What the answer to a write shows
 
-    /// Whether the answer to a write may show what is stored now: server values filled in are data like any other, and
-    /// who may write need not be allowed to read (§2.1). Without any, what is stored is what was sent, and no rule is asked.
-    private func mayShow(_ draft: Draft, at target: Target, _ credential: Credential, _ database: Database) -> Bool {
-        draft.placeholders.isEmpty || database.engine.mayRead(target.path, nil, as: credential, at: clock.last)
+    /// Whether the answer to a write may show what is stored now: server values filled in are data like any
+    /// other, and who may write need not be allowed to read (§2.1). Without any, what is stored is what was
+    /// sent, and no rule is asked.
+    private func mayShow(_ draft: Draft, at target: Target, _ credential: Credential, _ database: Database)
+        -> Bool
+    {
+        draft.placeholders.isEmpty
+            || database.engine.mayRead(target.path, nil, as: credential, at: clock.last)
     }
 
-    /// Locations of one PATCH that the rules are asked about one by one, when its own may not be read; each may cost as
-    /// much as a request. Further ones are answered as they were sent.
+    /// Locations of one PATCH that the rules are asked about one by one, when its own may not be read; each
+    /// may cost as much as a request. Further ones are answered as they were sent.
     private static let askedLocationLimit = 32
 
-    /// What a PATCH has written, one for each of its updates: as it is stored where that may be read, else as it was sent.
+    /// What a PATCH has written, one for each of its updates: as it is stored where that may be read, else as
+    /// it was sent.
     private func shownValues(
         of updates: [RESTUpdate], below base: Path, _ credential: Credential, _ database: Database
     ) -> [Node] {
-        // A priority for a node that is not there is accepted and ignored: what is stored would show whether it is there.
-        let isSecret = { (update: RESTUpdate) in !update.draft.placeholders.isEmpty || update.target.isPriority }
+        // A priority for a node that is not there is accepted and ignored: what is stored would show whether
+        // it is there.
+        let isSecret = { (update: RESTUpdate) in
+            !update.draft.placeholders.isEmpty || update.target.isPriority
+        }
         let root = database.engine.root
-        guard updates.contains(where: isSecret), !database.engine.mayRead(base, nil, as: credential, at: clock.last)
+        guard updates.contains(where: isSecret),
+            !database.engine.mayRead(base, nil, as: credential, at: clock.last)
         else { return updates.map { root.value(at: $0.target.fullPath) } }
         var askedCount = 0
         return updates.map { update in
@@ -233,16 +257,20 @@ extension DatabaseHost {
         return .verbatim(Array("{\"status\":\"ok\"}".utf8))
     }
 
-    private static let fileRulesText = "The rules of this database are given by --rules and can't be replaced here."
+    private static let fileRulesText =
+        "The rules of this database are given by --rules and can't be replaced here."
 
     /// What a database without rules behaves like.
     private static func rulesText(of access: Access) -> String {
-        if case .open = access { "{\"rules\":{\".read\":true,\".write\":true}}" } else {
+        if case .open = access {
+            "{\"rules\":{\".read\":true,\".write\":true}}"
+        } else {
             "{\"rules\":{\".read\":false,\".write\":false}}"
         }
     }
 
-    /// Reads or changes a setting (§10). Triggers belong to a service that is not here: they are accepted and forgotten.
+    /// Reads or changes a setting (§10). Triggers belong to a service that is not here: they are accepted and
+    /// forgotten.
     private func setting(
         _ name: String, _ request: RESTRequest, _ value: [UInt8], _ database: Database
     ) throws(RESTError) -> RESTOutcome {

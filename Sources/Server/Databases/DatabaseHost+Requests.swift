@@ -38,14 +38,16 @@ extension DatabaseHost {
         }
         let reply = run(
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
-        if let queryText, case .listening? = reply { sessions[session]?.queryTexts[queryText.tag] = queryText.text }
+        if let queryText, case .listening? = reply {
+            sessions[session]?.queryTexts[queryText.tag] = queryText.text
+        }
     }
 
     /// Nothing happens where there are none.
     func freeElsewhere(_ nodes: [Node]) { if !nodes.isEmpty { free(nodes) } }
 
-    /// Whether the writes may be queued beside what the session has queued already: they are written once more when it ends.
-    /// O(size of the writes).
+    /// Whether the writes may be queued beside what the session has queued already: they are written once
+    /// more when it ends. O(size of the writes).
     private func hasRoom(for writes: [Write], of session: SessionID) -> Bool {
         guard let database = sessions[session]?.database else { return false }
         var left = Self.queuedByteLimit - database.engine.queuedByteCount(of: session)
@@ -69,12 +71,15 @@ extension Operation {
         case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
         case .put(let target, let draft, let hash, let wantsCurrentValue):
             self = .put(Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
-        case .merge(let base, let entries): self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
-        case .onDisconnectPut(let target, let draft): self = .onDisconnect([Write(target, draft)], signIn: signIn)
+        case .merge(let base, let entries):
+            self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
+        case .onDisconnectPut(let target, let draft):
+            self = .onDisconnect([Write(target, draft)], signIn: signIn)
         case .onDisconnectMerge(_, let entries):
             self = .onDisconnect(entries.map { Write($0.target, $0.draft) }, signIn: signIn)
         case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
-        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: return nil
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
+            return nil
         }
     }
 }

@@ -19,8 +19,10 @@ extension DatabaseHost {
             encoder.close(session, .finished)
             return
         }
-        if let previous = request.previousSession.flatMap({ PublicSessionID($0) }), let old = publicSessions[previous],
-            sessions[old]?.database === database, old != session {
+        if let previous = request.previousSession.flatMap({ PublicSessionID($0) }),
+            let old = publicSessions[previous],
+            sessions[old]?.database === database, old != session
+        {
             // The client has come back before its old connection was seen to be dead (§12.5).
             encoder.close(old, .replaced)
             end(old)
@@ -62,14 +64,16 @@ extension DatabaseHost {
         finishEndings()
     }
 
-    /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is dropped with
-    /// the connection.
+    /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is
+    /// dropped with the connection.
     /// - Returns: false when it has none.
     func endSomeListens(of session: SessionID) -> Bool {
         // Out of the table while it changes, so that it has one owner.
         guard var ending = endingListens.removeValue(forKey: session) else { return false }
         ending.database.engine.end(&ending.listens, atMost: Self.listensEndedAtOnce)
-        if ending.listens.isEmpty { free(ending.listens) } else {
+        if ending.listens.isEmpty {
+            free(ending.listens)
+        } else {
             endingListens[session] = ending
             post(.closed(session))
         }
@@ -79,8 +83,8 @@ extension DatabaseHost {
     /// Listens that are ended in one step: what takes a millisecond.
     private static let listensEndedAtOnce = 1000
 
-    /// Drops what sign-ins that count no more have queued for the session's end. Whatever the session does next comes
-    /// after it.
+    /// Drops what sign-ins that count no more have queued for the session's end. Whatever the session does
+    /// next comes after it.
     func revoke(_ signIns: Set<UInt32>, of session: SessionID) {
         guard let hosted = sessions[session] else { return }
         endings.append((session, hosted.database, .revokeOnDisconnect(signIns)))
@@ -113,10 +117,12 @@ extension DatabaseHost {
 
     // MARK: Namespaces
 
-    /// The namespace of that name, made if this server makes them on first use; nil for one that does not exist.
+    /// The namespace of that name, made if this server makes them on first use; nil for one that does not
+    /// exist.
     /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
     func database(named name: String?) throws(Refusal) -> Database? {
-        // Without a name a client means the one database there is. Nearly always the one that was asked for last.
+        // Without a name a client means the one database there is. Nearly always the one that was asked for
+        // last.
         if let last = lastNamed, last.name == name ?? NamespaceName.standard { return last }
         let database = try findDatabase(named: name)
         lastNamed = database

@@ -15,11 +15,11 @@ import PandoWire
 ///                                   ▼                            ▼
 ///                               outputs ──── held until their ticket ────▶ loops
 ///
-/// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one hand-over to
-/// the journal, one to each loop.
+/// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one
+/// hand-over to the journal, one to each loop.
 ///
-/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, a loop that has
-/// little to ask, or the journal thread, for ``release(upTo:)`` alone.
+/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, a
+/// loop that has little to ask, or the journal thread, for ``release(upTo:)`` alone.
 final class DatabaseHost {
     /// Outputs of one batch, and what they wait for.
     private struct Held {
@@ -31,8 +31,8 @@ final class DatabaseHost {
 
     /// Bytes that the onDisconnect writes of one session may take in the log.
     static let queuedByteLimit = 16 << 20
-    /// Bytes of one record that a request may ask for: what 16 MiB of JSON come to when it is written out, and less than
-    /// an entry of the journal may have.
+    /// Bytes of one record that a request may ask for: what 16 MiB of JSON come to when it is written out,
+    /// and less than an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
     let surroundings: Surroundings
@@ -77,8 +77,9 @@ final class DatabaseHost {
     private(set) var loggedRecordCount: UInt64 = 0
     /// Bytes of log that the journal was or will be handed, in all.
     var loggedByteCount = 0
-    /// What cannot be refused, and waits because the log has no room: the ends of sessions, whose onDisconnect writes come
-    /// when there is room, or at the next start, and what revocations drop of such writes. The oldest first.
+    /// What cannot be refused, and waits because the log has no room: the ends of sessions, whose
+    /// onDisconnect writes come when there is room, or at the next start, and what revocations drop of such
+    /// writes. The oldest first.
     var endings: [(session: SessionID, database: Database, operation: Operation)] = []
     /// Bytes of log that the oldest of ``endings`` needs; 0 where it was not tried yet.
     var endingByteCount = 0
@@ -121,9 +122,11 @@ final class DatabaseHost {
     private var onDrained: (@Sendable () -> Void)?
 
     init(
-        _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?, congestion: Congestion,
+        _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?,
+        congestion: Congestion,
         outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
-        surroundings: Surroundings = .machine, logger: Logger, startPreparation: @escaping @Sendable (PreparationJob) -> Void,
+        surroundings: Surroundings = .machine, logger: Logger,
+        startPreparation: @escaping @Sendable (PreparationJob) -> Void,
         abandonPreparation: @escaping @Sendable (SessionID) -> Void = { _ in },
         free: @escaping @Sendable (consuming any Sendable) -> Void = { _ in },
         post: @escaping @Sendable (DatabaseMessage) -> Void
@@ -148,9 +151,10 @@ final class DatabaseHost {
         for database in recovered.databases.values { databases[database.name] = database }
     }
 
-    /// Takes one burst of messages, or as much of what waits as takes a few milliseconds: see ``leavesSomething``. News of
-    /// the disk and the loops counts at once; the others wait their turn.
-    /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being rung for.
+    /// Takes one burst of messages, or as much of what waits as takes a few milliseconds: see
+    /// ``leavesSomething``. News of the disk and the loops counts at once; the others wait their turn.
+    /// - Parameter loop: The loop on whose thread this runs, if any: it looks into its mailbox without being
+    ///   rung for.
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
         keep(&batch, onLoop: loop)
         clock.now()
@@ -186,7 +190,8 @@ final class DatabaseHost {
         case .request(let request): sessions[request.session]?.database.id ?? 0
         case .rest(_, let call, _): databases[call.namespace ?? NamespaceName.standard]?.id ?? 0
         case .open(_, let request): databases[request.namespace ?? NamespaceName.standard]?.id ?? 0
-        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session), .revoked(let session, _),
+        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session),
+            .revoked(let session, _),
             .lagging(let session), .caughtUp(let session), .closed(let session):
             sessions[session]?.database.id ?? 0
         case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
@@ -203,8 +208,8 @@ final class DatabaseHost {
 
     /// Takes a burst in the order of arrival; the rest of one that takes long is left to be taken in turn.
     private func takeBurst(_ turn: inout Turn) {
-        // In a local variable: the compiler then omits the checks and copies that a property needs. Nothing comes before
-        // this returns.
+        // In a local variable: the compiler then omits the checks and copies that a property needs. Nothing
+        // comes before this returns.
         var burst: [DatabaseMessage] = []
         backlog.takeBurst(&burst)
         let lookMask = surroundings.lookMask
@@ -216,7 +221,9 @@ final class DatabaseHost {
             takenCount += 1
             let isLight = message.isLight
             let progress = take(message, isLight: isLight)
-            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
+            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit {
+                seal()
+            }
             if case .suspended(let session, let database) = progress {
                 backlog.returnBurst(&burst, from: takenCount)
                 return backlog.suspend(session, databaseOf: databaseID, database: database)
@@ -244,7 +251,9 @@ final class DatabaseHost {
                 backlog.resume(session)
                 resumed = session
             }
-            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit { seal() }
+            if encoder.byteCount > Self.batchByteLimit || entries.byteCount > Self.entryBatchByteLimit {
+                seal()
+            }
             clock.now()
             let work = turn.look(surroundings.workTime)
             if let resumed { backlog.charge(work, to: resumed) }
@@ -279,8 +288,8 @@ final class DatabaseHost {
         }
     }
 
-    /// Nanoseconds after which a burst is not taken in the order of arrival any more: a thousand small writes in one burst
-    /// take three milliseconds, and are answered together.
+    /// Nanoseconds after which a burst is not taken in the order of arrival any more: a thousand small writes
+    /// in one burst take three milliseconds, and are answered together.
     static let burstTurn: UInt64 = 4_000_000
     /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
     private static let fairTurn: UInt64 = 1_000_000
@@ -300,7 +309,9 @@ final class DatabaseHost {
         if !endings.isEmpty, hasRoomForEnding { finishEndings() }
         switch consume message {
         case .request(let request):
-            if !isLight, let database = suspendForPreparation(request) { return .suspended(request.session, database) }
+            if !isLight, let database = suspendForPreparation(request) {
+                return .suspended(request.session, database)
+            }
             answeredByteCount += request.byteCount
             handle(request)
         case .rest(let session, let call, let byteCount):
@@ -349,7 +360,8 @@ final class DatabaseHost {
     /// - Returns: The reply; nil when nothing was done.
     @discardableResult
     func run(
-        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64, byteCount: Int
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64,
+        byteCount: Int
     ) -> Reply? {
         guard let database = sessions[session]?.database else { return nil }
         // Kept only for who watches: else it is handed on, not copied.
@@ -379,7 +391,8 @@ final class DatabaseHost {
     /// - Returns: The reply; nil for the end of a session.
     /// - Throws: Nothing was done.
     func perform(
-        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, in database: Database,
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
+        in database: Database,
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
     ) throws(Refusal) -> Reply? {
         let isListen = if case .listen = operation { true } else { false }
@@ -401,7 +414,9 @@ final class DatabaseHost {
         if effects.isRedundant, let mark { takeBack(mark) }
         if let replaced = database.engine.takeReplaced() { free(replaced) }
         guard !effects.pushes.isEmpty else { return effects.reply }
-        if coalescer.isEmpty || isListen { encoder.encode(effects.pushes) } else {
+        if coalescer.isEmpty || isListen {
+            encoder.encode(effects.pushes)
+        } else {
             encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
         }
         // What a listen brings to who listens is told with it.
@@ -424,7 +439,9 @@ final class DatabaseHost {
     /// Writes a delta down, as one entry.
     /// - Returns: Where the entry begins; nil when there is nothing to write.
     /// - Throws: Nothing is written.
-    private func write(_ delta: inout Delta, in database: Database, at time: Int64) throws(Refusal) -> EntryBatch.Mark? {
+    private func write(_ delta: inout Delta, in database: Database, at time: Int64) throws(Refusal)
+        -> EntryBatch.Mark?
+    {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }
@@ -434,7 +451,8 @@ final class DatabaseHost {
         let mayBeRefused = delta.reply != nil
         let byteCount = entries.byteCount - mark.byteCount
         if mayBeRefused, byteCount > Self.recordByteLimit,
-            entries.longestPayloadByteCount(since: mark) > Self.recordByteLimit {
+            entries.longestPayloadByteCount(since: mark) > Self.recordByteLimit
+        {
             entries.cut(to: mark)
             throw .tooLarge
         }
@@ -507,13 +525,17 @@ final class DatabaseHost {
 
     /// All sessions have ended, and the next start would have much log to read.
     private var wantsLastCheckpoint: Bool {
-        guard onDrained != nil, !isLastCheckpointPosted, journal?.wantsLastCheckpoint == true else { return false }
+        guard onDrained != nil, !isLastCheckpointPosted, journal?.wantsLastCheckpoint == true else {
+            return false
+        }
         isLastCheckpointPosted = true
         return true
     }
 
-    /// The journal thread: everything up to this ticket is as durable as was asked for. Lets out what waits for it.
-    /// - Returns: false, and nothing is done, while the server stops: then the database thread has more to do about it.
+    /// The journal thread: everything up to this ticket is as durable as was asked for. Lets out what waits
+    /// for it.
+    /// - Returns: false, and nothing is done, while the server stops: then the database thread has more to do
+    ///   about it.
     func release(upTo ticket: UInt64) -> Bool {
         guard !isDraining else { return false }
         currentLoop = nil
@@ -542,8 +564,8 @@ final class DatabaseHost {
         }
     }
 
-    /// Takes out what waits to become durable, in the order of its decision: for a checker that has to know what a server
-    /// had decided when it died.
+    /// Takes out what waits to become durable, in the order of its decision: for a checker that has to know
+    /// what a server had decided when it died.
     func takeHeld() -> [OutputBatch] {
         defer { held = [] }
         return held.flatMap(\.batches)

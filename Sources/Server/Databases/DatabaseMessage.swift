@@ -14,14 +14,16 @@ enum DatabaseMessage: Sendable {
     case request(PostedRequest)
     /// As whom the session acts from now on.
     case identity(SessionID, Credential)
-    /// These sign-ins of the session, as it numbers them, count no more (``Operation/revokeOnDisconnect(_:)``).
+    /// These sign-ins of the session, as it numbers them, count no more
+    /// (``Operation/revokeOnDisconnect(_:)``).
     case revoked(SessionID, Set<UInt32>)
     indirect case rest(SessionID, RESTCall, byteCount: Int)
     /// The answer to a request that no database need see; it must keep its place among the others.
     case answer(SessionID, Answer, byteCount: Int)
     /// All that the session has asked for before has been answered when this comes back (``RequestWindow``).
     case windowMark(SessionID)
-    /// The client leaves much unread: what is pushed to it is coalesced until it has caught up (``PushCoalescer``).
+    /// The client leaves much unread: what is pushed to it is coalesced until it has caught up
+    /// (``PushCoalescer``).
     case lagging(SessionID)
     case caughtUp(SessionID)
     /// The connection is gone, for whatever reason.
@@ -46,15 +48,18 @@ extension DatabaseMessage {
     /// Requests up to this size may be light: one frame of a client, about.
     private static let lightByteCount = 16 << 10
 
-    /// False for what may take long, as far as the message tells: hashes and windows of any amount of data, the end of a
-    /// session with all its listens and writes. What is replaced tells the rest (``DatabaseHost/isLight(_:)``).
+    /// False for what may take long, as far as the message tells: hashes and windows of any amount of data,
+    /// the end of a session with all its listens and writes. What is replaced tells the rest
+    /// (``DatabaseHost/isLight(_:)``).
     var isLight: Bool {
         switch self {
         case .request(let request): request.byteCount <= Self.lightByteCount && request.isLight
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .answer, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: false
+        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed,
+            .prepared, .drain:
+            false
         }
     }
 }
@@ -85,9 +90,9 @@ final class PreparedRequest: Sendable {
     }
 }
 
-/// A request on its way from its connection to whoever is inside the ``DatabaseDoor``. An object, so that whoever hands it
-/// on copies a word; what it asks for is taken out at last, and not copied either. (As a value it was copied three times,
-/// with all that it holds: a tenth of a set.)
+/// A request on its way from its connection to whoever is inside the ``DatabaseDoor``. An object, so that
+/// whoever hands it on copies a word; what it asks for is taken out at last, and not copied either. (As a
+/// value it was copied three times, with all that it holds: a tenth of a set.)
 ///
 /// `@unchecked Sendable`: one thread after the other holds it, and hands it on through a ``Mailbox``.
 final class PostedRequest: @unchecked Sendable {
@@ -103,7 +108,8 @@ final class PostedRequest: @unchecked Sendable {
     private var knownLight: Bool?
 
     init(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32, byteCount: Int
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
+        byteCount: Int
     ) {
         self.session = session
         number = request.number
@@ -135,7 +141,8 @@ final class PostedRequest: @unchecked Sendable {
 
 extension DatabaseMessage {
     static func request(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0, byteCount: Int
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0,
+        byteCount: Int
     ) -> DatabaseMessage {
         .request(PostedRequest(session, request, credential, signIn: signIn, byteCount: byteCount))
     }
@@ -146,7 +153,8 @@ extension Action {
     var isWrite: Bool {
         switch self {
         case .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
-        case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown,
+        case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck,
+            .unknown,
             .invalid:
             false
         }

@@ -4,16 +4,17 @@ import PandoEngine
 import PandoRules
 import PandoTree
 
-/// Why requests were denied lately, for operators: the question that users ask most. Clients learn nothing of it
-/// (security-rules.md §2.6).
+/// Why requests were denied lately, for operators: the question that users ask most. Clients learn nothing of
+/// it (security-rules.md §2.6).
 ///
-/// The last denials of each database are kept for `/.inspect/denials.json`, and told to the log at `debug`. Explaining
-/// one is far slower than denying it, so that is done for a small part of the time only; the others are counted.
+/// The last denials of each database are kept for `/.inspect/denials.json`, and told to the log at `debug`.
+/// Explaining one is far slower than denying it, so that is done for a small part of the time only; the
+/// others are counted.
 struct DenialLog {
     /// Denials kept for a database.
     static let keptCount = 100
-    /// After an explanation the next one waits so many times as long as that one took: at most two percent of the
-    /// database thread's time is spent on them.
+    /// After an explanation the next one waits so many times as long as that one took: at most two percent of
+    /// the database thread's time is spent on them.
     private static let restFactor = 50
     /// That rest may be owed for so long: a few denials at once are all explained.
     private static let owedRest: Duration = .seconds(1)
@@ -59,7 +60,9 @@ struct DenialLog {
     mutating func note(_ command: Command, in database: Database) {
         kept[database.id, default: Kept()].count += 1
         let start = ContinuousClock.now
-        guard nextExplanation - start <= Self.owedRest, let denial = database.engine.explainDenial(of: command) else { return }
+        guard nextExplanation - start <= Self.owedRest,
+            let denial = database.engine.explainDenial(of: command)
+        else { return }
         nextExplanation = max(start, nextExplanation) + (.now - start) * Self.restFactor
         let uid = command.credential.uid
         kept[database.id, default: Kept()].add(Entry(milliseconds: command.time, uid: uid, denial: denial))

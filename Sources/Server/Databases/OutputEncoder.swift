@@ -6,8 +6,8 @@ import PandoTree
 import PandoWebSocket
 import PandoWire
 
-/// Turns effects into frames for the loops: each distinct push is printed once, each small answer lands in the
-/// loop's arena (wire-protocol §3, §5). Confined as ``DatabaseHost`` is.
+/// Turns effects into frames for the loops: each distinct push is printed once, each small answer lands in
+/// the loop's arena (wire-protocol §3, §5). Confined as ``DatabaseHost`` is.
 struct OutputEncoder {
     private var batches: [OutputBatch]
     /// The message being printed; kept to be reused.
@@ -89,7 +89,8 @@ struct OutputEncoder {
         }
     }
 
-    /// Answers what most answers say straight into the arena: printed apart and then framed, it costs twice as much.
+    /// Answers what most answers say straight into the arena: printed apart and then framed, it costs twice
+    /// as much.
     private mutating func acknowledge(_ number: Int64, to session: SessionID) {
         let loop = Int(session.loop)
         let start = batches[loop].arena.count
@@ -133,7 +134,8 @@ struct OutputEncoder {
     private mutating func divert(_ push: Push) -> Push {
         var rest = push
         var told: [(SessionID, StreamRoot)] = []
-        for (index, group) in push.recipients.enumerated() where group.contains(where: { streams[$0] != nil }) {
+        for (index, group) in push.recipients.enumerated() where group.contains(where: { streams[$0] != nil })
+        {
             rest.recipients[index] = group.filter { streams[$0] == nil }
             for session in group { if let root = streams[session] { told.append((session, root)) } }
         }
@@ -152,7 +154,8 @@ struct OutputEncoder {
         case .overwrite(let path, let node): [.put(root.path.relative(path), node)]
         case .merge(let base, let entries):
             StreamEvent.events(
-                merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base), isQuery: root.isQuery)
+                merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
+                isQuery: root.isQuery)
         // Answers to hashes, which streams do not send.
         case .rangeMerge, .initial: []
         }
@@ -179,7 +182,8 @@ struct OutputEncoder {
             case .unknownAction(let number): message.append(response: number, .error, .text("Unknown action"))
             case .tooBig(let number):
                 message.append(
-                    response: number, .tooBig, .text("Data to write exceeds the maximum size that can be pending"))
+                    response: number, .tooBig,
+                    .text("Data to write exceeds the maximum size that can be pending"))
             case .noRoom(let number):
                 message.append(response: number, .unavailable, .text(Text(RESTError.noRoom.text)))
             case .invalid(let number, let problem):
@@ -246,7 +250,8 @@ struct OutputEncoder {
     }
 
     /// Has the encoding thread print what many may get, once.
-    private mutating func sendLarge(_ content: LargeMessage.Content, to groups: [ContiguousArray<SessionID>]) {
+    private mutating func sendLarge(_ content: LargeMessage.Content, to groups: [ContiguousArray<SessionID>])
+    {
         let message = LargeMessage(content)
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
@@ -262,7 +267,8 @@ extension [UInt8] {
         switch body {
         case .overwrite(let path, let node): append(push: node, at: path)
         case .merge(let base, let entries):
-            append(mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
+            append(
+                mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
         case .rangeMerge(let path, let ranges): append(rangeMergePush: ranges, at: path)
         case .initial: preconditionFailure("what a listen begins with is a large message")
         }

@@ -5,14 +5,15 @@ import PandoReactor
 
 /// What one I/O loop is to send, in order: the outputs of one batch of the database thread.
 ///
-/// Small answers lie one behind the other in `arena`, ready framed, so that an answer costs no allocation. What many
-/// connections get is framed once in ``SharedBytes``.
+/// Small answers lie one behind the other in `arena`, ready framed, so that an answer costs no allocation.
+/// What many connections get is framed once in ``SharedBytes``.
 struct OutputBatch: Sendable {
     enum Item: Sendable {
         /// A range of the arena.
         case frames(SessionID, Range<Int>)
         case shared(SharedBytes, ContiguousArray<SessionID>)
-        /// A large read: the loop has it encoded on a helper thread, and the connection's later outputs wait for it.
+        /// A large read: the loop has it encoded on a helper thread, and the connection's later outputs wait
+        /// for it.
         case large(SessionID, LargeMessage)
         /// What came of a REST request.
         case rest(SessionID, RESTOutcome)
@@ -45,8 +46,8 @@ struct OutputBatch: Sendable {
         self.items = items
     }
 
-    /// Room that is taken in advance, in the arena and for items each; and what is kept of both together, since arrays grow
-    /// to up to twice of what they hold.
+    /// Room that is taken in advance, in the arena and for items each; and what is kept of both together,
+    /// since arrays grow to up to twice of what they hold.
     private static let reservedByteLimit = 256 << 10
     private static let keptByteLimit = 512 << 10
 
@@ -81,11 +82,16 @@ struct OutputBatch: Sendable {
     /// Answers are joined up to here: a channel takes an item whole, or not at all.
     private static let joinedByteLimit = 64 << 10
 
-    /// Takes what has been appended to the arena from `start` on as an answer. Answers to one session that lie one behind
-    /// the other are one item: a client that asks sixteen things at once is handed sixteen answers as one.
+    /// Takes what has been appended to the arena from `start` on as an answer. Answers to one session that
+    /// lie one behind the other are one item: a client that asks sixteen things at once is handed sixteen
+    /// answers as one.
     /// - Precondition: `start` is where the arena ended when the last item or answer was taken.
     mutating func appendFrames(from start: Int, to session: SessionID) {
-        if let open, open.session.rawValue == session.rawValue, arena.count - open.start <= Self.joinedByteLimit { return }
+        if let open, open.session.rawValue == session.rawValue,
+            arena.count - open.start <= Self.joinedByteLimit
+        {
+            return
+        }
         close(at: start)
         open = (session, start)
     }

@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// A session as its client knows it: 128 random bits, which nobody guesses of another's (wire-protocol §12.5).
+/// A session as its client knows it: 128 random bits, which nobody guesses of another's (wire-protocol
+/// §12.5).
 struct PublicSessionID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -32,6 +33,7 @@ struct PublicSessionID: Hashable, Sendable {
 
     /// As ``text`` has them; `UInt64(_:radix:)` takes signs and capitals, too.
     private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 }

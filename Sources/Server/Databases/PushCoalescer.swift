@@ -1,15 +1,16 @@
 import PandoEngine
 import PandoTree
 
-/// What sessions that read slowly are not sent yet. Only the newest state of a listened location matters: instead of every push,
-/// the paths that have changed are kept, and when the client has read what it was sent, it gets their values of that moment.
+/// What sessions that read slowly are not sent yet. Only the newest state of a listened location matters:
+/// instead of every push, the paths that have changed are kept, and when the client has read what it was
+/// sent, it gets their values of that moment.
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is answered:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
 ///
-/// So a slow reader costs its paths, whatever others write. It never sees an older value after a newer one, nor half of an
-/// update: all its paths of one listen come in one message. What it misses are states in between, as with any client that is
-/// told late. Confined as ``DatabaseHost`` is.
+/// So a slow reader costs its paths, whatever others write. It never sees an older value after a newer one,
+/// nor half of an update: all its paths of one listen come in one message. What it misses are states in
+/// between, as with any client that is told late. Confined as ``DatabaseHost`` is.
 struct PushCoalescer {
     /// What one session is behind with.
     struct Backlog {
@@ -93,7 +94,9 @@ struct PushCoalescer {
         sent.reserveCapacity(pushes.count)
         for var push in pushes {
             hold(&push, in: root)
-            if !push.taggedRecipients.isEmpty || push.recipients.contains(where: { !$0.isEmpty }) { sent.append(push) }
+            if !push.taggedRecipients.isEmpty || push.recipients.contains(where: { !$0.isEmpty }) {
+                sent.append(push)
+            }
         }
         return sent
     }
@@ -101,7 +104,8 @@ struct PushCoalescer {
     private mutating func hold(_ push: inout Push, in root: Node) {
         // Found once for all who lag.
         var paths: [Path]?
-        for (index, group) in push.recipients.enumerated() where group.contains(where: { backlogs[$0] != nil }) {
+        for (index, group) in push.recipients.enumerated()
+        where group.contains(where: { backlogs[$0] != nil }) {
             let changed = paths ?? Self.paths(of: push.body, in: root)
             paths = changed
             push.recipients[index] = group.filter { session in
@@ -117,8 +121,8 @@ struct PushCoalescer {
         }
     }
 
-    /// The places that a push is about. Of a removal, the highest that has vanished with it: were it filled again before it is
-    /// sent, what it lost in between (a priority) would be missed.
+    /// The places that a push is about. Of a removal, the highest that has vanished with it: were it filled
+    /// again before it is sent, what it lost in between (a priority) would be missed.
     private static func paths(of body: Push.Body, in root: Node) -> [Path] {
         func place(_ path: Path, _ node: Node) -> Path {
             var path = path

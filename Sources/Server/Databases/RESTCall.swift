@@ -1,8 +1,8 @@
 import PandoREST
 import PandoTree
 
-/// One REST request on its way to the database thread (rest-api §9: whom it is for is looked at before anything that
-/// may be wrong with it).
+/// One REST request on its way to the database thread (rest-api §9: whom it is for is looked at before
+/// anything that may be wrong with it).
 ///
 /// A class, because it goes from hand to hand: its parts are counted once.
 final class RESTCall: Sendable {
@@ -31,7 +31,8 @@ final class RESTCall: Sendable {
     /// Whether it may change anything.
     var isWrite: Bool {
         switch action {
-        case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _): !request.method.isRead
+        case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _):
+            !request.method.isRead
         case .refuse, .admit, .listDatabases, .listDenials, .backup: false
         }
     }
@@ -55,7 +56,8 @@ enum RESTOutcome: Sendable {
     indirect case filtered(Node, Query)
     /// What a PUT or DELETE has left at its place.
     case written(Node)
-    /// What a PUT has written, as it was sent: the client may not read what became of it. It has no tag, which would show that.
+    /// What a PUT has written, as it was sent: the client may not read what became of it. It has no tag,
+    /// which would show that.
     case writtenUnread(Node)
     /// What a PATCH has written, one for each of its updates.
     case updated([Node])
@@ -81,7 +83,8 @@ extension RESTOutcome {
         switch self {
         case .read(let node), .written(let node), .stale(let node): node
         case .pushed(_, let node): node
-        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted: nil
+        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted:
+            nil
         }
     }
 
@@ -114,10 +117,12 @@ extension RESTOutcome {
         case .read(let node):
             if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
             return .value(node, etag: etag, to: request, context)
-        case .written(let node), .writtenUnread(let node): return .value(node, etag: etag, to: request, context)
+        case .written(let node), .writtenUnread(let node):
+            return .value(node, etag: etag, to: request, context)
         case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
         case .pushed(let key, _): return .name(key, etag: etag, to: request, context)
-        case .stale(let node): return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)
+        case .stale(let node):
+            return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)
         case .refused(let error): return .error(error, context)
         case .failed(let text): return .error(.badRequest, text: text, context)
         case .verbatim(let bytes): return .verbatim(bytes, context)

@@ -5,12 +5,12 @@ import PandoEngine
 ///     burst ──▶ done in the order of arrival          as long as a burst is done within a few milliseconds: nearly always
 ///       └─ takes longer ──▶ FairScheduler ──▶ done    sessions in turn by the time their requests take, and databases in turn
 ///
-/// Once the scheduler has anything, what arrives goes there too, until all of it is done: the messages of one session are never
-/// taken out of their order. Changed rules, finished preparations (hash, window, print) and reports that a client lags are taken
-/// first; a drain is taken last.
+/// Once the scheduler has anything, what arrives goes there too, until all of it is done: the messages of one
+/// session are never taken out of their order. Changed rules, finished preparations (hash, window, print) and
+/// reports that a client lags are taken first; a drain is taken last.
 ///
-/// When a session ends, its waiting reads are dropped. Its waiting writes are done, because the client cannot know whether
-/// they were (SDKs send again what was not answered).
+/// When a session ends, its waiting reads are dropped. Its waiting writes are done, because the client cannot
+/// know whether they were (SDKs send again what was not answered).
 ///
 /// A class, so that it is not moved for every burst. Confined as ``DatabaseHost`` is.
 final class RequestBacklog {
@@ -30,7 +30,8 @@ final class RequestBacklog {
     /// Messages are taken in turn, not in the order of arrival.
     private(set) var isFair = false
 
-    /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred small writes.
+    /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred
+    /// small writes.
     static let quantum = 200_000
     /// A session whose request took longer owes the others no more than this.
     private static let debtLimit = 1_000_000_000
@@ -41,7 +42,9 @@ final class RequestBacklog {
     var isIdle: Bool { burst.isEmpty && urgent.isEmpty && drain == nil && !isFair }
 
     /// Whether there is a message to be taken.
-    var hasNext: Bool { !burst.isEmpty || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle }
+    var hasNext: Bool {
+        !burst.isEmpty || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle
+    }
 
     /// Adds what has arrived, and leaves nothing. O(1) while nothing waits.
     func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
@@ -57,7 +60,8 @@ final class RequestBacklog {
         }
     }
 
-    /// Takes out all that is to be done in the order of arrival. ``returnBurst(_:from:)`` follows, before anything is added.
+    /// Takes out all that is to be done in the order of arrival. ``returnBurst(_:from:)`` follows, before
+    /// anything is added.
     /// - Parameter taken: Empty before.
     func takeBurst(_ taken: inout [DatabaseMessage]) { swap(&burst, &taken) }
 
@@ -95,7 +99,8 @@ final class RequestBacklog {
         if scheduler.isIdle { isFair = false }
     }
 
-    /// Nothing more of a session is taken until ``resume(_:)``: the message that was taken last is not done yet.
+    /// Nothing more of a session is taken until ``resume(_:)``: the message that was taken last is not done
+    /// yet.
     func suspend(_ session: SessionID, databaseOf: (DatabaseMessage) -> DatabaseID, database: DatabaseID) {
         scheduler.suspend(session, of: database)
         if !isFair { beginFairness(databaseOf: databaseOf) }
@@ -159,7 +164,8 @@ extension DatabaseMessage {
     fileprivate var session: SessionID? {
         switch self {
         case .request(let request): request.session
-        case .open(let session, _), .identity(let session, _), .rest(let session, _, _), .answer(let session, _, _),
+        case .open(let session, _), .identity(let session, _), .rest(let session, _, _),
+            .answer(let session, _, _),
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
@@ -172,7 +178,9 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
-        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
+        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable,
+            .checkpointDue, .roomAgain, .proceed, .prepared, .drain:
+            0
         }
     }
 
@@ -180,7 +188,8 @@ extension DatabaseMessage {
     fileprivate var isTakenWhileDraining: Bool {
         switch self {
         case .closed, .prepared, .durable, .checkpointDue, .roomAgain, .proceed, .drain: true
-        case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules: false
+        case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules:
+            false
         }
     }
 
@@ -190,7 +199,9 @@ extension DatabaseMessage {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite
         case .open, .identity, .revoked, .closed: true
-        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: false
+        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain,
+            .proceed, .prepared, .drain:
+            false
         }
     }
 }

@@ -1,18 +1,19 @@
 import Foundation
 import PandoRules
 
-/// The rules that `--rules` gives: those of `default` in one file, or a directory with a NAMESPACE.json for each.
+/// The rules that `--rules` gives: those of `default` in one file, or a directory with a NAMESPACE.json for
+/// each.
 ///
-/// They rule over stored ones and cannot be replaced over the network; SIGHUP reads them again. A file that is bad never
-/// replaces a good one.
+/// They rule over stored ones and cannot be replaced over the network; SIGHUP reads them again. A file that
+/// is bad never replaces a good one.
 package struct RulesFiles: Sendable {
     /// By the name of the namespace.
     package private(set) var rulesets: [String: Ruleset] = [:]
     /// All that is wrong, with the file, and the line and column where there is one.
     package private(set) var problems: [String] = []
 
-    /// Reads the file, or every `*.json` of the directory. O(bytes); a file is looked at only up to the limit of a
-    /// rules document.
+    /// Reads the file, or every `*.json` of the directory. O(bytes); a file is looked at only up to the limit
+    /// of a rules document.
     /// - Parameter old: What was read before: where a file is bad now, its predecessor stays.
     package init(at path: String, replacing old: [String: Ruleset] = [:]) {
         let place = URL(fileURLWithPath: path).resolvingSymlinksInPath()

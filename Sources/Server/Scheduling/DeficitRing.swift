@@ -1,17 +1,19 @@
-/// Chooses whose turn it is, so that each key gets an equal share of the work done: deficit round robin (Shreedhar and
-/// Varghese, "Efficient Fair Queuing Using Deficit Round Robin", 1995). What an item costs is known only after it was done,
-/// so it is charged then, and a key whose item cost more than its credit waits while the others catch up.
+/// Chooses whose turn it is, so that each key gets an equal share of the work done: deficit round robin
+/// (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round Robin", 1995). What an item costs is
+/// known only after it was done, so it is charged then, and a key whose item cost more than its credit waits
+/// while the others catch up.
 ///
 ///     ring   ─▶ a (credit 3) ─▶ b (credit −40) ─▶ c (credit 0) ─┐      next: a, until its credit is used up; then c gets a
 ///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
 ///     fresh  ─▶ c                                                      who has just come, and owes nothing
 ///
-/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, one that has just come
-/// has a turn first (as the new flows of FQ-CoDel, RFC 8290 §4.2), and then is one of the ring. So the others keep at least
-/// half of the worker, and a key that is in debt is not new when it comes again.
+/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, one
+/// that has just come has a turn first (as the new flows of FQ-CoDel, RFC 8290 §4.2), and then is one of the
+/// ring. So the others keep at least half of the worker, and a key that is in debt is not new when it comes
+/// again.
 ///
-/// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit, so nobody
-/// saves up turns; a debt is at most ``debtLimit``.
+/// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
+/// so nobody saves up turns; a debt is at most ``debtLimit``.
 struct DeficitRing<Key: Hashable> {
     private struct Place {
         var key: Key
@@ -26,19 +28,22 @@ struct DeficitRing<Key: Hashable> {
 
     /// Work that a key may cause in one round.
     let quantum: Int
-    /// The most that one key can owe: after a piece of work that was larger, the others get no more than this first.
+    /// The most that one key can owe: after a piece of work that was larger, the others get no more than this
+    /// first.
     let debtLimit: Int
 
     private var places: [Place] = []
     private var freePlaces: [Int32] = []
     private var placeOfKey: [Key: Int32] = [:]
-    /// The place that the round comes to next, or whose turn in it is under way; meaningless while the ring is empty.
+    /// The place that the round comes to next, or whose turn in it is under way; meaningless while the ring
+    /// is empty.
     private var current: Int32 = 0
     /// The place whose turn is under way: ``current``, or that of a key that has just come.
     private var turn: Int32?
     /// The last turn was that of a key that had just come.
     private var wasFresh = false
-    /// Places of keys that have just come, from ``firstFresh`` on, and of some that have had a turn since or are gone.
+    /// Places of keys that have just come, from ``firstFresh`` on, and of some that have had a turn since or
+    /// are gone.
     private var fresh: [Int32] = []
     private var firstFresh = 0
     /// Keys that have something to do.
@@ -88,7 +93,8 @@ struct DeficitRing<Key: Hashable> {
         turn = nil
         if !wasFresh, let key = beginFreshTurn() { return key }
         wasFresh = false
-        // One round with a quantum for each. If all of them are in debt still, as many rounds at once as it takes.
+        // One round with a quantum for each. If all of them are in debt still, as many rounds at once as it
+        // takes.
         return goRound(rounds: 1) ?? beginFreshTurn() ?? goRound(rounds: roundsUntilCredit)
     }
 
@@ -219,7 +225,8 @@ struct DeficitRing<Key: Hashable> {
             repeat {
                 let place = places[Int(index)]
                 precondition(placeOfKey[place.key] == index, "\(place.key) lost its place")
-                precondition(places[Int(place.next)].previous == index, "the ring is torn behind \(place.key)")
+                precondition(
+                    places[Int(place.next)].previous == index, "the ring is torn behind \(place.key)")
                 precondition(place.isActive || place.credit < 0, "\(place.key) is kept for nothing")
                 precondition(place.credit >= -debtLimit && place.credit <= quantum)
                 seen += 1

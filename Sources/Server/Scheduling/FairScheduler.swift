@@ -1,12 +1,13 @@
-/// Items that wait for one worker, served in turn by the work they cause: groups among themselves (databases), and the flows
-/// of a group among themselves (sessions). Within a flow the order is that of arrival. What one flow piles up delays itself.
+/// Items that wait for one worker, served in turn by the work they cause: groups among themselves
+/// (databases), and the flows of a group among themselves (sessions). Within a flow the order is that of
+/// arrival. What one flow piles up delays itself.
 ///
 ///     group 1   ─▶ flow a  [ item item item … ]
 ///               └▶ flow b  [ item ]                       a flow may be suspended: the items behind one whose answer
 ///     group 2   ─▶ flow c  [ item item ]                  takes time elsewhere wait, and those of other flows do not
 ///
-/// The caller takes an item with ``next()``, does it, and says with ``finish(work:)`` what it cost. A pure value: no clock, no
-/// thread. A flow belongs to the group of the first item that waits in it.
+/// The caller takes an item with ``next()``, does it, and says with ``finish(work:)`` what it cost. A pure
+/// value: no clock, no thread. A flow belongs to the group of the first item that waits in it.
 struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     private struct Waiting {
         var group: Group
@@ -77,14 +78,18 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         let wasEmpty = flows.values[index].isEmpty
         flows.values[index].items.append(item)
         // A flow whose item is being done is active already.
-        if wasEmpty, !flows.values[index].isSuspended, served != flow { activate(flow, of: flows.values[index].group) }
+        if wasEmpty, !flows.values[index].isSuspended, served != flow {
+            activate(flow, of: flows.values[index].group)
+        }
     }
 
-    /// The item whose turn it is; nil when all that waits is suspended, or nothing waits. O(1), amortised over a round.
+    /// The item whose turn it is; nil when all that waits is suspended, or nothing waits. O(1), amortised
+    /// over a round.
     /// - Precondition: The item taken before is finished.
     mutating func next() -> (flow: Flow, item: Item)? {
         precondition(served == nil, "an item is finished before the next is taken")
-        guard let group = groups.next(), let flow = flowsOfGroup[group]?.next(), let index = flows.index(forKey: flow)
+        guard let group = groups.next(), let flow = flowsOfGroup[group]?.next(),
+            let index = flows.index(forKey: flow)
         else { return nil }
         count -= 1
         served = flow
@@ -103,7 +108,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         forgiveWhenIdle()
     }
 
-    /// Work that a flow has caused past the queue. Counts while something of it waits: else it has had its turn.
+    /// Work that a flow has caused past the queue. Counts while something of it waits: else it has had its
+    /// turn.
     mutating func charge(_ work: Int, to flow: Flow) {
         guard let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
@@ -114,7 +120,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     /// Whether the flow waits for ``resume(_:)``.
     func isSuspended(_ flow: Flow) -> Bool { flows[flow]?.isSuspended ?? false }
 
-    /// Nothing more of the flow is served until ``resume(_:)``. Also of one whose item is being done, or of which nothing waits.
+    /// Nothing more of the flow is served until ``resume(_:)``. Also of one whose item is being done, or of
+    /// which nothing waits.
     mutating func suspend(_ flow: Flow, of group: Group) {
         guard let index = flows.index(forKey: flow) else {
             suspendedCount += 1
@@ -132,11 +139,16 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         suspendedCount -= 1
         flows.values[index].isSuspended = false
         if served == flow { return }
-        if flows.values[index].isEmpty { flows.remove(at: index) } else { activate(flow, of: flows.values[index].group) }
+        if flows.values[index].isEmpty {
+            flows.remove(at: index)
+        } else {
+            activate(flow, of: flows.values[index].group)
+        }
         forgiveWhenIdle()
     }
 
-    /// Drops those of a flow's waiting items that `isDropped` names; the others keep their order. O(its items).
+    /// Drops those of a flow's waiting items that `isDropped` names; the others keep their order. O(its
+    /// items).
     /// - Returns: How many were dropped.
     @discardableResult
     mutating func drop(_ flow: Flow, where isDropped: (Item) -> Bool) -> Int {
@@ -182,11 +194,14 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     func checkInvariants() {
         groups.checkInvariants()
         for ring in flowsOfGroup.values { ring.checkInvariants() }
-        precondition(count == flows.values.reduce(0) { $0 + $1.items.count - $1.takenCount }, "items are miscounted")
-        precondition(suspendedCount == flows.values.count { $0.isSuspended }, "suspended flows are miscounted")
+        precondition(
+            count == flows.values.reduce(0) { $0 + $1.items.count - $1.takenCount }, "items are miscounted")
+        precondition(
+            suspendedCount == flows.values.count { $0.isSuspended }, "suspended flows are miscounted")
         let served = served
         precondition(flows.allSatisfy { !$0.value.isEmpty || $0.value.isSuspended || $0.key == served })
         let active = flows.count { ($0.key == served) || !$0.value.isEmpty && !$0.value.isSuspended }
-        precondition(active == flowsOfGroup.values.reduce(0) { $0 + $1.activeCount }, "active flows are miscounted")
+        precondition(
+            active == flowsOfGroup.values.reduce(0) { $0 + $1.activeCount }, "active flows are miscounted")
     }
 }

@@ -1,16 +1,17 @@
 import PandoBytes
 import Synchronization
 
-/// What clients make the server hold beside the data: output they have not read, input that is not complete, requests that
-/// wait. Counted for the whole process, in one place, so that what many clients hold together is bounded too.
+/// What clients make the server hold beside the data: output they have not read, input that is not complete,
+/// requests that wait. Counted for the whole process, in one place, so that what many clients hold together
+/// is bounded too.
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
 ///       all are read       those that hold most are not     those that hold most are disconnected,
 ///                          read, and are disconnected       until 3/4 is left
 ///                          when it lasts
 ///
-/// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections share is counted
-/// once, by ``SharedBytes`` itself.
+/// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections
+/// share is counted once, by ``SharedBytes`` itself.
 final class MemoryBudget: Sendable {
     enum Pressure: Equatable {
         case none
@@ -28,8 +29,8 @@ final class MemoryBudget: Sendable {
         self.byteLimit = max(1, byteLimit)
     }
 
-    /// Part of the machine's memory, or of what its container may have, that is the limit unless another is given: the data
-    /// itself needs most.
+    /// Part of the machine's memory, or of what its container may have, that is the limit unless another is
+    /// given: the data itself needs most.
     static let standardShare = 8
     /// The least that a server can work with, in bytes: some of the largest messages.
     static let leastByteLimit = 64 << 20
@@ -51,7 +52,8 @@ final class MemoryBudget: Sendable {
     /// Bytes from which on those who hold most are not read.
     var highByteCount: Int { byteLimit / 4 * 3 }
 
-    /// Bytes below which paused sessions are read again at once; between this and ``highByteCount``, after a while.
+    /// Bytes below which paused sessions are read again at once; between this and ``highByteCount``, after a
+    /// while.
     var calmByteCount: Int { byteLimit / 2 }
 
     /// Bytes that must go before the pressure is over.

@@ -42,15 +42,18 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
             switch error {
             case .abandoned: logger.notice("checkpoint at \(sequence): given up, the server stops")
             case .disk(let failure) where failure.isShortage:
-                // The log has everything, so also a sync of it may fail for want of room: the next one begins anew.
+                // The log has everything, so also a sync of it may fail for want of room: the next one begins
+                // anew.
                 let lack = failure.isOutOfSpace ? "room" : "descriptor"
-                logger.warning("checkpoint at \(sequence): no \(lack) for it, it will be tried again: \(failure)")
+                logger.warning(
+                    "checkpoint at \(sequence): no \(lack) for it, it will be tried again: \(failure)")
             case .disk(let failure): throw failure
             }
             return false
         }
         logger.info(
-            "checkpoint at \(sequence): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms")
+            "checkpoint at \(sequence): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms"
+        )
         try removeSuperseded(of: job.header.timeline)
         return true
     }
@@ -58,7 +61,8 @@ struct CheckpointJobWriter<Storage: Disk>: Sendable {
     private func removeSuperseded(of timeline: UInt32) throws(DiskFailure) {
         let removed: [String]
         do throws(DiskFailure) {
-            removed = try PandoJournal.removeSuperseded(on: disk, timeline: timeline, keepingCheckpoints: keptCount)
+            removed = try PandoJournal.removeSuperseded(
+                on: disk, timeline: timeline, keepingCheckpoints: keptCount)
         } catch {
             guard error.mayBeRetried else { throw error }
             return logger.warning("what the checkpoint supersedes is removed after the next one: \(error)")

@@ -3,15 +3,16 @@ import PandoJournal
 import PandoReactor
 import Synchronization
 
-/// Writes one checkpoint with two threads: the caller's makes the blocks, one of its own writes and syncs them. For who
-/// has nothing else to do meanwhile: an import. In memory are a few blocks of a mebibyte or two.
+/// Writes one checkpoint with two threads: the caller's makes the blocks, one of its own writes and syncs
+/// them. For who has nothing else to do meanwhile: an import. In memory are a few blocks of a mebibyte or
+/// two.
 ///
 ///     var pipe = try CheckpointPipe(header, on: disk)
 ///     try pipe.append(…)                  // many
 ///     try pipe.finish()                   // now it is durable, and has its name
 ///
-/// What the disk says is heard at the next block, at the latest at the end. One of ``finish()`` and ``abandon()`` must be
-/// called: the thread waits for it.
+/// What the disk says is heard at the next block, at the latest at the end. One of ``finish()`` and
+/// ``abandon()`` must be called: the thread waits for it.
 struct CheckpointPipe: ~Copyable {
     private var encoder: CheckpointEncoder
     private let belt: Belt
@@ -80,7 +81,8 @@ struct CheckpointPipe: ~Copyable {
             return (belt, thread)
         } catch {
             throw DiskFailure(
-                operation: .startThread, path: disk.directory, errorNumber: error.code, errorText: error.description)
+                operation: .startThread, path: disk.directory, errorNumber: error.code,
+                errorText: error.description)
         }
     }
 

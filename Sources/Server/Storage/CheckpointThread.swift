@@ -10,11 +10,11 @@ struct CheckpointJob: Sendable {
     var snapshot: Snapshot
 }
 
-/// The checkpoint thread: writes snapshots down while everything else goes on, and removes what they supersede. Its
-/// priority is low: it runs when the others wait.
+/// The checkpoint thread: writes snapshots down while everything else goes on, and removes what they
+/// supersede. Its priority is low: it runs when the others wait.
 ///
-/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends the process,
-/// as a failure of the log does.
+/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends
+/// the process, as a failure of the log does.
 final class CheckpointThread: Sendable {
     private enum Order: Sendable {
         case write(CheckpointJob)
@@ -39,7 +39,8 @@ final class CheckpointThread: Sendable {
         let pause = try Bell()
         let writer = CheckpointJobWriter(
             disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned,
-            rest: { [hurries] time in if !hurries.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) } })
+            rest: { [hurries] time in if !hurries.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) }
+            })
         thread = try NamedThread.start("pando-checkpt", stackByteCount: 8 << 20) {
             lowerThreadPriority()
             var batch: [Order] = []
@@ -52,7 +53,8 @@ final class CheckpointThread: Sendable {
                     do throws(DiskFailure) {
                         finished(try writer.write(job))
                     } catch {
-                        logger.critical("a checkpoint failed, the disk cannot be relied on any more: \(error)")
+                        logger.critical(
+                            "a checkpoint failed, the disk cannot be relied on any more: \(error)")
                         _exit(74)
                     }
                 }

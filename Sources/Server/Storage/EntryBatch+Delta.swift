@@ -5,7 +5,8 @@ extension EntryBatch {
     /// Appends the records of a delta as one entry, which may still be cut off again.
     /// - Returns: Where it begins.
     mutating func append(
-        _ delta: inout Delta, recordCount: Int, namespace: UInt32, timestamp: Int64, using printed: inout PrintedNodes?
+        _ delta: inout Delta, recordCount: Int, namespace: UInt32, timestamp: Int64,
+        using printed: inout PrintedNodes?
     ) -> Mark {
         let mark = mark
         for index in 0..<recordCount {

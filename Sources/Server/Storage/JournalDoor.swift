@@ -16,8 +16,8 @@ enum JournalOrder: Sendable {
     case stop
 }
 
-/// The side of the journal that whoever is inside the ``DatabaseDoor`` uses: whoever writes behind it, a thread (``JournalThread``) or a simulation
-/// (``SteppedServer``).
+/// The side of the journal that whoever is inside the ``DatabaseDoor`` uses: whoever writes behind it, a
+/// thread (``JournalThread``) or a simulation (``SteppedServer``).
 final class JournalDoor: Sendable {
     let orders: Mailbox<JournalOrder>
     let space: LogSpace
@@ -26,11 +26,12 @@ final class JournalDoor: Sendable {
     /// Where the log stood before the first order.
     let origin: JournalOrigin
     private let waitForRoom: @Sendable () -> Void
-    /// Batches whose entries the journal has taken over. More than a few wait only where the disk holds everybody back.
+    /// Batches whose entries the journal has taken over. More than a few wait only where the disk holds
+    /// everybody back.
     let spareEntries = Spares<EntryBatch>(atMost: 8)
 
-    /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did. Called by
-    ///   whoever is inside the ``DatabaseDoor``, with an order posted.
+    /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did.
+    ///   Called by whoever is inside the ``DatabaseDoor``, with an order posted.
     init(
         _ orders: Mailbox<JournalOrder>, space: LogSpace, origin: JournalOrigin,
         waitForRoom: @escaping @Sendable () -> Void
@@ -53,8 +54,9 @@ final class JournalDoor: Sendable {
         orders.post(.checkpoint(snapshot))
     }
 
-    /// Whether the disk is sure to take `byteCount` bytes of log, counted from the start. Waits only
-    /// when more is on its way to the disk than room was taken for in advance; then waiting is what must be done anyway.
+    /// Whether the disk is sure to take `byteCount` bytes of log, counted from the start. Waits only when
+    /// more is on its way to the disk than room was taken for in advance; then waiting is what must be done
+    /// anyway.
     func hasRoom(for byteCount: Int) -> Bool {
         while space.grantedByteCount < byteCount {
             if space.isFull { return false }

@@ -6,9 +6,9 @@ import PandoReactor
 /// The journal thread: writes and syncs what has gathered since it last looked, and says how far it got
 /// (``JournalWriter``).
 ///
-/// While the disk works, the database thread goes on and the next batch gathers: the slower the disk, the larger the
-/// batches (group commit). A failed write or sync is final in every mode: the promise cannot be kept, so the process
-/// says so and exits 74.
+/// While the disk works, the database thread goes on and the next batch gathers: the slower the disk, the
+/// larger the batches (group commit). A failed write or sync is final in every mode: the promise cannot be
+/// kept, so the process says so and exits 74.
 final class JournalThread: Sendable {
     let door: JournalDoor
     private let thread: NamedThread
@@ -32,12 +32,15 @@ final class JournalThread: Sendable {
             on: checkpointDisk, keeping: configuration.keptCheckpointCount, logger: logger
         ) { isWritten in orders.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
-        let segments = try SegmentThread(on: segmentDisk, logger: logger) { orders.post(.segmentPrepared(byteCount: $0)) }
+        let segments = try SegmentThread(on: segmentDisk, logger: logger) {
+            orders.post(.segmentPrepared(byteCount: $0))
+        }
         self.segments = segments
         let writer = JournalWriter(
             journal, configuration: configuration, door: door, surroundings: .machine, logger: logger,
             tell: tell, writeCheckpoint: { checkpoints.post($0) },
-            preparer: SegmentPreparer(prepare: { segments.prepare(byteCount: $0) }, abandon: { segments.abandon() }))
+            preparer: SegmentPreparer(
+                prepare: { segments.prepare(byteCount: $0) }, abandon: { segments.abandon() }))
         thread = try NamedThread.start("pando-journal") {
             var batch: [JournalOrder] = []
             do throws(JournalError) {
@@ -58,7 +61,8 @@ final class JournalThread: Sendable {
     /// Gives up the checkpoint being written.
     func abandonCheckpoint() { checkpoints.abandon() }
 
-    /// Makes everything durable, whatever the mode, finishes the checkpoint being written, and ends the threads.
+    /// Makes everything durable, whatever the mode, finishes the checkpoint being written, and ends the
+    /// threads.
     func stop() {
         // First: what it answers is taken before the stop.
         segments.stop()

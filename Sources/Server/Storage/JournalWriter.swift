@@ -8,9 +8,9 @@ import PandoReactor
 ///                                          └──▶ durable(last ticket), sync by the clock    interval
 ///                                          └──▶ durable(last ticket), sync now and then    none
 ///
-/// It also keeps room ahead of what is written (``LogSpace``), has the next segment prepared where every write is synced
-/// (``PreparedSegment``), and has checkpoints made: when enough log has gathered it asks the database thread for a
-/// snapshot, which comes back among the entries and so stands at an exact sequence.
+/// It also keeps room ahead of what is written (``LogSpace``), has the next segment prepared where every
+/// write is synced (``PreparedSegment``), and has checkpoints made: when enough log has gathered it asks the
+/// database thread for a snapshot, which comes back among the entries and so stands at an exact sequence.
 ///
 /// Any error it throws is final: nothing more may leave the process.
 ///
@@ -60,8 +60,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private static var roomRetryInterval: Duration { .seconds(1) }
     private static var checkpointRetryInterval: Duration { .seconds(30) }
 
-    /// How old an acknowledged write may be before it is synced. Under `none` nothing is promised, but each sync moves
-    /// the mark below which recovery can tell damage from a torn end.
+    /// How old an acknowledged write may be before it is synced. Under `none` nothing is promised, but each
+    /// sync moves the mark below which recovery can tell damage from a torn end.
     private static func syncInterval(_ durability: Durability) -> Duration {
         switch durability {
         case .always: .zero
@@ -71,9 +71,10 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - tell: Hears of each ticket up to which everything is as durable as `durability` asks, when a checkpoint is due,
-    ///     and when there is room again.
-    ///   - writeCheckpoint: Has a checkpoint written, and answers with ``JournalOrder/checkpointFinished(isWritten:)``.
+    ///   - tell: Hears of each ticket up to which everything is as durable as `durability` asks, when a
+    ///     checkpoint is due, and when there is room again.
+    ///   - writeCheckpoint: Has a checkpoint written, and answers with
+    ///     ``JournalOrder/checkpointFinished(isWritten:)``.
     ///   - preparer: Has a segment prepared, and answers with ``JournalOrder/segmentPrepared(byteCount:)``.
     init(
         _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
@@ -225,7 +226,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         isFull = isFullNow
         if isFull {
             logger.error(
-                "the disk is full: \(max(0, journal.headroom)) bytes of room are left for the log; then writes are refused until there is more")
+                "the disk is full: \(max(0, journal.headroom)) bytes of room are left for the log; then writes are refused until there is more"
+            )
         } else {
             logger.notice("there is room on the disk again: writes are taken")
             space.set(granted: appendedByteCount + journal.headroom, isFull: false)
@@ -238,7 +240,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private func askForSegmentIfDue() throws(JournalError) {
         // Room is scarce: what is there is for writes and for checkpoints.
         if isFull || hasCheckpointFailed { return try journal.discardPreparedSegment() }
-        guard durability == .always, !isPreparingSegment, preparedAtCount != segmentCount, journal.wantsPreparedSegment
+        guard durability == .always, !isPreparingSegment, preparedAtCount != segmentCount,
+            journal.wantsPreparedSegment
         else { return }
         isPreparingSegment = true
         preparedAtCount = segmentCount
@@ -270,7 +273,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         guard sequence > .zero else { return finishCheckpoint(false) }
         isCheckpointing = true
         let header = CheckpointHeader(
-            directory: journal.directory, timeline: journal.timeline, sequence: sequence, timestamp: snapshot.time)
+            directory: journal.directory, timeline: journal.timeline, sequence: sequence,
+            timestamp: snapshot.time)
         writeCheckpoint(CheckpointJob(header: header, snapshot: snapshot))
     }
 

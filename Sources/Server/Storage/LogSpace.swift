@@ -1,11 +1,11 @@
 import PandoReactor
 import Synchronization
 
-/// How many bytes of log the disk has promised to take: what the journal thread tells the database thread, so that a
-/// write for which there is no room is refused before it is applied.
+/// How many bytes of log the disk has promised to take: what the journal thread tells the database thread, so
+/// that a write for which there is no room is refused before it is applied.
 ///
-/// Counted from the start of the process: the database thread knows what it has handed over in all, the journal thread
-/// what it has been granted in all.
+/// Counted from the start of the process: the database thread knows what it has handed over in all, the
+/// journal thread what it has been granted in all.
 final class LogSpace: Sendable {
     private let granted = Atomic<Int>(0)
     private let full = Atomic<Bool>(false)
@@ -28,7 +28,8 @@ final class LogSpace: Sendable {
         answered.ring()
     }
 
-    /// Whoever is inside the ``DatabaseDoor``, one at a time: waits for ``set(granted:isFull:)`` since the last wait.
+    /// Whoever is inside the ``DatabaseDoor``, one at a time: waits for ``set(granted:isFull:)`` since the
+    /// last wait.
     func waitForAnswer() {
         answered.wait()
     }

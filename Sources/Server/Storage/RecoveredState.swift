@@ -62,7 +62,8 @@ package struct RecoveredState: Recovering, Sendable {
 
     package mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection) {
         do throws(UnreadableRecord) {
-            try replay(record.kind, namespace: record.namespace, time: record.timestamp, payload: record.payload)
+            try replay(
+                record.kind, namespace: record.namespace, time: record.timestamp, payload: record.payload)
         } catch {
             throw EntryRejection(error.reason)
         }
@@ -85,7 +86,8 @@ package struct RecoveredState: Recovering, Sendable {
             try databases[namespace]?.engine.replay(logKind, payload)
         case .namespaceMade:
             guard databases[namespace] == nil, let name = NamespaceName.canonical(Self.text(payload)) else {
-                throw UnreadableRecord(reason: "namespace \(namespace) exists already, or its name is no name")
+                throw UnreadableRecord(
+                    reason: "namespace \(namespace) exists already, or its name is no name")
             }
             make(name, namespace)
             use(namespace)
@@ -98,18 +100,23 @@ package struct RecoveredState: Recovering, Sendable {
                 databases[namespace]?.storedAccess = .loaded(
                     try Ruleset(loading: withCursor(over: payload) { $0.array(0..<$0.count) }))
             } catch {
-                // They were taken by a version that understood less of them. The data must not be held hostage.
+                // They were taken by a version that understood less of them. The data must not be held
+                // hostage.
                 databases[namespace]?.storedAccess = .locked
                 databases[namespace]?.invalidRules = withCursor(over: payload) { $0.array(0..<$0.count) }
                 let name = databases[namespace]?.name ?? "?"
-                warnings.append("\(name): stored rules are not valid, everything is denied until they are replaced: \(error)")
+                warnings.append(
+                    "\(name): stored rules are not valid, everything is denied until they are replaced: \(error)"
+                )
             }
         case .settings:
             let setting = withCursor(over: payload) { cursor -> (String, [UInt8])? in
                 guard let name = try? cursor.readCounted() else { return nil }
                 return (cursor.string(name), cursor.array(cursor.offset..<cursor.count))
             }
-            guard let (name, json) = setting else { throw UnreadableRecord(reason: "a setting without a name") }
+            guard let (name, json) = setting else {
+                throw UnreadableRecord(reason: "a setting without a name")
+            }
             databases[namespace]?.settings[name] = json
         }
     }
@@ -130,7 +137,8 @@ package struct RecoveredState: Recovering, Sendable {
         for id in databases.keys.sorted() {
             guard let database = databases[id] else { continue }
             for session in database.engine.sessionsWithQueue {
-                let command = Command(session: session, credential: .anonymous, time: time, operation: .endSession)
+                let command = Command(
+                    session: session, credential: .anonymous, time: time, operation: .endSession)
                 let (delta, _) = database.engine.run(command)
                 entries.append((id, delta.records(hadQueue: true)))
             }

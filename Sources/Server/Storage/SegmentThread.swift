@@ -7,8 +7,8 @@ import Synchronization
 /// The segment thread: prepares the file of the next segment while the log goes on in the one before
 /// (``PreparedSegment``).
 ///
-/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends the process,
-/// as a failure of the log does.
+/// A full disk, or the lack of a descriptor, ends one attempt and no more; any other failure of the disk ends
+/// the process, as a failure of the log does.
 final class SegmentThread: Sendable {
     private enum Order: Sendable {
         case prepare(byteCount: Int)
@@ -26,7 +26,8 @@ final class SegmentThread: Sendable {
 
     /// - Parameters:
     ///   - disk: Used by this thread alone.
-    ///   - finished: Is called on the thread after each attempt, with the file's bytes; nil when nothing came of it.
+    ///   - finished: Is called on the thread after each attempt, with the file's bytes; nil when nothing came
+    ///     of it.
     init<Storage: Disk>(
         on disk: Storage, logger: Logger, finished: @escaping @Sendable (_ byteCount: Int?) -> Void
     ) throws(SocketError) {
@@ -45,15 +46,18 @@ final class SegmentThread: Sendable {
                         let isThere = try PreparedSegment.make(
                             byteCount: byteCount, on: disk,
                             noteShortage: {
-                                logger.info("the next segment is not prepared, it is made when it is needed: \($0)")
+                                logger.info(
+                                    "the next segment is not prepared, it is made when it is needed: \($0)")
                             }
                         ) {
                             resting.wait(timeout: Self.pause)
-                            return abandoned.isSet.load(ordering: .relaxed) || stopped.isSet.load(ordering: .relaxed)
+                            return abandoned.isSet.load(ordering: .relaxed)
+                                || stopped.isSet.load(ordering: .relaxed)
                         }
                         finished(isThere ? byteCount : nil)
                     } catch {
-                        logger.critical("the next segment failed, the disk cannot be relied on any more: \(error)")
+                        logger.critical(
+                            "the next segment failed, the disk cannot be relied on any more: \(error)")
                         _exit(74)
                     }
                 }

@@ -3,8 +3,9 @@ import PandoEngine
 import PandoJournal
 import PandoTree
 
-/// Everything a data directory must hold, as it is between two commands: what a checkpoint is written from, by another
-/// thread, while commands go on. Trees are shared with the engines; whichever changes first copies the pages it touches.
+/// Everything a data directory must hold, as it is between two commands: what a checkpoint is written from,
+/// by another thread, while commands go on. Trees are shared with the engines; whichever changes first copies
+/// the pages it touches.
 struct Snapshot: Sendable {
     struct Namespace: Sendable {
         var id: UInt32
@@ -30,8 +31,8 @@ struct Snapshot: Sendable {
         self.time = time
     }
 
-    /// Gives the records that make the same state again (``RecoveredState``), one at a time, each at most a mebibyte but
-    /// for a longer string, rules, or a pending write.
+    /// Gives the records that make the same state again (``RecoveredState``), one at a time, each at most a
+    /// mebibyte but for a longer string, rules, or a pending write.
     func forEachRecord<Failure: Error>(
         _ body: (RecordKind, _ namespace: UInt32, _ payload: [UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
@@ -76,7 +77,9 @@ struct SnapshotRecords: Sendable {
             readyIndex = 0
             if tree != nil {
                 let id = snapshot.namespaces[index - 1].id
-                if let record = tree?.next() { return Record(kind: .tree, namespace: id, payload: record.payload) }
+                if let record = tree?.next() {
+                    return Record(kind: .tree, namespace: id, payload: record.payload)
+                }
                 tree = nil
                 ready = snapshot.namespaces[index - 1].queue.records.map {
                     Record(kind: $0.kind.journalKind, namespace: id, payload: $0.payload)

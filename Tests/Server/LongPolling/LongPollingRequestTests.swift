@@ -14,47 +14,53 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
 }
 
 @Suite struct LongPollingRequestTests {
-    private static let address = LongPollingRequest.Address(id: SessionID(5_124_373), password: Array("k2Jd83hf0Q".utf8))
+    private static let address = LongPollingRequest.Address(
+        id: SessionID(5_124_373), password: Array("k2Jd83hf0Q".utf8))
 
-    @Test(arguments: [
-        (
-            "start=t&ser=48190213&cb=7&v=5&ns=demo",
-            .start(.init(callback: Array("7".utf8), namespace: "demo", previousSession: nil))
-        ),
-        (
-            "v=5&ls=SID1&ns=&start=t",
-            .start(.init(callback: [], namespace: nil, previousSession: "SID1"))
-        ),
-        ("id=5124373&pw=k2Jd83hf0Q&ser=48190214", .poll(.init(address: address, serial: 48_190_214))),
-        (
-            "pw=k2Jd83hf0Q&id=5124373&ser=1&ns=demo&seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored",
-            .poll(.init(address: address, serial: 1))
-        ),
-        ("dframe=t&id=5124373&pw=k2Jd83hf0Q", .disconnectPage(address)),
-        ("disconn=t&id=5124373&pw=k2Jd83hf0Q", .disconnect(address)),
-    ] as [(String, LongPollingRequest)])
+    @Test(
+        arguments: [
+            (
+                "start=t&ser=48190213&cb=7&v=5&ns=demo",
+                .start(.init(callback: Array("7".utf8), namespace: "demo", previousSession: nil))
+            ),
+            (
+                "v=5&ls=SID1&ns=&start=t",
+                .start(.init(callback: [], namespace: nil, previousSession: "SID1"))
+            ),
+            ("id=5124373&pw=k2Jd83hf0Q&ser=48190214", .poll(.init(address: address, serial: 48_190_214))),
+            (
+                "pw=k2Jd83hf0Q&id=5124373&ser=1&ns=demo&seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored",
+                .poll(.init(address: address, serial: 1))
+            ),
+            ("dframe=t&id=5124373&pw=k2Jd83hf0Q", .disconnectPage(address)),
+            ("disconn=t&id=5124373&pw=k2Jd83hf0Q", .disconnect(address)),
+        ] as [(String, LongPollingRequest)])
     func reads(query: String, expected: LongPollingRequest) throws {
         #expect(try request(query) == expected)
     }
 
-    @Test(arguments: [
-        ("seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored", [(3, 2, "eyJ0"), (4, 2, "Ijox.")]),
-        ("", []),
-        ("d1=b&ts1=1&seg1=6&d0=a&ts0=1&seg0=5", [(5, 1, "a"), (6, 1, "b")]),
-        ("seg0=1&ts0=1&d0=a&seg0=2&ts0=2&d0=b", [(1, 1, "a")]),
-        ("seg00=9&seg0=1&d00=x&d0=a&ts0=1", [(1, 1, "a")]),
-        ("seg1=1&ts1=1&d1=behind-a-gap", []),
-        ("seg0=1&ts0=1&d0&dframe1=x&disconn0=x&seg129=1&seg99999999999999999999=1", [(1, 1, "")]),
-        ("seg=1&ts=1&d=a&segx=1&SEG0=1&s=1", []),
-    ] as [(String, [(Int, Int, String)])])
+    @Test(
+        arguments: [
+            ("seg0=3&ts0=2&d0=eyJ0&seg1=4&ts1=2&d1=Ijox.&d2=ignored", [(3, 2, "eyJ0"), (4, 2, "Ijox.")]),
+            ("", []),
+            ("d1=b&ts1=1&seg1=6&d0=a&ts0=1&seg0=5", [(5, 1, "a"), (6, 1, "b")]),
+            ("seg0=1&ts0=1&d0=a&seg0=2&ts0=2&d0=b", [(1, 1, "a")]),
+            ("seg00=9&seg0=1&d00=x&d0=a&ts0=1", [(1, 1, "a")]),
+            ("seg1=1&ts1=1&d1=behind-a-gap", []),
+            ("seg0=1&ts0=1&d0&dframe1=x&disconn0=x&seg129=1&seg99999999999999999999=1", [(1, 1, "")]),
+            ("seg=1&ts=1&d=a&segx=1&SEG0=1&s=1", []),
+        ] as [(String, [(Int, Int, String)])])
     func readsSegments(query: String, expected: [(Int, Int, String)]) throws {
-        let segments = try LongPollingRequest.segments(QueryString(Array(query.utf8)[...], plusIsSpace: false))
+        let segments = try LongPollingRequest.segments(
+            QueryString(Array(query.utf8)[...], plusIsSpace: false))
         #expect(segments == expected.map { .init(number: $0.0, total: $0.1, text: Array($0.2.utf8)) })
     }
 
     @Test func queriesOfManyPairsAreRefused() {
         let pairs = (0..<10_000).map { "x\($0)=1" }.joined(separator: "&")
-        #expect(throws: LongPollingRequest.Malformed.self) { try request("id=1&pw=aaaaaaaaaa&ser=1&" + pairs) }
+        #expect(throws: LongPollingRequest.Malformed.self) {
+            try request("id=1&pw=aaaaaaaaaa&ser=1&" + pairs)
+        }
     }
 
     @Test(arguments: [
@@ -78,12 +84,16 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         ("disconn=t&id=1", "pw", "no password"),
     ])
     func refuses(query: String, parameter: String, because: String) {
-        #expect(throws: LongPollingRequest.Malformed(parameter: parameter), "\(because)") { try request(query) }
+        #expect(throws: LongPollingRequest.Malformed(parameter: parameter), "\(because)") {
+            try request(query)
+        }
     }
 
     @Test func moreSegmentsThanARequestHoldsAreRefused() {
         var query = "id=1&pw=aaaaaaaaaa&ser=1"
-        for index in 0...LongPollingRequest.segmentLimit { query += "&seg\(index)=\(index)&ts\(index)=1&d\(index)=" }
+        for index in 0...LongPollingRequest.segmentLimit {
+            query += "&seg\(index)=\(index)&ts\(index)=1&d\(index)="
+        }
         #expect(throws: LongPollingRequest.Malformed.self) { try request(query) }
     }
 
@@ -94,7 +104,9 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         #expect(Set(passwords.joined()).count > 50, "of 62 characters")
     }
 
-    @Test(arguments: [("aaaaaaaaaa", true), ("aaaaaaaaab", false), ("baaaaaaaaa", false), ("aaaaaaaaa", false), ("", false)])
+    @Test(arguments: [
+        ("aaaaaaaaaa", true), ("aaaaaaaaab", false), ("baaaaaaaaa", false), ("aaaaaaaaa", false), ("", false),
+    ])
     func passwordsAreCompared(other: String, isEqual: Bool) {
         #expect(LongPollingPassword.areEqual(Array("aaaaaaaaaa".utf8), Array(other.utf8)) == isEqual)
     }
@@ -120,7 +132,9 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         #expect(String(decoding: script, as: UTF8.self) == "pRTLPCB(3,[]);\n")
     }
 
-    @Test(arguments: [(nil, "pLPCommand('close');\n"), (0, "pLPCommand('close');\n"), (12, "pLPCommand('close',12);\n")])
+    @Test(arguments: [
+        (nil, "pLPCommand('close');\n"), (0, "pLPCommand('close');\n"), (12, "pLPCommand('close',12);\n"),
+    ])
     func ends(number: Int?, expected: String) {
         var script: [UInt8] = []
         script.append(closeCommand: number)
@@ -141,12 +155,18 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
     /// Cut into any two parts, and into bytes.
     @Test(arguments: [
         (#"{"__proto__":1}"#, #"{["__proto__"]:1}"#),
-        (#"{"a":{"__proto__":{"__proto__":null}},"b":0}"#, #"{"a":{["__proto__"]:{["__proto__"]:null}},"b":0}"#),
+        (
+            #"{"a":{"__proto__":{"__proto__":null}},"b":0}"#,
+            #"{"a":{["__proto__"]:{["__proto__"]:null}},"b":0}"#
+        ),
         (#"{"a":"__proto__","b":["__proto__"]}"#, #"{"a":"__proto__","b":["__proto__"]}"#),
         (#"{"\"__proto__":1}"#, #"{"\"__proto__":1}"#),
         (#"{"a":"\"__proto__\":"}"#, #"{"a":"\"__proto__\":"}"#),
         (#"{"a":"\\","__proto__":1}"#, #"{"a":"\\",["__proto__"]:1}"#),
-        (#"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#, #"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#),
+        (
+            #"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#,
+            #"{"":"","__proto":1,"___proto__":1,"__proto__x":1}"#
+        ),
     ])
     func aMemberDoesNotSetThePrototype(text: String, expected: String) {
         let bytes = Array(text.utf8)

@@ -5,7 +5,8 @@ import Testing
 
 @testable import PandoServer
 
-/// What the official JavaScript client does with answers: it puts responses in order, and ignores those that it has had.
+/// What the official JavaScript client does with answers: it puts responses in order, and ignores those that
+/// it has had.
 private struct ModelClient {
     var next = 0
     var early: [Int: [Int]] = [:]
@@ -19,9 +20,11 @@ private struct ModelClient {
                 closedBehind = Int(line.dropFirst(19).dropLast(2))
                 continue
             }
-            let parts = line.dropFirst("pRTLPCB(".count).dropLast(3).split(separator: ",[", omittingEmptySubsequences: false)
+            let parts = line.dropFirst("pRTLPCB(".count).dropLast(3).split(
+                separator: ",[", omittingEmptySubsequences: false)
             guard let number = Int(parts[0]) else { continue }
-            #expect(scripts[number] == nil || scripts[number] == String(line), "response \(number) has changed")
+            #expect(
+                scripts[number] == nil || scripts[number] == String(line), "response \(number) has changed")
             scripts[number] = String(line)
             if number >= next { early[number] = parts[1].split(separator: ",").compactMap { Int($0) } }
         }
@@ -56,38 +59,61 @@ extension PollAnswers.Answer {
         case note([Int], PollAnswers.Delivery)
     }
 
-    @Test(arguments: [
-        ("numbers go on, also of empty answers", [
-            .poll(1, at: 0, answer: "pRTLPCB(0,[]);\n"), .note([0], .received),
-            .say(7), .say(8), .poll(2, at: 1, answer: "pRTLPCB(1,[7,8]);\n"),
-        ]),
-        ("what was lost comes first", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .lost), .say(2),
-            .poll(2, at: 1, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[2]);\n"),
-        ]),
-        ("what is under way is not sent again", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2),
-            .poll(2, at: 1, answer: "pRTLPCB(1,[2]);\n"),
-        ]),
-        ("the same poll gets the same answer", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2), .again(1, at: 1, answer: "pRTLPCB(0,[1]);\n"),
-        ]),
-        ("what was acknowledged may still be lost", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .acknowledged),
-            .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
-            .poll(3, at: 2, answer: "pRTLPCB(0,[1]);\npRTLPCB(2,[]);\n"),
-        ]),
-        ("what was received is not sent again", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
-            .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
-            .poll(3, at: 2, answer: "pRTLPCB(2,[]);\n"),
-        ]),
-        ("a client that comes back so late may have given up waiting", [
-            .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
-            .poll(2, at: 24, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([0, 1], .received),
-            .poll(3, at: 25, answer: "pRTLPCB(2,[]);\n"),
-        ]),
-    ] as [(String, [Step])])
+    @Test(
+        arguments: [
+            (
+                "numbers go on, also of empty answers",
+                [
+                    .poll(1, at: 0, answer: "pRTLPCB(0,[]);\n"), .note([0], .received),
+                    .say(7), .say(8), .poll(2, at: 1, answer: "pRTLPCB(1,[7,8]);\n"),
+                ]
+            ),
+            (
+                "what was lost comes first",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .lost), .say(2),
+                    .poll(2, at: 1, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[2]);\n"),
+                ]
+            ),
+            (
+                "what is under way is not sent again",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[2]);\n"),
+                ]
+            ),
+            (
+                "the same poll gets the same answer",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2),
+                    .again(1, at: 1, answer: "pRTLPCB(0,[1]);\n"),
+                ]
+            ),
+            (
+                "what was acknowledged may still be lost",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .acknowledged),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
+                    .poll(3, at: 2, answer: "pRTLPCB(0,[1]);\npRTLPCB(2,[]);\n"),
+                ]
+            ),
+            (
+                "what was received is not sent again",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
+                    .poll(3, at: 2, answer: "pRTLPCB(2,[]);\n"),
+                ]
+            ),
+            (
+                "a client that comes back so late may have given up waiting",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 24, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([0, 1], .received),
+                    .poll(3, at: 25, answer: "pRTLPCB(2,[]);\n"),
+                ]
+            ),
+        ] as [(String, [Step])])
     private func conversations(because: String, steps: [Step]) {
         var answers = PollAnswers()
         for step in steps {
@@ -99,7 +125,9 @@ extension PollAnswers.Answer {
                 #expect(answers.receivedPoll(serial, at: now) == nil, "\(because)")
                 #expect(answers.answer(serial: serial, asked: now).text == expected, "\(because)")
             case .again(let serial, let second, let expected):
-                #expect(answers.receivedPoll(serial, at: start + .seconds(second))?.text == expected, "\(because)")
+                #expect(
+                    answers.receivedPoll(serial, at: start + .seconds(second))?.text == expected, "\(because)"
+                )
             }
         }
     }
@@ -113,7 +141,9 @@ extension PollAnswers.Answer {
         }
         let first = answers.answer(serial: 1, asked: start, closes: true)
         #expect(answers.hasMessages && !first.text.contains("close"))
-        #expect(answers.answer(serial: 2, asked: start, closes: true).text.hasSuffix("]);\npLPCommand('close',1);\n"))
+        #expect(
+            answers.answer(serial: 2, asked: start, closes: true).text.hasSuffix(
+                "]);\npLPCommand('close',1);\n"))
     }
 
     /// Nothing is done for all of it at once, wherever it is cut; what must be escaped may stand where it is.
@@ -170,8 +200,8 @@ extension PollAnswers.Answer {
         #expect(answers.unconfirmedCount == PollAnswers.keptLimit && answers.byteCount == 0)
     }
 
-    /// Polls that break before or behind their answer, that are asked again, or are given up: the client has every message
-    /// once, in order.
+    /// Polls that break before or behind their answer, that are asked again, or are given up: the client has
+    /// every message once, in order.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func nothingIsLostOrDoubled(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -184,8 +214,11 @@ extension PollAnswers.Answer {
         var flying: [(serial: UInt64, answer: PollAnswers.Answer)] = []
 
         func poll(_ serial: UInt64) {
-            if let again = answers.receivedPoll(serial, at: now) { flying.append((serial, again)) } else if
-                !held.contains(serial) { held.append(serial) }
+            if let again = answers.receivedPoll(serial, at: now) {
+                flying.append((serial, again))
+            } else if !held.contains(serial) {
+                held.append(serial)
+            }
         }
         func answerOne() {
             guard !held.isEmpty else { return }
@@ -253,7 +286,9 @@ extension PollAnswers.Answer {
             while start < frames.count {
                 let code = Int(frames[start + 1])
                 let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
-                let length = lengthCount == 0 ? code : frames[(start + 2)..<(start + 2 + lengthCount)].reduce(0) { $0 << 8 | Int($1) }
+                let length =
+                    lengthCount == 0
+                    ? code : frames[(start + 2)..<(start + 2 + lengthCount)].reduce(0) { $0 << 8 | Int($1) }
                 let end = start + 2 + lengthCount + length
                 pieces.append(Array(frames[start..<end]))
                 start = end
@@ -263,7 +298,9 @@ extension PollAnswers.Answer {
         for joined in [false, true] {
             var unwrapper = FrameUnwrapper()
             var answers = PollAnswers()
-            for piece in joined ? [Array(pieces.joined())] : pieces { unwrapper.unwrap(piece.rawSpan, into: &answers) }
+            for piece in joined ? [Array(pieces.joined())] : pieces {
+                unwrapper.unwrap(piece.rawSpan, into: &answers)
+            }
             let answer = answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0))
             #expect(answer.text == expected)
             #expect(!answers.hasMessages && answers.pendingByteCount == 0)
@@ -282,6 +319,8 @@ extension PollAnswers.Answer {
         frames = []
         frames.append(frame: .text, payload: Array("\":1}".utf8).rawSpan)
         unwrapper.unwrap(frames.rawSpan, into: &answers)
-        #expect(answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0)).text == "pRTLPCB(0,[{\"a\":1}]);\n")
+        #expect(
+            answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0)).text
+                == "pRTLPCB(0,[{\"a\":1}]);\n")
     }
 }

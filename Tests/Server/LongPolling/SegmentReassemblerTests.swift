@@ -19,7 +19,9 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
     for (index, message) in messages.enumerated() {
         let text = encode(message)
         let length = max(1, piece(index))
-        let pieces = stride(from: 0, to: text.count, by: length).map { Array(text[$0..<min(text.count, $0 + length)]) }
+        let pieces = stride(from: 0, to: text.count, by: length).map {
+            Array(text[$0..<min(text.count, $0 + length)])
+        }
         for piece in pieces {
             segments.append(Segment(number: segments.count, total: pieces.count, text: piece))
         }
@@ -34,39 +36,46 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
         let first = "eyJ0IjoiZCIsImQiOnsiciI6MSwiYSI6InMiLCJiIjp7ImMiOnsic2RrLmpzLjEyLTE4LTAiOjF9fX19"
         try reassembler.accept(Segment(number: 0, total: 1, text: Array(first.utf8)), into: &messages)
         try reassembler.accept(
-            Segment(number: 1, total: 1, text: Array("eyJ0IjoiYyIsImQiOnsidCI6Im4iLCJkIjp7fX19".utf8)), into: &messages)
+            Segment(number: 1, total: 1, text: Array("eyJ0IjoiYyIsImQiOnsidCI6Im4iLCJkIjp7fX19".utf8)),
+            into: &messages)
         #expect(
             messages.map { String(decoding: $0, as: UTF8.self) } == [
-                #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.js.12-18-0":1}}}}"#, #"{"t":"c","d":{"t":"n","d":{}}}"#,
+                #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.js.12-18-0":1}}}}"#,
+                #"{"t":"c","d":{"t":"n","d":{}}}"#,
             ])
         #expect(reassembler.byteCount == 0)
     }
 
-    @Test(arguments: [
-        // segments                                     violation             because
-        ([(0, 1, "e30=")], .malformedBase64, "the padding of clients is a full stop"),
-        ([(0, 1, "e30")], .malformedBase64, "the padding is missing"),
-        ([(0, 1, "e3+/")], .malformedBase64, "the other alphabet"),
-        ([(0, 1, "e..0")], .malformedBase64, "padding inside"),
-        ([(0, 1, "e...")], .malformedBase64, "three characters of padding"),
-        ([(0, 1, "e31.")], .malformedBase64, "spare bits that are not zero"),
-        ([(0, 1, "e 0.")], .malformedBase64, "a foreign character"),
-        ([(0, 2, "e30."), (1, 1, "e30.")], .inconsistentTotal, "a message of two segments, or of one"),
-        ([(0, 3, "e30."), (1, 3, "e")], .malformedBase64, "padding inside, at the end of a segment"),
-        ([(0, 3, "e30."), (1, 3, "."), (2, 3, "")], .malformedBase64, "padding twice"),
-        ([(0, 9, "e!00")], .malformedBase64, "seen before the message is complete"),
-        ([(0, 1, "")], .emptyMessage, "no client sends nothing"),
-        ([(0, 2, ""), (1, 2, "")], .emptyMessage, "also not in parts"),
-        ([(257, 1, "e30.")], .tooFarAhead, "no request overtakes so many"),
-        ([(0, 2, String(repeating: "e", count: 16)), (1, 2, "eeee")], .messageTooBig, "twelve bytes are allowed"),
-        ([(5, 1, String(repeating: "e", count: 20))], .messageTooBig, "also where it waits for others"),
-    ] as [([(Int, Int, String)], SegmentReassembler.Violation, String)])
+    @Test(
+        arguments: [
+            // segments                                     violation             because
+            ([(0, 1, "e30=")], .malformedBase64, "the padding of clients is a full stop"),
+            ([(0, 1, "e30")], .malformedBase64, "the padding is missing"),
+            ([(0, 1, "e3+/")], .malformedBase64, "the other alphabet"),
+            ([(0, 1, "e..0")], .malformedBase64, "padding inside"),
+            ([(0, 1, "e...")], .malformedBase64, "three characters of padding"),
+            ([(0, 1, "e31.")], .malformedBase64, "spare bits that are not zero"),
+            ([(0, 1, "e 0.")], .malformedBase64, "a foreign character"),
+            ([(0, 2, "e30."), (1, 1, "e30.")], .inconsistentTotal, "a message of two segments, or of one"),
+            ([(0, 3, "e30."), (1, 3, "e")], .malformedBase64, "padding inside, at the end of a segment"),
+            ([(0, 3, "e30."), (1, 3, "."), (2, 3, "")], .malformedBase64, "padding twice"),
+            ([(0, 9, "e!00")], .malformedBase64, "seen before the message is complete"),
+            ([(0, 1, "")], .emptyMessage, "no client sends nothing"),
+            ([(0, 2, ""), (1, 2, "")], .emptyMessage, "also not in parts"),
+            ([(257, 1, "e30.")], .tooFarAhead, "no request overtakes so many"),
+            (
+                [(0, 2, String(repeating: "e", count: 16)), (1, 2, "eeee")], .messageTooBig,
+                "twelve bytes are allowed"
+            ),
+            ([(5, 1, String(repeating: "e", count: 20))], .messageTooBig, "also where it waits for others"),
+        ] as [([(Int, Int, String)], SegmentReassembler.Violation, String)])
     func refuses(segments: [(Int, Int, String)], violation: SegmentReassembler.Violation, because: String) {
         var reassembler = SegmentReassembler(messageByteLimit: 12)
         var messages: [[UInt8]] = []
         #expect(throws: violation, "\(because)") {
             for (number, total, text) in segments {
-                try reassembler.accept(Segment(number: number, total: total, text: Array(text.utf8)), into: &messages)
+                try reassembler.accept(
+                    Segment(number: number, total: total, text: Array(text.utf8)), into: &messages)
             }
         }
         #expect(messages.isEmpty)
@@ -88,7 +97,10 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
     @Test(arguments: 0..<40 as Range<UInt64>)
     func anyOrder(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let messages = (0..<12).map { "{\"m\(seed)-\($0)\":\"" + String(repeating: "é", count: Int.random(in: 0...40, using: &random)) + "\"}" }
+        let messages = (0..<12).map {
+            "{\"m\(seed)-\($0)\":\"" + String(repeating: "é", count: Int.random(in: 0...40, using: &random))
+                + "\"}"
+        }
         let lengths = messages.map { _ in Int.random(in: 1...64, using: &random) }
         let segments = cut(messages) { lengths[$0] }
         // Two requests are under way at a time: what arrives is at most so far from its place.

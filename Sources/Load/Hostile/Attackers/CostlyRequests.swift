@@ -18,7 +18,8 @@ struct PipelinedGets: Attacker {
         }
         return [
             AttackRole(
-                connections: 1, opening: .webSocket, burst: burst, requests: (requestCount, "gets"), reading: .nothing,
+                connections: 1, opening: .webSocket, burst: burst, requests: (requestCount, "gets"),
+                reading: .nothing,
                 next: .hangUp(after: .seconds(1)))
         ]
     }
@@ -34,7 +35,8 @@ struct StaleListens: Attacker {
 
     func roles(at site: HostileSite, share: Int) -> [AttackRole] {
         let burst = realtimeBurst(of: Self.requestCount) { output, number in
-            output.append(realtimeRequest: "q", number: number, path: PreparedData.children20k.path(at: site)) {
+            output.append(realtimeRequest: "q", number: number, path: PreparedData.children20k.path(at: site))
+            {
                 $0.append(#","h":"c3RhbGU=""#)
             }
         }
@@ -46,8 +48,8 @@ struct StaleListens: Attacker {
     }
 }
 
-/// Transactions on a large node whose hash is wrong, with small writes between them, so that the node's hash is another
-/// each time.
+/// Transactions on a large node whose hash is wrong, with small writes between them, so that the node's hash
+/// is another each time.
 struct FailingTransactions: Attacker {
     static let requestCount = 2000
     /// Each so many-th request is a small write.
@@ -75,7 +77,8 @@ struct FailingTransactions: Attacker {
         }
         return [
             AttackRole(
-                connections: 1, opening: .webSocket, burst: burst, requests: (Self.requestCount, "transactions"),
+                connections: 1, opening: .webSocket, burst: burst,
+                requests: (Self.requestCount, "transactions"),
                 reading: .everything, next: .sendAgainWhenAnswered)
         ]
     }

@@ -26,7 +26,11 @@ struct HalfHeads: Attacker {
         head.append(requestLine: "GET", target: site.restTarget(site.root))
         head.append("Host: ")
         let burst = SharedBytes(head)
-        return [AttackRole(connections: min(limit, share), opening: .tcp, burst: burst, reading: .everything, next: .hold)]
+        return [
+            AttackRole(
+                connections: min(limit, share), opening: .tcp, burst: burst, reading: .everything, next: .hold
+            )
+        ]
     }
 }
 
@@ -47,7 +51,8 @@ struct HalfMessages: Attacker {
         let count = min(limit, share)
         return [
             AttackRole(
-                connections: count, opening: .webSocket, burst: SharedBytes(part), reading: .everything, next: .hold)
+                connections: count, opening: .webSocket, burst: SharedBytes(part), reading: .everything,
+                next: .hold)
         ]
     }
 }
@@ -64,10 +69,15 @@ struct HalfBodies: Attacker {
 
     func roles(at site: HostileSite, share: Int) -> [AttackRole] {
         var part: [UInt8] = []
-        part.append(restRequest: "PUT", site, path: "\(site.root)/half", contentByteCount: Self.byteCounts.announced)
+        part.append(
+            restRequest: "PUT", site, path: "\(site.root)/half", contentByteCount: Self.byteCounts.announced)
         part.append(UInt8(ascii: #"""#))
         part.append(contentsOf: repeatElement(UInt8(ascii: "x"), count: Self.byteCounts.sent))
         let count = min(limit, share)
-        return [AttackRole(connections: count, opening: .tcp, burst: SharedBytes(part), reading: .everything, next: .hold)]
+        return [
+            AttackRole(
+                connections: count, opening: .tcp, burst: SharedBytes(part), reading: .everything, next: .hold
+            )
+        ]
     }
 }

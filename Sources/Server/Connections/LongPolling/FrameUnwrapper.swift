@@ -1,7 +1,8 @@
 import PandoBytes
 
-/// Takes messages out of the frames that the database thread makes: it makes them for WebSockets, which nearly all sessions
-/// have, so that it need not know which have not. A value: it knows how many chunks of a message are still to come.
+/// Takes messages out of the frames that the database thread makes: it makes them for WebSockets, which
+/// nearly all sessions have, so that it need not know which have not. A value: it knows how many chunks of a
+/// message are still to come.
 struct FrameUnwrapper {
     private var missingChunks = 0
 

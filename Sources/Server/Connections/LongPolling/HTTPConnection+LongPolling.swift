@@ -86,7 +86,9 @@ extension HTTPConnection {
     }
 
     private func refuse(_ error: LongPollingRequest.Malformed, _ pending: PendingRequest) {
-        send(.error(.badRequest, text: "missing or malformed parameter: \(error.parameter)", pending.context), pending)
+        send(
+            .error(.badRequest, text: "missing or malformed parameter: \(error.parameter)", pending.context),
+            pending)
     }
 
     /// The number of the loop where a session is, if that is another than ours.
@@ -95,11 +97,15 @@ extension HTTPConnection {
     }
 
     private func find(_ address: LongPollingRequest.Address, _ body: (LongPollingSession?) -> Void) {
-        guard let session = owner.polling(address.id), session.isPassword(address.password) else { return body(nil) }
+        guard let session = owner.polling(address.id), session.isPassword(address.password) else {
+            return body(nil)
+        }
         body(session)
     }
 
-    private func refuse(_ status: HTTPStatus, allowing methods: StaticString? = nil, _ pending: PendingRequest) {
+    private func refuse(
+        _ status: HTTPStatus, allowing methods: StaticString? = nil, _ pending: PendingRequest
+    ) {
         send(.error(status, text: "\(status.reasonPhrase)", allowing: methods, pending.context), pending)
     }
 
@@ -112,7 +118,8 @@ extension HTTPConnection {
     func leaveForOtherLoop() {
         stage = .ended
         dropAhead()
-        // Of answers to what was sent ahead: they may be on their way still, and to send them twice does no harm.
+        // Of answers to what was sent ahead: they may be on their way still, and to send them twice does no
+        // harm.
         settleDeliveries(.lost)
         leave()
     }
@@ -174,7 +181,9 @@ extension HTTPConnection {
         head.append(field: "Access-Control-Allow-Origin", "*")
         head += pending.context.dateLine
         head.append(field: "Content-Length", decimal: UInt64(scripts.reduce(0) { $0 + $1.count }))
-        head.append(pending.context.keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n" as StaticString)
+        head.append(
+            pending.context.keepsAlive
+                ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n" as StaticString)
         beginOutputPace()
         channel.write(head.rawSpan)
         for script in scripts { channel.write(script) }
@@ -185,8 +194,8 @@ extension HTTPConnection {
         endAnswer(closes: !pending.context.keepsAlive)
     }
 
-    /// Whether the next request must wait until the client has taken what it was answered: where that may be for a session of
-    /// another loop, what is not sent by then is copied there.
+    /// Whether the next request must wait until the client has taken what it was answered: where that may be
+    /// for a session of another loop, what is not sent by then is copied there.
     var mustDrain: Bool {
         (moveCount > 0 || channel.remembersTakenBytes) && channel.isOpen
             && channel.outboundByteCount > owner.loop.configuration.outboundLowWaterByteCount
@@ -224,7 +233,8 @@ extension HTTPConnection {
         for delivery in settled { delivery.session?.note(delivery.numbers, on: self, outcome) }
     }
 
-    /// The client asks again: it has received what its machine has acknowledged. What it has not, it may have asked ahead of.
+    /// The client asks again: it has received what its machine has acknowledged. What it has not, it may have
+    /// asked ahead of.
     func settleAcknowledgedDeliveries() {
         guard !deliveries.isEmpty else { return }
         let taken = channel.takenByteCount
@@ -240,7 +250,9 @@ extension HTTPConnection {
         for delivery in lost { session.note(delivery.numbers, on: self, .lost) }
     }
 
-    func hasDeliveries(of session: LongPollingSession) -> Bool { deliveries.contains { $0.session === session } }
+    func hasDeliveries(of session: LongPollingSession) -> Bool {
+        deliveries.contains { $0.session === session }
+    }
 
     /// Looks what the client's machine has acknowledged. One system call, unless that is known.
     func noteAcknowledged() {
@@ -254,8 +266,8 @@ extension HTTPConnection {
 
     private func isAcknowledged(_ delivery: Delivery) -> Bool { channel.takenByteCount >= delivery.end }
 
-    /// The connection is gone. What the client's machine has acknowledged its program has read, if it was closed in order: to
-    /// close with something unread is a reset.
+    /// The connection is gone. What the client's machine has acknowledged its program has read, if it was
+    /// closed in order: to close with something unread is a reset.
     func settleDeliveriesAtEnd(inOrder: Bool) {
         guard let last = deliveries.last else { return }
         settleDeliveries(inOrder && isAcknowledged(last) ? .received : .lost)

@@ -3,11 +3,13 @@ import PandoEngine
 import PandoHTTP
 import PandoReactor
 
-// The sessions by long polling of one loop, and the connections that are moved to their loops (``SessionDirectory``).
+// The sessions by long polling of one loop, and the connections that are moved to their loops
+// (``SessionDirectory``).
 
 extension IOLoop {
-    /// Sessions of the whole process between two polls: nothing but a client's word says that it is still there, and no
-    /// descriptor bounds their number. At one more the one that has not polled for longest is ended. Ours.
+    /// Sessions of the whole process between two polls: nothing but a client's word says that it is still
+    /// there, and no descriptor bounds their number. At one more the one that has not polled for longest is
+    /// ended. Ours.
     private static let disconnectedPollingLimit = 16 << 10
 
     // MARK: Sessions
@@ -26,7 +28,8 @@ extension IOLoop {
         open(
             session.id,
             OpenRequest(
-                namespace: namespace, host: Text(hostName), previousSession: start.previousSession.map { Text($0) },
+                namespace: namespace, host: Text(hostName),
+                previousSession: start.previousSession.map { Text($0) },
                 publicID: publicID))
     }
 
@@ -60,7 +63,8 @@ extension IOLoop {
 
     /// Logs how many sessions were ended because too many had no poll, at most once in ten seconds.
     private func reportPollingCuts() {
-        guard pollingCutCount > 0, lastPollingReport.map({ loop.now - $0 > Self.reportInterval }) ?? true else { return }
+        guard pollingCutCount > 0, lastPollingReport.map({ loop.now - $0 > Self.reportInterval }) ?? true
+        else { return }
         logger.warning(
             """
             long polling: ended \(pollingCutCount) sessions of this thread that had not polled for longest, since the last \

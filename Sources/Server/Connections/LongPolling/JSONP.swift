@@ -1,11 +1,11 @@
 import PandoBytes
 
-// What long polling answers (wire-protocol §1.5): scripts that call functions of the page. Data goes into them as JSON, and
-// nothing that a client chose but digits.
+// What long polling answers (wire-protocol §1.5): scripts that call functions of the page. Data goes into
+// them as JSON, and nothing that a client chose but digits.
 
 extension [UInt8] {
-    /// Appends the script that answers a session's start: the functions that all later answers call, and what names the
-    /// session in later requests.
+    /// Appends the script that answers a session's start: the functions that all later answers call, and what
+    /// names the session in later requests.
     /// - Parameters:
     ///   - callback: The digits behind the names of the page's functions; perhaps none.
     ///   - id: Decimal digits.
@@ -22,8 +22,8 @@ extension [UInt8] {
         append("');\n" as StaticString)
     }
 
-    /// Appends the beginning of the call that delivers response `number`. Messages follow, with commas between them, escaped
-    /// by ``ScriptEscaper``, and ``appendResponseEnd()``.
+    /// Appends the beginning of the call that delivers response `number`. Messages follow, with commas
+    /// between them, escaped by ``ScriptEscaper``, and ``appendResponseEnd()``.
     mutating func append(responseBegin number: Int) {
         append("pRTLPCB(" as StaticString)
         append(decimal: Int64(number))
@@ -35,7 +35,8 @@ extension [UInt8] {
     }
 
     /// Appends the end of the session.
-    /// - Parameter number: The response behind which it ends; nil for at once. The client takes 0 for at once.
+    /// - Parameter number: The response behind which it ends; nil for at once. The client takes 0 for at
+    ///   once.
     mutating func append(closeCommand number: Int?) {
         guard let number, number > 0 else { return append("pLPCommand('close');\n" as StaticString) }
         append("pLPCommand('close'," as StaticString)
@@ -43,11 +44,13 @@ extension [UInt8] {
         append(");\n" as StaticString)
     }
 
-    /// Appends the page that a client loads beside its polls: when the browser leaves the client's page, it says so. The
-    /// request is one that outlives the page, where browsers have it; else it holds the page up until it is answered.
+    /// Appends the page that a client loads beside its polls: when the browser leaves the client's page, it
+    /// says so. The request is one that outlives the page, where browsers have it; else it holds the page up
+    /// until it is answered.
     mutating func append(disconnectPage id: UInt64, password: [UInt8]) {
         append(
-            "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><script>\nvar url='/.lp?disconn=t&id=" as StaticString)
+            "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><script>\nvar url='/.lp?disconn=t&id="
+                as StaticString)
         append(decimal: id)
         append("&pw=" as StaticString)
         append(contentsOf: password)
@@ -68,8 +71,8 @@ extension [UInt8] {
     }
 }
 
-/// Writes a message's JSON as JavaScript; the parts of one message come one after the other, cut between characters. What is one
-/// thing in JSON and another in a script:
+/// Writes a message's JSON as JavaScript; the parts of one message come one after the other, cut between
+/// characters. What is one thing in JSON and another in a script:
 ///
 /// - U+2028 and U+2029 may stand in strings; before ECMAScript 2019 they end a line there.
 /// - A member `"__proto__":` of an object literal sets the object's prototype; `["__proto__"]:` is a member.
@@ -101,7 +104,8 @@ struct ScriptEscaper {
                     matchedCount += 1
                     if matchedCount == Self.prototypeMember.count {
                         script.append(json.extracting(start..<cursor.offset))
-                        // In bounds: the name, which holds nothing that is escaped, was the last to be appended.
+                        // In bounds: the name, which holds nothing that is escaped, was the last to be
+                        // appended.
                         script.insert(UInt8(ascii: "["), at: script.count - (matchedCount - 1))
                         script.append(UInt8(ascii: "]"))
                         start = cursor.offset
@@ -109,10 +113,13 @@ struct ScriptEscaper {
                         isBehindBackslash = false
                     }
                 } else if byte == UInt8(ascii: "\"") {
-                    // In a string a quotation mark stands behind a backslash, and a string that ends is followed by no letter.
+                    // In a string a quotation mark stands behind a backslash, and a string that ends is
+                    // followed by no letter.
                     matchedCount = isBehindBackslash ? 0 : 1
                     isBehindBackslash = false
-                } else if byte == 0xE2, cursor.remaining >= 3, cursor.peek(1) == 0x80, cursor.peek(2) & 0xFE == 0xA8 {
+                } else if byte == 0xE2, cursor.remaining >= 3, cursor.peek(1) == 0x80,
+                    cursor.peek(2) & 0xFE == 0xA8
+                {
                     script.append(json.extracting(start..<cursor.offset))
                     script.append(cursor.peek(2) == 0xA8 ? "\\u2028" : "\\u2029" as StaticString)
                     cursor.advance(3)

@@ -109,7 +109,8 @@ enum LongPollingRequest: Equatable {
         return segments
     }
 
-    /// The number behind a parameter's name, as clients write it; nil where there is none, or a larger one than counts.
+    /// The number behind a parameter's name, as clients write it; nil where there is none, or a larger one
+    /// than counts.
     private static func index(in name: String, behind prefix: StaticString) -> Int? {
         var index = 0
         var count = 0
@@ -121,7 +122,9 @@ enum LongPollingRequest: Equatable {
                 continue
             }
             // No second name for the same: no zero before other digits.
-            guard byte >= 0x30, byte <= 0x39, index > 0 || count == prefix.utf8CodeUnitCount else { return nil }
+            guard byte >= 0x30, byte <= 0x39, index > 0 || count == prefix.utf8CodeUnitCount else {
+                return nil
+            }
             index = index * 10 + Int(byte - 0x30)
             guard index <= segmentLimit else { return nil }
         }
@@ -166,7 +169,8 @@ extension LongPollingRequest.Address {
 
 /// Passwords of long polling: they keep others from a session whose id they guess.
 enum LongPollingPassword {
-    private static let characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+    private static let characters = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 
     /// 59 bits of the operating system's randomness.
     static func make() -> [UInt8] {

@@ -2,7 +2,8 @@ import PandoBytes
 import PandoReactor
 import PandoWire
 
-// A session by long polling moves to a WebSocket (wire-protocol §1.6): the picture is in `WebSocketSession+Handover.swift`.
+// A session by long polling moves to a WebSocket (wire-protocol §1.6): the picture is in
+// `WebSocketSession+Handover.swift`.
 
 extension LongPollingSession {
     /// The client tries a WebSocket: it is offered the move. An earlier one is given up.
@@ -17,8 +18,8 @@ extension LongPollingSession {
 
     func webSocketWasAcknowledged(_ webSocket: WebSocketSession) { moveIfAgreed() }
 
-    /// Without its WebSocket the client goes on by long polling; once it has said `n` it cannot send by that any more, and
-    /// must begin anew (what the SDK itself does not always notice: firebase-js-sdk issue 494).
+    /// Without its WebSocket the client goes on by long polling; once it has said `n` it cannot send by that
+    /// any more, and must begin anew (what the SDK itself does not always notice: firebase-js-sdk issue 494).
     func webSocketIsGone(_ webSocket: WebSocketSession) {
         guard candidate === webSocket else { return }
         candidate = nil

@@ -7,7 +7,8 @@ extension LongPollingSession {
     /// Polls that may wait while what the client has sent does. Clients have two under way.
     private static let heldPollLimit = 4
 
-    /// Connections on which one poll waits, or whose answers may not have arrived: clients ask again now and then.
+    /// Connections on which one poll waits, or whose answers may not have arrived: clients ask again now and
+    /// then.
     private static let carrierLimit = 16
 
     func hold(_ poll: HeldPoll) {
@@ -47,8 +48,8 @@ extension LongPollingSession {
     /// At the end of the tick, when all is there that it brings: answers what is to be answered.
     func answerPolls() {
         isAnswerDue = false
-        // An older poll is answered when another comes, so that the client can send; it is not to send while what it
-        // has sent waits.
+        // An older poll is answered when another comes, so that the client can send; it is not to send while
+        // what it has sent waits.
         while let first = polls.first,
             answers.isUrgent || isFinished || polls.count > (isHolding ? Self.heldPollLimit : 1)
         {

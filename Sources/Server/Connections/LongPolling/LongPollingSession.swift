@@ -4,8 +4,9 @@ import PandoIdentity
 import PandoReactor
 import PandoWire
 
-/// What carries a session by long polling (wire-protocol §1.5): segments in, messages out in the answers to polls. Confined to
-/// its loop, to which every connection that brings one of its requests is moved (``SessionDirectory``).
+/// What carries a session by long polling (wire-protocol §1.5): segments in, messages out in the answers to
+/// polls. Confined to its loop, to which every connection that brings one of its requests is moved
+/// (``SessionDirectory``).
 ///
 ///     open ──────── end(.finished) ───────▶ finishing ──┐ all messages answered, or no poll in time
 ///       │ `n` both ways, WebSocket joined               │
@@ -30,8 +31,8 @@ final class LongPollingSession: ClientSession {
         var timer: TimerToken?
     }
 
-    /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client stops when
-    /// its polls are not answered, so only what it had sent by then waits.
+    /// Bytes of messages that may wait for requests before them to be answered, beside one message: a client
+    /// stops when its polls are not answered, so only what it had sent by then waits.
     private static let waitingMessageByteLimit = 1 << 20
     /// As many of them, and what each takes beside its bytes. What two requests bring is far less.
     private static let waitingMessageLimit = 1024
@@ -56,7 +57,8 @@ final class LongPollingSession: ClientSession {
     private var isReading = false
     /// The messages that wait go on when others have had their turn.
     private var continuesLater = false
-    /// Of segments, all that came, and how fast the message that is not complete does; nil while none is under way.
+    /// Of segments, all that came, and how fast the message that is not complete does; nil while none is
+    /// under way.
     private var receivedByteCount = 0
     private var inputPace: Pace?
     /// The client's page was left: what it had sent is handed on, and then the session is over.
@@ -85,7 +87,8 @@ final class LongPollingSession: ClientSession {
     ///   - start: The request that starts it.
     ///   - connection: What brought the request, and gets the first response.
     init(
-        _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPConnection, publicID: PublicSessionID,
+        _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPConnection,
+        publicID: PublicSessionID,
         namespace: String?, of owner: IOLoop
     ) {
         self.publicID = publicID
@@ -113,7 +116,8 @@ final class LongPollingSession: ClientSession {
 
     /// A poll has come, perhaps with segments.
     func receive(
-        _ poll: LongPollingRequest.Poll, _ segments: [LongPollingRequest.Segment], on connection: HTTPConnection
+        _ poll: LongPollingRequest.Poll, _ segments: [LongPollingRequest.Segment],
+        on connection: HTTPConnection
     ) {
         guard phase != .over, !isLeaving else { return connection.answerClosed() }
         lastHeard = owner.loop.now
@@ -147,7 +151,9 @@ final class LongPollingSession: ClientSession {
         }
         read()
         let waitingCount = messages.count - messageHead
-        if messageByteCount > Self.waitingMessageByteLimit && waitingCount > 1 || waitingCount > Self.waitingMessageLimit {
+        if messageByteCount > Self.waitingMessageByteLimit && waitingCount > 1
+            || waitingCount > Self.waitingMessageLimit
+        {
             return fail(.messageTooBig)
         }
         countUnfinished()
@@ -329,8 +335,8 @@ final class LongPollingSession: ClientSession {
         if isLeaving, !isReading, !hasInput { cut() }
     }
 
-    /// Where the server has said its last, that is delivered first; a client that is replaced, or whose server ends, gets the
-    /// end at once.
+    /// Where the server has said its last, that is delivered first; a client that is replaced, or whose
+    /// server ends, gets the end at once.
     override func end(_ reason: OutputBatch.CloseReason) {
         guard reason == .finished, phase == .open, !isLeaving else { return cut() }
         phase = .finishing

@@ -1,24 +1,27 @@
 import PandoBytes
 import PandoReactor
 
-// What the polls of one session are answered (wire-protocol §1.5.2). Responses are numbered without a gap; the client puts them
-// in order, waits at a gap, and ignores a number that it has had. So a response may always be sent again, and must be when
-// its connection broke:
+// What the polls of one session are answered (wire-protocol §1.5.2). Responses are numbered without a gap;
+// the client puts them in order, waits at a gap, and ignores a number that it has had. So a response may
+// always be sent again, and must be when its connection broke:
 //
-//     messages ─▶ pending ──answer──▶ under way ──▶ acknowledged ──▶ received ──another poll came in time──▶ forgotten
+//     messages ─▶ pending ──answer──▶ under way ──▶ acknowledged ──▶ received ──another poll came in time──▶
+//     forgotten
 //                                        │  ▲            │
 //                                        ▼  │            │ the connection broke
 //                                        lost ◀──────────┘
 //                                           with the next answer; at once where a poll waits
 //
-// Acknowledged: by the client's machine (TCP), whose program may still not have read it. Received: the client asked for something
-// else on that connection, or closed it in order. What is acknowledged counts no more when another poll has come, and is kept
-// for a while.
+// Acknowledged: by the client's machine (TCP), whose program may still not have read it. Received: the client
+// asked for something else on that connection, or closed it in order. What is acknowledged counts no more
+// when another poll has come, and is kept for a while.
 //
-// A proxy may have received what the client never got. The client asks anew when it has waited for 25 s (§1.5.2): so where the
-// next poll comes 24 s after the one that was answered, or later, the response is sent once more, with the next answer.
+// A proxy may have received what the client never got. The client asks anew when it has waited for 25 s
+// (§1.5.2): so where the next poll comes 24 s after the one that was answered, or later, the response is sent
+// once more, with the next answer.
 
-/// Messages for a client that polls, and the responses that it may not have received. Decides; the session acts.
+/// Messages for a client that polls, and the responses that it may not have received. Decides; the session
+/// acts.
 struct PollAnswers {
     /// What is known of a response.
     enum Delivery {
@@ -70,7 +73,8 @@ struct PollAnswers {
     private static let keptByteLimit = 1 << 20
     /// Messages are joined up to here.
     private static let joinedByteLimit = 16 << 10
-    /// A message is cut into parts from here on, as it comes, so that nothing is done for all of a large one at once.
+    /// A message is cut into parts from here on, as it comes, so that nothing is done for all of a large one
+    /// at once.
     static let partByteCount = 128 << 10
 
     private var nextNumber = 0
@@ -140,8 +144,8 @@ struct PollAnswers {
     // MARK: Polls
 
     /// A poll has come.
-    /// - Returns: What it is sent at once, where it was answered before and is asked again; else nil: it is to be answered
-    ///   with ``answer(serial:asked:prefix:closes:)``, in time.
+    /// - Returns: What it is sent at once, where it was answered before and is asked again; else nil: it is
+    ///   to be answered with ``answer(serial:asked:prefix:closes:)``, in time.
     mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> Answer? {
         if let index = unconfirmed.firstIndex(where: { $0.serial == serial }) {
             unconfirmed[index].delivery = .lost
@@ -222,7 +226,8 @@ struct PollAnswers {
         script.append(SharedBytes(text))
         unconfirmed.append(
             Response(
-                number: number, serial: serial, script: script, byteCount: script.reduce(0) { $0 + $1.count }, asked: asked))
+                number: number, serial: serial, script: script, byteCount: script.reduce(0) { $0 + $1.count },
+                asked: asked))
         settle()
         answer.scripts += script
         answer.numbers.append(number)
@@ -232,7 +237,8 @@ struct PollAnswers {
     /// What is sent again.
     private mutating func takeRepeated() -> Answer {
         var answer = Answer(scripts: [], numbers: [])
-        for index in unconfirmed.indices where unconfirmed[index].isRepeated || unconfirmed[index].delivery == .lost {
+        for index in unconfirmed.indices
+        where unconfirmed[index].isRepeated || unconfirmed[index].delivery == .lost {
             unconfirmed[index].isRepeated = false
             unconfirmed[index].isFollowed = false
             unconfirmed[index].delivery = .underWay

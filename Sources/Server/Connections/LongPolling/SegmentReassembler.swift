@@ -1,14 +1,14 @@
 import PandoBytes
 
-// A client's messages by long polling (wire-protocol §1.5.2): JSON in Base64, cut into pieces that are counted over the whole
-// session. Requests overtake each other, so pieces come in any order, and some twice:
+// A client's messages by long polling (wire-protocol §1.5.2): JSON in Base64, cut into pieces that are
+// counted over the whole session. Requests overtake each other, so pieces come in any order, and some twice:
 //
 //     seg   0      1      2      3           4
 //           ├ ts 1 ┤├──── ts 3 ──────────┤   ├ ts 1 …
 //           message  message: 1 ‖ 2 ‖ 3, decoded once
 
-/// Puts segments in order and messages together, and decodes each segment as it is put in its place. Holds memory only for
-/// what is not complete.
+/// Puts segments in order and messages together, and decodes each segment as it is put in its place. Holds
+/// memory only for what is not complete.
 struct SegmentReassembler {
     /// What a client did wrong; its session ends.
     enum Violation: Error, Equatable {
@@ -21,7 +21,8 @@ struct SegmentReassembler {
         case emptyMessage
     }
 
-    /// Segments that may have overtaken a missing one. Two requests are under way at a time, each with at most 62.
+    /// Segments that may have overtaken a missing one. Two requests are under way at a time, each with at
+    /// most 62.
     static let aheadLimit = 256
 
     /// Beside its text, a segment that waits: about what its place in a table takes.
@@ -88,7 +89,8 @@ struct SegmentReassembler {
         gathered = 0
     }
 
-    /// Base64 with `-` and `_`, padded with `.` (§1.5.2); nothing else. Appends the groups of four digits that are whole.
+    /// Base64 with `-` and `_`, padded with `.` (§1.5.2); nothing else. Appends the groups of four digits
+    /// that are whole.
     private mutating func decode(_ text: [UInt8]) throws(Violation) {
         guard !text.isEmpty else { return }
         guard !isPadded, !text.contains(UInt8(ascii: "=")) else { throw .malformedBase64 }

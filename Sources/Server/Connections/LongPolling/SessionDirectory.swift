@@ -4,10 +4,11 @@ import PandoHTTP
 import PandoReactor
 import Synchronization
 
-// A session by long polling lives on the loop on which it began, and its requests come over any connection of its client, or of a
-// proxy that speaks for many. Such a connection is moved, with the request that it has brought, to the loop of the session, and
-// stays there: then a request, its session and its answer are on one thread, nothing can be gone in between, and a browser's
-// later requests find their session at once. So is a connection that becomes the session's WebSocket.
+// A session by long polling lives on the loop on which it began, and its requests come over any connection of
+// its client, or of a proxy that speaks for many. Such a connection is moved, with the request that it has
+// brought, to the loop of the session, and stays there: then a request, its session and its answer are on one
+// thread, nothing can be gone in between, and a browser's later requests find their session at once. So is a
+// connection that becomes the session's WebSocket.
 
 /// A connection on its way to another loop, with the request that it is moved for.
 struct MovedConnection: Sendable {

@@ -20,8 +20,8 @@ extension WebSocketSession {
         if let handover { handover.phase != .done } else { false }
     }
 
-    /// Offers the move. Nothing else is sent before ``takeOver()``: to each pong, and to `a`, the client answers with its
-    /// next step.
+    /// Offers the move. Nothing else is sent before ``takeOver()``: to each pong, and to `a`, the client
+    /// answers with its next step.
     func offerMove() {
         var message: [UInt8] = []
         message.appendUpgrade()
@@ -29,7 +29,8 @@ extension WebSocketSession {
     }
 
     func receiveJoining(_ message: RawSpan) {
-        guard message.byteCount <= IOLoop.smallByteCount, let control = try? ClientMessage(parsing: message) else {
+        guard message.byteCount <= IOLoop.smallByteCount, let control = try? ClientMessage(parsing: message)
+        else {
             return close(with: .invalidPayload)
         }
         switch control {
@@ -49,8 +50,8 @@ extension WebSocketSession {
     /// Whether the client has said that what it sends next comes here.
     var isAcknowledged: Bool { handover?.phase == .acknowledged }
 
-    /// Everything goes on here: what the client has sent behind its `a` is read next. ``IOLoop/replace(_:by:)`` has
-    /// given this WebSocket the session's id.
+    /// Everything goes on here: what the client has sent behind its `a` is read next.
+    /// ``IOLoop/replace(_:by:)`` has given this WebSocket the session's id.
     func takeOver() {
         handover?.phase = .done
         hasEnded = false
