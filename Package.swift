@@ -1,17 +1,17 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// One line per room, ground floor first. A room sees only the rooms it stands on: every build passes
-// `--explicit-target-dependency-import-check error`, so an arrow that is not drawn here does not compile.
+// One line per module, the lowest layer first. A module can import only the modules named in its line: every
+// build passes `--explicit-target-dependency-import-check error`, so any other import does not compile.
 
 let rules: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
     .enableExperimentalFeature("Lifetimes"),  // spans as results: borrowed bytes without a closure or a copy
-    // Whether two accesses to one variable overlap is checked at run time in debug builds (the tests of the
-    // rooms, and those of the protocols from end to end); in release it took a fifteenth of a GET's
-    // instructions and of a set's.
+    // Debug builds check at run time whether two accesses to one variable overlap. All module tests and the
+    // end-to-end protocol tests run on a debug build. In release builds the check took 1/15 of the instructions
+    // of a GET and of a set.
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
@@ -21,39 +21,41 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 
 /// A folder under `Sources`, built as the module `Pando` + folder.
-func room(_ folder: String, on rooms: [String] = [], c: [String] = [], libraries: [Target.Dependency] = [])
+func library(
+    _ folder: String, on modules: [String] = [], c: [String] = [], libraries: [Target.Dependency] = []
+)
     -> Target
 {
     .target(
         name: "Pando\(folder)",
-        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
+        dependencies: modules.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
         path: "Sources/\(folder)",
         swiftSettings: rules
     )
 }
 
-/// A room with a `main`: nobody stands on it.
-func door(
-    _ folder: String, on rooms: [String], c: [String] = [], libraries: [Target.Dependency] = []
+/// An executable: no module imports it.
+func executable(
+    _ folder: String, on modules: [String], c: [String] = [], libraries: [Target.Dependency] = []
 ) -> Target {
     .executableTarget(
         name: "Pando\(folder)",
-        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
+        dependencies: modules.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
         path: "Sources/\(folder)",
         swiftSettings: rules
     )
 }
 
-/// The tests of one room live in the folder of the same name under `Tests`.
+/// The tests of a module, in the folder of the same name under `Tests`.
 func tests(
-    _ folder: String, on rooms: [String], c: [String] = [], libraries: [Target.Dependency] = [],
+    _ folder: String, on modules: [String], c: [String] = [], libraries: [Target.Dependency] = [],
     fixtures: [String] = []
 ) -> Target {
     .testTarget(
         name: "Pando\(folder)Tests",
-        dependencies: rooms.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
+        dependencies: modules.map { .byName(name: "Pando\($0)") } + c.map { .byName(name: $0) } + libraries,
         path: "Tests/\(folder)",
-        exclude: fixtures,  // read from where they lie
+        exclude: fixtures,  // tests read these files from the source folder
         swiftSettings: rules
     )
 }
@@ -68,45 +70,45 @@ let package = Package(
         .executable(name: "simulate", targets: ["PandoSimulate"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
-        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", exact: "0.2.0"),
     ],
     targets: [
-        // Ground
+        // Base
         .target(name: "CBytes", path: "Sources/C/CBytes"),
         .target(name: "CSystem", path: "Sources/C/CSystem"),
         .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CCounting", path: "Sources/C/CCounting"),
-        room("Bytes", c: ["CBytes", "COpenSSL"]),
-        room("Compression", on: ["Bytes"], c: ["CZlib"]),
+        library("Bytes", c: ["CBytes", "COpenSSL"]),
+        library("Compression", on: ["Bytes"], c: ["CZlib"]),
 
-        // Pure floor: values in, actions out. No clock, file, socket or thread.
-        room("Tree", on: ["Bytes"]),
-        room("Rules", on: ["Tree", "Bytes"]),
-        room("Engine", on: ["Rules", "Tree", "Bytes"]),
-        room("Wire", on: ["Tree", "Bytes"]),
-        room("HTTP", on: ["Bytes"]),
-        room("WebSocket", on: ["HTTP", "Bytes"]),
-        room("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
+        // Pure: values in, actions out. No clock, file, socket or thread.
+        library("Tree", on: ["Bytes"]),
+        library("Rules", on: ["Tree", "Bytes"]),
+        library("Engine", on: ["Rules", "Tree", "Bytes"]),
+        library("Wire", on: ["Tree", "Bytes"]),
+        library("HTTP", on: ["Bytes"]),
+        library("WebSocket", on: ["HTTP", "Bytes"]),
+        library("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
 
-        // Machine floor
-        room("Journal", on: ["Bytes"], c: ["CSystem"]),
-        room("Reactor", on: ["Bytes"], c: ["CSystem"]),
+        // Operating system: files, sockets, time
+        library("Journal", on: ["Bytes"], c: ["CSystem"]),
+        library("Reactor", on: ["Bytes"], c: ["CSystem"]),
 
         // A disk that loses power, for tests and the simulator
-        room("SimulatedDisk", on: ["Journal"]),
+        library("SimulatedDisk", on: ["Journal"]),
 
-        // Who somebody is: pure but for fetched keys.
-        room("Identity", on: ["Rules", "Tree", "Bytes"], libraries: [jwtKit]),
+        // Tokens and credentials: pure but for keys that are fetched from their issuers
+        library("Identity", on: ["Rules", "Tree", "Bytes"], libraries: [jwtKit]),
 
-        // What measures: a client on sockets, numbered values, figures
-        room("Traffic", on: ["WebSocket", "HTTP", "Reactor", "Bytes"]),
+        // Load generation: a client on sockets, numbered values, statistics
+        library("Traffic", on: ["WebSocket", "HTTP", "Reactor", "Bytes"]),
 
-        // Upstairs
-        room(
+        // Composition
+        library(
             "Server",
             on: [
                 "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Journal", "Reactor",
@@ -116,16 +118,16 @@ let package = Package(
             libraries: [logging]
         ),
 
-        // Front doors
-        door(
+        // Executables
+        executable(
             "CommandLine",
             on: [
                 "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression",
                 "Identity", "Bytes",
             ],
             libraries: [argumentParser, logging]),
-        door("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
-        door(
+        executable("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
+        executable(
             "Bench",
             on: [
                 "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk",
@@ -133,10 +135,10 @@ let package = Package(
                 "Bytes",
             ],
             c: ["CCounting"], libraries: [argumentParser]),
-        door(
+        executable(
             "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Bytes"],
             libraries: [argumentParser, histogram]),
-        door(
+        executable(
             "Simulate", on: ["Server", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Bytes"],
             libraries: [argumentParser, logging]),
 

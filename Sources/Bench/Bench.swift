@@ -10,7 +10,7 @@ import PandoTraffic
 //  Leaves:  rates, latencies, processor time; exit 1 if a message was missing, doubled, out of order or changed.
 //  Always true: every message carries its number and is checked where it arrives; every wait has a deadline.
 //  Start at Session.swift (a run), then RoundTripLoad.swift and OneToManyLoad.swift (what runs),
-//  Dialect.swift.
+//  WireProtocol.swift.
 //
 //  Client and server share the machine's processors, so absolute numbers say as much about the client as
 //  about the server. Compare numbers of one run: that is what `run` prints. The client's own processor time

@@ -48,15 +48,17 @@ final class Client: WebSocketClientDelegate {
         switch stage {
         case .ready: session.load.received(text, by: self)
         case .awaitingGreeting:
-            guard Dialect.isGreeting(text) else { return session.fail("connection \(index): no greeting") }
+            guard WireProtocol.isGreeting(text) else {
+                return session.fail("connection \(index): no greeting")
+            }
             guard let path = session.load.listenedPath(of: index) else { return becomeReady() }
             var listen: [UInt8] = []
-            Dialect.appendListen(path: path, to: &listen)
+            WireProtocol.appendListen(path: path, to: &listen)
             send(listen)
             stage = .awaitingListen
         case .awaitingListen:
             // What stands before the answer is the data of now: an earlier run's.
-            if Dialect.acknowledged(text) == Dialect.listenNumber { becomeReady() }
+            if WireProtocol.acknowledged(text) == WireProtocol.listenNumber { becomeReady() }
         case .awaitingUpgrade: preconditionFailure("messages come behind the head")
         }
     }

@@ -1,6 +1,6 @@
 /// What a measurement does with its connections. Confined to the session's loop.
 protocol Load: AnyObject {
-    var dialect: Dialect { get }
+    var dialect: WireProtocol { get }
     var connectionCount: Int { get }
     /// Where that connection listens before it counts as ready; nil for nowhere.
     func listenedPath(of index: Int) -> String?

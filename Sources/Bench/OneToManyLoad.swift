@@ -14,7 +14,7 @@ final class OneToManyLoad: Load {
         var isAnswered: Bool
     }
 
-    let dialect: Dialect
+    let dialect: WireProtocol
     private let listenerCount: Int
     private let inFlight: Int
     private let stampByteCount: Int
@@ -37,7 +37,7 @@ final class OneToManyLoad: Load {
     private(set) var deliveryCount = 0
     private(set) var checksum: UInt64 = 0
 
-    init(_ dialect: Dialect, listeners: Int, inFlight: Int, stampByteCount: Int) {
+    init(_ dialect: WireProtocol, listeners: Int, inFlight: Int, stampByteCount: Int) {
         self.dialect = dialect
         listenerCount = listeners
         self.inFlight = inFlight

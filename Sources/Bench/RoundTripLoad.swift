@@ -12,7 +12,7 @@ final class RoundTripLoad: Load {
         var starts: [MonotonicTime]
     }
 
-    let dialect: Dialect
+    let dialect: WireProtocol
     let connectionCount: Int
     private let inFlight: Int
     private let stampByteCount: Int
@@ -25,7 +25,7 @@ final class RoundTripLoad: Load {
     private(set) var deliveryCount = 0
     private(set) var checksum: UInt64 = 0
 
-    init(_ dialect: Dialect, connections: Int, inFlight: Int, stampByteCount: Int) {
+    init(_ dialect: WireProtocol, connections: Int, inFlight: Int, stampByteCount: Int) {
         self.dialect = dialect
         self.connectionCount = connections
         self.inFlight = inFlight
@@ -36,7 +36,7 @@ final class RoundTripLoad: Load {
     }
 
     /// How long a request's text is, with a number of six digits.
-    static func requestByteCount(_ dialect: Dialect, stampByteCount: Int) -> Int {
+    static func requestByteCount(_ dialect: WireProtocol, stampByteCount: Int) -> Int {
         var request: [UInt8] = []
         dialect.appendRequest(
             100_000, path: "bench/writer10", stampByteCount: stampByteCount, to: &request)

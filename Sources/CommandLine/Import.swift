@@ -178,7 +178,7 @@ struct Import: ParsableCommand {
 
     /// Reads the file as it comes.
     private func parse(below target: Path, _ progress: inout Progress) throws -> Node {
-        var memory = MemoryAhead()
+        var memory = HeapPrefaulter()
         defer { memory.take()?.stop() }
         do {
             var input = try InputFile.open(file)

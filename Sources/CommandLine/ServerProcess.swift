@@ -11,7 +11,7 @@ enum ServerProcess {
     static func serve(_ configuration: Configuration) throws {
         raiseDescriptorLimit()
         reserveDescriptorTable()
-        letThreadsShareHeaps()
+        raiseFastbinLimit()
         keepLargeMemoryOutOfHeaps()
         var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel

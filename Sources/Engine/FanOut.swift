@@ -7,7 +7,7 @@ import PandoTree
 //     filtered                 the window moves; the listen hears the difference, as one message
 //
 // A write of several changes stays one message per listen, so that nobody sees half of it. The changes here
-// are those of `WriteStory.swift`: none names a priority, and none lies at or below another.
+// are those of `PushLocations.swift`: none names a priority, and none lies at or below another.
 
 extension ListenerTable {
     /// Notes for the filtered listens on the way to a change each child that the change is in, as it is

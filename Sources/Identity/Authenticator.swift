@@ -20,8 +20,8 @@ package final class Authenticator: Sendable {
         var local: LocalKeys
         var stamp: [String]
         var lookedAt: Duration
-        var standing: Standing
-        var whenChanged: (@Sendable (Standing) -> Void)?
+        var standing: RevocationState
+        var whenChanged: (@Sendable (RevocationState) -> Void)?
     }
 
     private let state: Mutex<State>
@@ -90,12 +90,12 @@ package final class Authenticator: Sendable {
     }
 
     /// Who may stay, as of now.
-    package var standing: Standing { state.withLock { $0.standing } }
+    package var standing: RevocationState { state.withLock { $0.standing } }
 
     /// Has `body` called each time that keys or revocations are others than before: whoever was let in before
     /// must be held against them, and so must whatever was remembered. In the order of the changes, on any
     /// thread.
-    package func whenStandingChanges(_ body: @escaping @Sendable (Standing) -> Void) {
+    package func whenStandingChanges(_ body: @escaping @Sendable (RevocationState) -> Void) {
         state.withLock { $0.whenChanged = body }
     }
 

@@ -7,9 +7,9 @@ struct LocalKeys: Sendable {
     var files: [(issuer: Issuer, keys: KeySet)] = []
     var revokedBefore: [Text: Int64]
 
-    var standing: Standing {
+    var standing: RevocationState {
         let keys = secrets.map(\.key) + files.flatMap(\.keys.keys)
-        return Standing(fingerprints: Set(keys.map(\.fingerprint)), revokedBefore: revokedBefore)
+        return RevocationState(fingerprints: Set(keys.map(\.fingerprint)), revokedBefore: revokedBefore)
     }
 
     /// Larger ones hold no keys.

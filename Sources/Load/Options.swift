@@ -36,14 +36,14 @@ struct TargetOptions: ParsableArguments {
         guard url.hasPrefix("http://") else { throw ValidationError("--url must begin with http://") }
     }
 
-    func target(_ speech: Speech) throws -> Target {
+    func target(_ speech: WireProtocol) throws -> Target {
         let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
         return try Target.at(
             String(authority), defaultPort: 80, name: "pando", speech: speech, option: "--url")
     }
 
     /// One target a transport, in the order they were asked for.
-    func targets(_ speech: Speech) throws -> [Target] {
+    func targets(_ speech: WireProtocol) throws -> [Target] {
         let single = try target(speech)
         guard speech == .realtime else {
             guard transport.isEmpty else {
@@ -84,7 +84,7 @@ extension Transport: ExpressibleByArgument {}
 extension Target {
     /// The target at `host:port`.
     static func at(
-        _ authority: String, defaultPort: UInt16, name: String, speech: Speech, option: String
+        _ authority: String, defaultPort: UInt16, name: String, speech: WireProtocol, option: String
     ) throws -> Target {
         var (host, port) = (authority, defaultPort)
         if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
@@ -184,7 +184,7 @@ struct PeerOptions: ParsableArguments {
     func targets() throws -> [Target] {
         try peer.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2, let speech = Speech(rawValue: parts[0]),
+            guard parts.count == 2, let speech = WireProtocol(rawValue: parts[0]),
                 speech == .redis || speech == .echo
             else {
                 throw ValidationError("--peer: \(text) is neither redis=HOST:PORT nor echo=HOST:PORT")

@@ -1,7 +1,7 @@
 import PandoReactor
 
 /// What speaks at the other end.
-enum Speech: String, Sendable {
+enum WireProtocol: String, Sendable {
     case realtime, rest, redis, echo
 }
 
@@ -22,7 +22,7 @@ enum Transport: String, Sendable, CaseIterable {
 /// Where the load goes.
 struct Target: Sendable {
     var name: String
-    let speech: Speech
+    let speech: WireProtocol
     var transport = Transport.webSocket
     let address: SocketAddress
     /// For the field `Host`.

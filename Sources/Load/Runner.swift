@@ -18,7 +18,7 @@ enum Runner {
     /// - Throws: Exit code 1 if anything was wrong; usage errors before anything is sent.
     static func run(
         _ work: Work, connections: Int, defaultInFlight: Int = 1, _ targetOptions: TargetOptions,
-        _ effort: EffortOptions, peers: [Target] = [], speech: Speech = .realtime,
+        _ effort: EffortOptions, peers: [Target] = [], speech: WireProtocol = .realtime,
         burst: Arrivals.Pattern? = nil,
         oneAtATime: Bool = false
     ) throws {

@@ -82,7 +82,7 @@ final class Worker: @unchecked Sendable {
     var arrivals: Arrivals?
     /// Operations begin when others end: nothing is due by itself.
     var isClosedLoop = false
-    var alarm: Alarm?
+    var alarm: PreciseTimer?
     var senderTurn = 0
     var checkedCount = 0
     var endedCount = 0
@@ -102,7 +102,7 @@ final class Worker: @unchecked Sendable {
         loop = try EventLoop(configuration)
         tally = Tally(seriesCount: plan.work.series.count)
         made = Scenario.make(self)
-        alarm = try Alarm(on: loop) { [unowned self] in alarmRang() }
+        alarm = try PreciseTimer(on: loop) { [unowned self] in alarmRang() }
     }
 
     var scenario: Scenario {
@@ -159,7 +159,7 @@ final class Worker: @unchecked Sendable {
         if worker == index { handle(command) } else { commands[worker].post(command) }
     }
 
-    private func makeClient(_ index: Int, as speech: Speech) -> Client {
+    private func makeClient(_ index: Int, as speech: WireProtocol) -> Client {
         switch speech {
         case .realtime: RealtimeClient(index, of: self)
         case .rest: RESTClient(index, of: self)

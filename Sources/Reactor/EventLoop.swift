@@ -43,7 +43,7 @@ package final class EventLoop: @unchecked Sendable {
 
     package let configuration: Configuration
     /// Wakes the loop; any thread may ring it.
-    package let bell: Bell
+    package let bell: WakeupEvent
     /// When this tick began (its waiting ended). One clock reading a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
@@ -85,7 +85,7 @@ package final class EventLoop: @unchecked Sendable {
     /// - Throws: EMFILE, ENFILE or ENOMEM.
     package init(_ configuration: Configuration = Configuration()) throws(SocketError) {
         precondition(configuration.receiveBufferByteCount > 0 && configuration.corkByteCount > 0)
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let poll = try checked(pando_poll_create(), "create an epoll set")
         self.bell = bell
         self.poll = poll

@@ -11,10 +11,10 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 
     private let box = Mutex(Box())
-    private let bell: Bell
+    private let bell: WakeupEvent
 
     /// - Parameter bell: What wakes the owner; several mailboxes may share it.
-    package init(ringing bell: Bell) {
+    package init(ringing bell: WakeupEvent) {
         self.bell = bell
     }
 

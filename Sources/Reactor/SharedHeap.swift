@@ -7,7 +7,7 @@ import CSystem
 /// heap that the loop allocates from, for more than 120 bytes: 20 000 to 90 000 waits a second under 350 000
 /// writes, and 5 to 8 % of the processor time of each. What is given back without the lock is joined with its
 /// neighbours later.
-package func letThreadsShareHeaps() {
+package func raiseFastbinLimit() {
     pando_heap_free_across_threads()
 }
 

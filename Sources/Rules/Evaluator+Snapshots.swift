@@ -44,7 +44,7 @@ extension Evaluator {
         var segments = PathSegments(try text(program, instruction.b))
         var node = parent
         while !node.isEmpty, let key = segments.next() { node = node[key] }
-        try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+        try spend(segments.offset + (segments.count + 1) * EvaluationBudget.perKey, index)
         // A path that names nothing is not the node itself: nobody gets to the parent by a name without
         // letters.
         return segments.isLost || segments.count == 0 ? .empty : node
@@ -85,7 +85,7 @@ extension Evaluator {
             } else if segments.count == 0 {
                 place.missing += 1
             }
-            try spend(segments.offset + (segments.count + 1) * RuleWork.perKey, index)
+            try spend(segments.offset + (segments.count + 1) * EvaluationBudget.perKey, index)
             return place
         case .parent:
             var place = try place(program, instruction.a)

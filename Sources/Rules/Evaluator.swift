@@ -5,11 +5,11 @@ import PandoTree
 ///
 /// Recursion is as deep as the expression, which ``RulesLimits/expressionDepth`` bounds.
 struct Evaluator<Observer: RuleObserver> {
-    var scene: RuleScene
+    var scene: EvaluationContext
     var observer: Observer
-    private var work: RuleWork
+    private var work: EvaluationBudget
 
-    init(scene: RuleScene, observer: Observer, work: RuleWork) {
+    init(scene: EvaluationContext, observer: Observer, work: EvaluationBudget) {
         self.scene = scene
         self.observer = observer
         self.work = work
@@ -20,7 +20,7 @@ struct Evaluator<Observer: RuleObserver> {
     mutating func holds(_ rule: RuleExpression, _ kind: RuleKind) -> Bool {
         if Observer.isObserving { return holdsObserved(rule, kind) }
         guard let program = rule.program else { return rule.constant ?? false }
-        guard work.spend(RuleWork.perRule) else { return false }
+        guard work.spend(EvaluationBudget.perRule) else { return false }
         return (try? boolean(program, program.root)) ?? false
     }
 
@@ -32,7 +32,7 @@ struct Evaluator<Observer: RuleObserver> {
             return rule.constant ?? false
         }
         do {
-            try spend(RuleWork.perRule, program.root)
+            try spend(EvaluationBudget.perRule, program.root)
             let outcome = try boolean(program, program.root)
             observer.didAsk(rule, kind, outcome, nil, at: place)
             return outcome
@@ -98,7 +98,7 @@ struct Evaluator<Observer: RuleObserver> {
         case .contains:
             let whole = try text(program, a)
             let part = try text(program, b)
-            try spend((whole.utf8Count + part.utf8Count) * RuleWork.perSearchByte, index)
+            try spend((whole.utf8Count + part.utf8Count) * EvaluationBudget.perSearchByte, index)
             return whole.contains(part)
         case .beginsWith, .endsWith:
             let whole = try text(program, a)
@@ -138,7 +138,7 @@ struct Evaluator<Observer: RuleObserver> {
     ) throws(RuleError) -> Bool {
         let other = try value(program, other)
         guard case .string(let text) = other else { return try equals(.string(key.text), other, index) }
-        try spend(min(key.utf8Count, text.utf8Count) / RuleWork.bytesPerStep, index)
+        try spend(min(key.utf8Count, text.utf8Count) / EvaluationBudget.bytesPerStep, index)
         return key.isSpelled(text)
     }
 
@@ -166,12 +166,12 @@ struct Evaluator<Observer: RuleObserver> {
     ) throws(RuleError) -> Bool {
         let text = try text(program, instruction.a)
         let pattern = program.patterns[Int(instruction.b)]
-        if pattern.hasTable { try spend(text.utf8Count * RuleWork.perTableByte, index) }
-        let limit = min(RulesLimits.patternStepCount, work.remaining / RuleWork.perPatternStep)
+        if pattern.hasTable { try spend(text.utf8Count * EvaluationBudget.perTableByte, index) }
+        let limit = min(RulesLimits.patternStepCount, work.remaining / EvaluationBudget.perPatternStep)
         var remaining = limit
         let result = pattern.matches(text, stepCount: &remaining)
         if let result {
-            try spend((limit - remaining) * RuleWork.perPatternStep, index)
+            try spend((limit - remaining) * EvaluationBudget.perPatternStep, index)
             return result
         }
         guard limit == RulesLimits.patternStepCount else {
@@ -179,7 +179,7 @@ struct Evaluator<Observer: RuleObserver> {
             try spend(.max, index)
             return false
         }
-        try spend(limit * RuleWork.perPatternStep, index)
+        try spend(limit * EvaluationBudget.perPatternStep, index)
         throw RuleError(reason: .tooSlow, instruction: index)
     }
 
@@ -260,12 +260,12 @@ struct Evaluator<Observer: RuleObserver> {
         let old = try text(program, instruction.b)
         let new = try text(program, instruction.c)
         // What is searched; and what is put together, which may be more.
-        try spend((whole.utf8Count + old.utf8Count) * RuleWork.perSearchByte, index)
+        try spend((whole.utf8Count + old.utf8Count) * EvaluationBudget.perSearchByte, index)
         guard let result = whole.replacing(old, with: new, byteLimit: RulesLimits.textByteCount) else {
-            try spend(RulesLimits.textByteCount / RuleWork.bytesPerStep, index)
+            try spend(RulesLimits.textByteCount / EvaluationBudget.bytesPerStep, index)
             throw RuleError(reason: .tooLong, instruction: index)
         }
-        try spend(result.utf8Count / RuleWork.bytesPerStep, index)
+        try spend(result.utf8Count / EvaluationBudget.bytesPerStep, index)
         return result
     }
 
@@ -274,12 +274,12 @@ struct Evaluator<Observer: RuleObserver> {
     ) throws(RuleError) -> Text {
         let text = try text(program, instruction.a)
         let isLower = instruction.code == .toLowerCase
-        try spend(text.utf8Count * RuleWork.perASCIIByte, index)
+        try spend(text.utf8Count * EvaluationBudget.perASCIIByte, index)
         let result: Text
         if text.isASCII {
             result = text.withASCIICase(of: isLower ? 0x41...0x5A : 0x61...0x7A)
         } else {
-            try spend(text.utf8Count * RuleWork.perCasedByte, index)
+            try spend(text.utf8Count * EvaluationBudget.perCasedByte, index)
             result = isLower ? text.lowercased : text.uppercased
         }
         guard result.utf8Count <= RulesLimits.textByteCount else {

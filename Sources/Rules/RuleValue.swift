@@ -64,21 +64,21 @@ extension RuleError.Reason: CustomStringConvertible {
     }
 }
 
-// What operators cost (``RuleWork``).
+// What operators cost (``EvaluationBudget``).
 extension RuleValue {
     /// Of `==` and the orderings: two texts may be compared to the end of the shorter one.
     @inline(__always)
     static func comparisonStepCount(_ left: RuleValue, _ right: RuleValue) -> Int {
         guard case .string(let a) = left, case .string(let b) = right else { return 0 }
-        return min(a.utf8Count, b.utf8Count) / RuleWork.bytesPerStep
+        return min(a.utf8Count, b.utf8Count) / EvaluationBudget.bytesPerStep
     }
 
     /// Of `+`.
     @inline(__always)
     static func sumStepCount(_ left: RuleValue, _ right: RuleValue) -> Int {
         switch (left, right) {
-        case (.string(let a), .string(let b)): (a.utf8Count + b.utf8Count) / RuleWork.bytesPerStep
-        case (.string(let text), _), (_, .string(let text)): text.utf8Count / RuleWork.bytesPerStep
+        case (.string(let a), .string(let b)): (a.utf8Count + b.utf8Count) / EvaluationBudget.bytesPerStep
+        case (.string(let text), _), (_, .string(let text)): text.utf8Count / EvaluationBudget.bytesPerStep
         default: 0
         }
     }

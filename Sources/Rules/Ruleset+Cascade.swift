@@ -15,7 +15,10 @@ struct RuleCascade<Observer: RuleObserver> {
     private(set) var evaluator: Evaluator<Observer>
 
     /// - Parameter work: What all rules together may cost.
-    init(_ rules: Ruleset, _ scene: RuleScene, _ observer: Observer, work: RuleWork = RuleWork()) {
+    init(
+        _ rules: Ruleset, _ scene: EvaluationContext, _ observer: Observer,
+        work: EvaluationBudget = EvaluationBudget()
+    ) {
         self.rules = rules
         evaluator = Evaluator(scene: scene, observer: observer, work: work)
     }
@@ -123,7 +126,7 @@ extension Ruleset {
     func allowsRead<Observer: RuleObserver>(
         at path: Path, _ query: Query?, in scope: RuleScope, _ observer: inout Observer
     ) -> Bool {
-        var cascade = RuleCascade(self, RuleScene(reading: path, query, in: scope), observer)
+        var cascade = RuleCascade(self, EvaluationContext(reading: path, query, in: scope), observer)
         defer { observer = cascade.evaluator.observer }
         return cascade.grantingLevel(.read) != nil
     }
@@ -134,7 +137,7 @@ extension Ruleset {
     func refusal<Observer: RuleObserver>(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
     ) -> WriteRefusal? {
-        var cascade = RuleCascade(self, RuleScene(writing: after, in: scope), observer)
+        var cascade = RuleCascade(self, EvaluationContext(writing: after, in: scope), observer)
         defer { observer = cascade.evaluator.observer }
         return cascade.refusal(of: paths.inOrder)
     }

@@ -17,11 +17,11 @@ final class HeapTrimmer: Sendable {
     /// A trim is followed by so many times its own time without one.
     private static let pauseFactor = 100.0
 
-    private let stopped: Bell
+    private let stopped: WakeupEvent
     private let thread: NamedThread
 
     init(_ logger: Logger) throws(SocketError) {
-        let stopped = try Bell()
+        let stopped = try WakeupEvent()
         self.stopped = stopped
         thread = try NamedThread.start("pando-trim") {
             var pause = Self.interval

@@ -10,7 +10,7 @@ import Synchronization
 ///
 ///     main thread       signals, and what they lead to
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)
-///     pando-database    decide, commit, the durable barrier            (DatabaseHost, behind a DatabaseDoor)
+///     pando-database    decide, commit, the durable barrier            (DatabaseHost, behind a DatabaseExecutor)
 ///     pando-journal     write, sync                                    (JournalThread)
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
@@ -27,7 +27,7 @@ package final class Server: @unchecked Sendable {
     private let main: EventLoop
     private let ioEventLoops: [EventLoop]
     private let ioLoops: [IOLoop]
-    private let database: DatabaseDoor
+    private let database: DatabaseExecutor
     private let journal: JournalThread?
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
@@ -84,7 +84,7 @@ package final class Server: @unchecked Sendable {
         }
 
         main = try EventLoop()
-        database = try DatabaseDoor()
+        database = try DatabaseExecutor()
         ioEventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
             var options = EventLoop.Configuration()
             options.outboundByteLimit = configuration.outboundByteLimit
@@ -93,8 +93,8 @@ package final class Server: @unchecked Sendable {
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
         let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(ringing: $0.bell) })
-        let congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
-        let outputCongestion = Congestion(byteLimit: Self.outputByteLimit)
+        let congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
+        let outputCongestion = BackpressureGate(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
@@ -172,7 +172,7 @@ package final class Server: @unchecked Sendable {
             threads.append(try start("pando-io-\(index)") { loop.run() })
         }
         logger.info("\(descriptors)")
-        sayWhoGetsIn()
+        logAccessMode()
         authenticator.whenStandingChanges { [ioLoops, logger] standing in
             for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
             logger.notice(
@@ -205,7 +205,7 @@ package final class Server: @unchecked Sendable {
     }
 
     /// Locked by default: one clear line says where that is so, or that `--dev` has opened it.
-    private func sayWhoGetsIn() {
+    private func logAccessMode() {
         if configuration.isDevelopment {
             logger.warning(
                 "--dev: everybody on this machine may read and write what no loaded rules restrict, and be administrator"
@@ -271,7 +271,7 @@ package final class Server: @unchecked Sendable {
     private func stop() {
         ioEventLoops[0].submit { [self] in acceptor.close() }
         let (main, ioLoops) = (main, ioLoops)
-        let farewell = Farewell(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
+        let farewell = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         database.post(
             .drain {
                 for loop in ioLoops { loop.loop.submit { loop.whenEmpty { farewell.oneIsEmpty() } } }
@@ -287,7 +287,7 @@ package final class Server: @unchecked Sendable {
 }
 
 /// Counts the loops down that have said goodbye to all their clients.
-private final class Farewell: Sendable {
+private final class CountdownLatch: Sendable {
     private let remaining: Atomic<Int>
     private let whenDone: @Sendable () -> Void
 

@@ -44,9 +44,9 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
     private let outputs: Mailbox<OutputBatch>
     private let spareOutputs = OutputBatch.spares(loopCount: 1)
-    private let outputCongestion: Congestion
-    private let congestion: Congestion
-    private let door: JournalDoor
+    private let outputCongestion: BackpressureGate
+    private let congestion: BackpressureGate
+    private let door: JournalQueue
     private let writer: JournalWriter<Storage>
     private let checkpoints: CheckpointJobWriter<Storage>
     private let checkpointOrders: Mailbox<CheckpointJob>
@@ -74,13 +74,13 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     package init(
         on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions,
         outputByteLimit: Int,
-        surroundings: Surroundings, logger: Logger
+        surroundings: Environment, logger: Logger
     ) throws {
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
         let journal = try DataDirectory.open(
             disk, into: &state, endsSessions: true, options: journalOptions, surroundings: surroundings,
             logger: logger)
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         mailbox = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: bell)
         checkpointOrders = Mailbox(ringing: bell)
@@ -90,7 +90,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         self.turn = turn
         let orders = Mailbox<JournalOrder>(ringing: bell)
         let space = try LogSpace()
-        door = JournalDoor(orders, space: space, origin: JournalOrigin(journal)) {
+        door = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
             turn.take()
             // A dead process answers nobody; this one must come back to be looked at.
             if turn.failure != nil { space.set(granted: .max, isFull: true) }
@@ -117,8 +117,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         checkpoints = CheckpointJobWriter(
             disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag()
         )
-        congestion = Congestion(byteLimit: configuration.inFlightByteLimit)
-        outputCongestion = Congestion(byteLimit: outputByteLimit)
+        congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
+        outputCongestion = BackpressureGate(byteLimit: outputByteLimit)
         budget = EncodingBudget(byteLimit: .max, ringing: bell)
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,

@@ -7,10 +7,10 @@
 final class WallClock {
     /// What the last look told.
     private(set) var last: Int64
-    private let surroundings: Surroundings
+    private let surroundings: Environment
 
     /// - Parameter last: The latest time already written down.
-    init(notBefore last: Int64 = 0, in surroundings: Surroundings = .machine) {
+    init(notBefore last: Int64 = 0, in surroundings: Environment = .machine) {
         self.last = last
         self.surroundings = surroundings
     }

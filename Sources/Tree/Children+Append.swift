@@ -22,7 +22,7 @@ extension Children {
         while let limb = limbs.popLast() {
             if let split = root.append(limb) {
                 let left = root
-                root = .limbs([Limb(first: left.firstKey, count: left.count, page: left), split])
+                root = .limbs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
             }
         }
         return true
@@ -39,14 +39,14 @@ extension Children.Page {
     }
 
     /// Puts a page of entries at the right edge; gives the right half when this page had to split.
-    fileprivate mutating func append(_ limb: Limb) -> Limb? {
+    fileprivate mutating func append(_ limb: ChildRef) -> ChildRef? {
         var taken = Children.Page.entries([])
         swap(&taken, &self)
         guard case .limbs(var limbs) = consume taken else {
             preconditionFailure("a page of entries takes no page")
         }
         let last = limbs.count - 1
-        var right: Limb?
+        var right: ChildRef?
         if case .entries = limbs[last].page {
             right = Self.insert(limb, at: limbs.count, into: &limbs)
         } else {

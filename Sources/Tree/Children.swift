@@ -23,7 +23,7 @@ package struct Children: Sendable {
     }
 
     /// A page and what is known of it from outside.
-    struct Limb: Sendable {
+    struct ChildRef: Sendable {
         var first: Key
         var count: Int
         var page: Page
@@ -31,7 +31,7 @@ package struct Children: Sendable {
 
     enum Page: Sendable {
         case entries(ContiguousArray<Entry>)
-        case limbs(ContiguousArray<Limb>)
+        case limbs(ContiguousArray<ChildRef>)
     }
 
     /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make
@@ -70,11 +70,12 @@ package struct Children: Sendable {
         var limbs = Self.takeLimbs(&entries, from: first)
         limbs.reverse()
         while limbs.count > Self.pageCapacity {
-            var parents: ContiguousArray<Limb> = []
+            var parents: ContiguousArray<ChildRef> = []
             for start in stride(from: 0, to: limbs.count, by: Self.pageCapacity) {
                 let page = ContiguousArray(limbs[start..<Swift.min(start + Self.pageCapacity, limbs.count)])
                 parents.append(
-                    Limb(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
+                    ChildRef(
+                        first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
             }
             limbs = parents
         }
@@ -82,12 +83,14 @@ package struct Children: Sendable {
     }
 
     /// Cuts entries off the end of an array as pages, the last one first: all are full but that.
-    static func takeLimbs(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Limb> {
-        var limbs: ContiguousArray<Limb> = []
+    static func takeLimbs(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<
+        ChildRef
+    > {
+        var limbs: ContiguousArray<ChildRef> = []
         limbs.reserveCapacity((entries.count - first) / pageCapacity + 1)
         while entries.count > first {
             let page = take(&entries, from: first + (entries.count - first - 1) / pageCapacity * pageCapacity)
-            limbs.append(Limb(first: page[0].key, count: page.count, page: .entries(page)))
+            limbs.append(ChildRef(first: page[0].key, count: page.count, page: .entries(page)))
         }
         return limbs
     }
@@ -133,7 +136,7 @@ package struct Children: Sendable {
         let split = root.update(key, with: &context, growth: &growth, body)
         if let split {
             let left = root
-            root = .limbs([Limb(first: left.firstKey, count: left.count, page: left), split])
+            root = .limbs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
         } else if growth < 0 {
             // A root with a single limb is a level too many.
             while case .limbs(let limbs) = root, limbs.count == 1 { root = limbs[0].page }
@@ -145,7 +148,7 @@ package struct Children: Sendable {
 
 extension Children.Page {
     typealias Entry = Children.Entry
-    typealias Limb = Children.Limb
+    typealias ChildRef = Children.ChildRef
 
     var count: Int {
         switch self {
@@ -193,7 +196,7 @@ extension Children.Page {
     mutating func update<Context>(
         _ key: Key, with context: inout Context, growth: inout Int,
         _ body: (inout Node, inout Context) -> Void
-    ) -> Limb? {
+    ) -> ChildRef? {
         unsafe withUnsafeMutablePointer(to: &self) { place in
             // The array leaves the enum while it changes, so that it has one owner, and comes back on every
             // way out.
@@ -203,11 +206,11 @@ extension Children.Page {
                 let split = Self.update(&entries, key, with: &context, body)
                 growth = entries.count + (split?.count ?? 0) - before
                 unsafe place.initialize(to: .entries(entries))
-                return split.map { Limb(first: $0[0].key, count: $0.count, page: .entries($0)) }
+                return split.map { ChildRef(first: $0[0].key, count: $0.count, page: .entries($0)) }
             case .limbs(var limbs):
                 let index = limbs.index(holding: key)
                 let split = limbs[index].page.update(key, with: &context, growth: &growth, body)
-                var right: Limb?
+                var right: ChildRef?
                 if let split {
                     limbs[index].count += growth - split.count
                     right = Self.insert(split, at: index + 1, into: &limbs)
@@ -252,12 +255,14 @@ extension Children.Page {
     }
 
     /// Inserts a limb; gives the right half when the page had to split.
-    static func insert(_ limb: Limb, at index: Int, into limbs: inout ContiguousArray<Limb>) -> Limb? {
+    static func insert(_ limb: ChildRef, at index: Int, into limbs: inout ContiguousArray<ChildRef>)
+        -> ChildRef?
+    {
         guard limbs.count >= Children.pageCapacity else {
             limbs.insert(limb, at: index)
             return nil
         }
-        var right: ContiguousArray<Limb>
+        var right: ContiguousArray<ChildRef>
         if index == limbs.count {
             right = [limb]
         } else {
@@ -270,11 +275,11 @@ extension Children.Page {
                 right.insert(limb, at: index - middle)
             }
         }
-        return Limb(first: right[0].first, count: right.reduce(0) { $0 &+ $1.count }, page: .limbs(right))
+        return ChildRef(first: right[0].first, count: right.reduce(0) { $0 &+ $1.count }, page: .limbs(right))
     }
 
     /// Drops an emptied page, and joins a small one with its neighbour, so that removals give memory back.
-    private static func rebalance(_ limbs: inout ContiguousArray<Limb>, around index: Int) {
+    private static func rebalance(_ limbs: inout ContiguousArray<ChildRef>, around index: Int) {
         let count = limbs[index].page.slotCount
         if count == 0 {
             limbs.remove(at: index)
@@ -332,7 +337,7 @@ extension ContiguousArray<Children.Entry> {
     }
 }
 
-extension ContiguousArray<Children.Limb> {
+extension ContiguousArray<Children.ChildRef> {
     /// The limb that holds `key` or would hold it.
     @inline(__always)
     func index(holding key: Key) -> Int {

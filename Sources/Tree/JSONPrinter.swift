@@ -74,12 +74,12 @@ extension [UInt8] {
         let count = bytes.byteCount
         var index = 0
         // The last look ends where the text does, and takes some bytes once more.
-        if count >= Marks.json.byteCount {
+        if count >= ByteMask.json.byteCount {
             while index < count {
-                if bytes.find(.json, at: Swift.min(index, count &- Marks.json.byteCount)) != 0 {
+                if bytes.find(.json, at: Swift.min(index, count &- ByteMask.json.byteCount)) != 0 {
                     return false
                 }
-                index &+= Marks.json.byteCount
+                index &+= ByteMask.json.byteCount
             }
             return true
         }
@@ -111,10 +111,10 @@ extension [UInt8] {
         var runStart = 0
         var index = 0
         while index < text.count {
-            if text.count &- index >= Marks.json.byteCount {
+            if text.count &- index >= ByteMask.json.byteCount {
                 let marks = bytes.find(.json, at: index)
                 guard marks != 0 else {
-                    index &+= Marks.json.byteCount
+                    index &+= ByteMask.json.byteCount
                     continue
                 }
                 index &+= marks.trailingZeroBitCount

@@ -80,7 +80,7 @@ extension JSONReader {
             let nonASCII = cursor.find(.nonASCII) ?? 0
             guard marks != 0 else {
                 isASCII = isASCII && nonASCII == 0
-                cursor.advance(Marks.json.byteCount)
+                cursor.advance(ByteMask.json.byteCount)
                 continue
             }
             // Of the bytes before the lowest mark.

@@ -115,7 +115,7 @@ extension MessageParser {
     private static func skipPlain(_ cursor: inout ByteCursor) {
         while let marks = cursor.find(.path) {
             if marks != 0 { return cursor.advance(marks.trailingZeroBitCount) }
-            cursor.advance(Marks.path.byteCount)
+            cursor.advance(ByteMask.path.byteCount)
         }
         // Beyond the end there is 0, which is not plain.
         while isPlain(cursor.current) { cursor.advance() }

@@ -223,7 +223,7 @@ func addressesCountedTogether(one: String, other: String, isSame: Bool) {
     let token = try await Signer.secret().token(WorkedCase.hs, #"{"sub":"u1","exp":\#(now + 50)}"#)
     let identity = try #require(await authenticator.verify(token, at: now).identity)
     let digest = SHA256Digest(of: token)
-    var cache = VerdictCache()
+    var cache = VerificationCache()
     #expect(cache.identity(of: digest, at: now, now: .zero) == nil)
     cache.keep(identity, of: digest, at: now, now: .zero)
     #expect(cache.identity(of: digest, at: now, now: .seconds(59)) == identity)
@@ -232,10 +232,10 @@ func addressesCountedTogether(one: String, other: String, isSame: Bool) {
     #expect(cache.identity(of: digest, at: now + 50, now: .seconds(1)) == nil, "its own time is over")
     cache.keep(identity, of: SHA256Digest(of: "late"), at: now + 50, now: .zero)
     #expect(cache.count == 1)
-    for index in 0..<(2 * VerdictCache.tokenLimit) {
+    for index in 0..<(2 * VerificationCache.tokenLimit) {
         cache.keep(identity, of: SHA256Digest(of: Text("\(index)")), at: now, now: .zero)
     }
-    #expect(cache.count == VerdictCache.tokenLimit)
+    #expect(cache.count == VerificationCache.tokenLimit)
     cache.removeAll()
     #expect(cache.count == 0 && cache.identity(of: digest, at: now, now: .zero) == nil)
 }

@@ -167,8 +167,8 @@ final class Holder: Sendable {
         let peers = try (0..<50).map { _ in try Peer(host.address) }
         log.wait("all to be adopted") { $0.count == 50 }
         // While the loop stands still, all of them become readable: one batch.
-        let isStanding = try Bell()
-        let mayGoOn = try Bell()
+        let isStanding = try WakeupEvent()
+        let mayGoOn = try WakeupEvent()
         host.loop.submit {
             isStanding.ring()
             mayGoOn.wait()

@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func theAcceptorIsWokenWhenThereMayBePlace() throws {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let mailbox = Mailbox<ConnectionLimiter.RoomAgain>(ringing: bell)
         let limiter = limiter(open: 12, reserved: 2, [(0, 0), (0, 0)])
         limiter.attach(mailbox)

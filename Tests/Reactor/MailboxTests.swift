@@ -37,8 +37,8 @@ import Testing
         let mailbox = loop.mailbox(of: Int.self) { batch in
             log.add(batch.count)
         }
-        let isBusy = try Bell()
-        let mayGoOn = try Bell()
+        let isBusy = try WakeupEvent()
+        let mayGoOn = try WakeupEvent()
         let thread = try NamedThread.start("loop") { loop.run() }
         loop.submit {
             isBusy.ring()
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func sleepingOwnerIsWokenOncePerBurst() throws {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let mailbox = Mailbox<Int>(ringing: bell)
         // As the owner does before it sleeps.
         #expect(bell.prepareToSleep())
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func movedMessagesKeepTheirOrder() throws {
-        let mailbox = Mailbox<Int>(ringing: try Bell())
+        let mailbox = Mailbox<Int>(ringing: try WakeupEvent())
         var (batch, expected): ([Int], [Int]) = ([], [])
         var moved: [Int] = []
         for round in 0..<100 {
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func blockingBell() throws {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         #expect(!bell.wait(timeout: .milliseconds(1)), "nobody rang")
         bell.ring()
         bell.ring()

@@ -29,9 +29,9 @@ func pattern(_ range: Range<Int>, seed: UInt8 = 0) -> [UInt8] {
 /// What other threads saw, for a test to wait for.
 final class Log<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
-    private let bell: Bell
+    private let bell: WakeupEvent
 
-    init() { bell = try! Bell() }
+    init() { bell = try! WakeupEvent() }
 
     func add(_ value: Value) {
         values.withLock { $0.append(value) }

@@ -24,7 +24,8 @@ private func isRefused(_ validate: String, _ count: Int, stepCount: Int) throws 
     let after = list(count, textByteCount: 4000)
     let scope = scope(user, root: after)
     var cascade = RuleCascade(
-        rules, RuleScene(writing: after, in: scope), NoObserver(), work: RuleWork(stepCount: stepCount))
+        rules, EvaluationContext(writing: after, in: scope), NoObserver(),
+        work: EvaluationBudget(stepCount: stepCount))
     let isRefused = cascade.refusal(of: ["/l"]) != nil
     // With what a request may really cost, one such rule is true.
     if count == 1 { #expect(Access.loaded(rules).allowsWrite(at: ["/l"], after: after, in: scope)) }
@@ -56,15 +57,15 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
 }
 
 @Test func rulesAreCounted() throws {
-    #expect(try !isRefused("newData.exists()", 100, stepCount: 100 * RuleWork.perRule))
-    #expect(try isRefused("newData.exists()", 101, stepCount: 100 * RuleWork.perRule))
+    #expect(try !isRefused("newData.exists()", 100, stepCount: 100 * EvaluationBudget.perRule))
+    #expect(try isRefused("newData.exists()", 101, stepCount: 100 * EvaluationBudget.perRule))
     // Those that say the same of everything are not asked.
     #expect(try !isRefused("true || newData.exists()", 101, stepCount: 0))
 }
 
 /// What leads nowhere costs no more than what is read of it.
 @Test func pathsThatLeadNowhereAreCheap() throws {
-    let allowance = RuleWork.perRule + 3 * RuleWork.perKey + Limits.keyByteCount
+    let allowance = EvaluationBudget.perRule + 3 * EvaluationBudget.perKey + Limits.keyByteCount
     #expect(try !isRefused("!root.child(root.child('big').val()).exists()", 1, stepCount: allowance))
     #expect(
         try !isRefused(

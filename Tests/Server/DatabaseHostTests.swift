@@ -11,10 +11,10 @@ import Testing
 
 /// A database thread without a thread: the test hands it messages and looks at what it lets out.
 final class Bench {
-    let bell: Bell
+    let bell: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
-    let outputCongestion = Congestion(byteLimit: 8 << 20)
+    let outputCongestion = BackpressureGate(byteLimit: 8 << 20)
     let spareOutputs = OutputBatch.spares(loopCount: 1)
     let journal: JournalThread?
     let host: DatabaseHost
@@ -25,12 +25,12 @@ final class Bench {
     private let endsTurns: Bool
 
     /// - Parameter directory: nil keeps everything in memory.
-    init(directory: String?, isDevelopment: Bool = true, surroundings: Surroundings = .machine) throws {
+    init(directory: String?, isDevelopment: Bool = true, surroundings: Environment = .machine) throws {
         if case .machine = surroundings { endsTurns = true } else { endsTurns = false }
-        bell = try Bell()
+        bell = try WakeupEvent()
         mailbox = Mailbox(ringing: bell)
         preparationJobs = Mailbox(ringing: bell)
-        outputs = Mailbox(ringing: try Bell())
+        outputs = Mailbox(ringing: try WakeupEvent())
         var configuration = Configuration()
         configuration.isDevelopment = isDevelopment
         var state = RecoveredState(access: isDevelopment ? .open : .locked)
@@ -47,7 +47,7 @@ final class Bench {
         }
         host = DatabaseHost(
             configuration, recovered: state, journal: journal?.door,
-            congestion: Congestion(byteLimit: 1 << 20),
+            congestion: BackpressureGate(byteLimit: 1 << 20),
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs,
             surroundings: surroundings, logger: logger,
             startPreparation: { [preparationJobs] job in preparationJobs.post(job) },
@@ -153,7 +153,7 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         for (slot, number) in [(1, 1), (1, 2), (2, 3), (1, 4), (1, 5), (1, 6)] as [(UInt32, Int64)] {
             encoder.encode(number == 5 ? .permissionDenied : .ok, number, to: Bench.session(slot))
         }
-        let batch = encoder.takeBatches(refillingFrom: Spares(atMost: 0))[0]
+        let batch = encoder.takeBatches(refillingFrom: BufferPool(atMost: 0))[0]
         var told: [String] = []
         for case .frames(let session, let range) in batch.items {
             let texts = OutputBatch.messages(in: batch.arena[range]).map {

@@ -25,8 +25,8 @@ import Testing
             var state = RecoveredState(access: .open)
             let journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
-            let door = JournalDoor(
-                Mailbox(ringing: try Bell()), space: try LogSpace(), origin: JournalOrigin(journal),
+            let door = JournalQueue(
+                Mailbox(ringing: try WakeupEvent()), space: try LogSpace(), origin: JournalOrigin(journal),
                 waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .machine, logger: log.logger,

@@ -20,7 +20,7 @@ import Testing
         let disk: SimulatedDisk
         let surroundings = ScriptedSurroundings(startingAt: 1_700_000_000_000, seed: 1)
         let space: LogSpace
-        let door: JournalDoor
+        let door: JournalQueue
         let asked = Asked()
         let writer: JournalWriter<SimulatedDisk>
 
@@ -35,8 +35,9 @@ import Testing
             let journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             space = try LogSpace()
-            door = JournalDoor(
-                Mailbox(ringing: try Bell()), space: space, origin: JournalOrigin(journal), waitForRoom: {})
+            door = JournalQueue(
+                Mailbox(ringing: try WakeupEvent()), space: space, origin: JournalOrigin(journal),
+                waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .scripted(surroundings),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },

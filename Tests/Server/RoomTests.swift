@@ -245,7 +245,7 @@ extension RoomTests {
 
 /// A database thread without a thread, and its journal on a disk that can be full.
 private final class HostBench {
-    let bell: Bell
+    let bell: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
     let journal: JournalThread
@@ -253,7 +253,7 @@ private final class HostBench {
     private var batch: [OutputBatch] = []
 
     init(directory: String, gauge: LimitedDisk.Gauge) throws {
-        bell = try Bell()
+        bell = try WakeupEvent()
         mailbox = Mailbox(ringing: bell)
         outputs = Mailbox(ringing: bell)
         var configuration = Configuration()
@@ -272,9 +272,9 @@ private final class HostBench {
             tell: { [mailbox] in mailbox.post($0) })
         host = DatabaseHost(
             configuration, recovered: state, journal: journal.door,
-            congestion: Congestion(byteLimit: 64 << 20),
-            outputCongestion: Congestion(byteLimit: 64 << 20), loops: [outputs],
-            spareOutputs: Spares(atMost: 1), logger: logger,
+            congestion: BackpressureGate(byteLimit: 64 << 20),
+            outputCongestion: BackpressureGate(byteLimit: 64 << 20), loops: [outputs],
+            spareOutputs: BufferPool(atMost: 1), logger: logger,
             startPreparation: { job in
                 var hashes = HashMemo()
                 job.run(&hashes)

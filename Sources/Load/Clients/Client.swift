@@ -33,7 +33,7 @@ enum Answer {
 /// One connection, in any speech: requests, whose answers come in their order, and values that are pushed.
 /// Confined to its worker's loop.
 ///
-/// Subclasses speak; a verb that a speech has no word for is not called on it (``Work`` and ``Speech`` are
+/// Subclasses speak; a verb that a speech has no word for is not called on it (``Work`` and ``WireProtocol`` are
 /// checked before a run).
 class Client {
     let index: Int

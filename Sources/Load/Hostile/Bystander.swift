@@ -57,7 +57,7 @@ final class Bystander: @unchecked Sendable {
     private let writer: RealtimeLink
     private let listener: RealtimeLink
     private let reader: RESTLink
-    private var alarm: Alarm?
+    private var alarm: PreciseTimer?
     private var arrivals: Arrivals?
     private var end = 0
     private var isMeasuring = false
@@ -87,7 +87,7 @@ final class Bystander: @unchecked Sendable {
         writer = RealtimeLink(plan.site, on: loop)
         listener = RealtimeLink(plan.site, on: loop)
         reader = RESTLink(plan.site, on: loop)
-        alarm = try Alarm(on: loop) { [unowned self] in sendDue() }
+        alarm = try PreciseTimer(on: loop) { [unowned self] in sendDue() }
         writer.onUp = { [unowned self] in readyIfUp() }
         writer.onEnd = { [unowned self] problem in
             generation += 1

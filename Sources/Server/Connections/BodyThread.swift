@@ -73,7 +73,7 @@ final class BodyThread: Sendable {
     private let thread: NamedThread
 
     init() throws(SocketError) {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
         thread = try NamedThread.start("pando-bodies", stackByteCount: 8 << 20) {
@@ -92,7 +92,7 @@ final class BodyThread: Sendable {
         thread.join()
     }
 
-    private static func run(_ bell: Bell, _ orders: Mailbox<Order>) {
+    private static func run(_ bell: WakeupEvent, _ orders: Mailbox<Order>) {
         var batch: [Order] = []
         var jobs: [BodyJob] = []
         while true {

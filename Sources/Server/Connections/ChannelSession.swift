@@ -7,7 +7,7 @@ class ChannelSession: ClientSession, ChannelDelegate {
     final let channel: Channel
     /// How fast the client takes what it is sent; nil while nothing waits for it, and before it is first
     /// looked at: to ask how much a client has taken is a system call.
-    private var outputPace: Pace?
+    private var outputPace: MinimumRateMonitor?
 
     init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
         self.channel = channel
@@ -57,7 +57,7 @@ class ChannelSession: ClientSession, ChannelDelegate {
     /// system call.
     final func isTakingTooSlowly(at now: MonotonicTime) -> Bool {
         let count = channel.takenByteCount
-        var pace = outputPace ?? Pace(count, at: now)
+        var pace = outputPace ?? MinimumRateMonitor(count, at: now)
         let isTooSlow = pace.isTooSlow(
             count, at: now, window: owner.configuration.stallTimeout,
             bytesPerSecond: Self.slowestBytesPerSecond)

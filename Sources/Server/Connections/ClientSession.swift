@@ -154,13 +154,13 @@ class ClientSession {
     func finish(_ verdict: Verdict) {}
 
     /// Keys or revocations have changed: whoever may not stay is nobody from now on.
-    func recheck(_ standing: Standing) {}
+    func recheck(_ standing: RevocationState) {}
 
     /// What came of a REST request.
     func receive(_ outcome: RESTOutcome) {}
 
     /// What the helper thread has found out about data that the session asked it about.
-    func finish(_ survey: Survey) {}
+    func finish(_ survey: NodeSizeCheck) {}
 
     /// What a worker has read of a large message.
     func finish(_ parsed: ParsedMessage) {}
@@ -401,13 +401,14 @@ class ClientSession {
     ///   - isExpected: A message is not complete, and the client may send.
     ///   - pace: Begins when it first is, and ends when it is not.
     final func isInputTooSlow(
-        _ receivedByteCount: Int, whileExpected isExpected: Bool, _ pace: inout Pace?, at now: MonotonicTime
+        _ receivedByteCount: Int, whileExpected isExpected: Bool, _ pace: inout MinimumRateMonitor?,
+        at now: MonotonicTime
     ) -> Bool {
         guard isExpected else {
             pace = nil
             return false
         }
-        var current = pace ?? Pace(receivedByteCount, at: now)
+        var current = pace ?? MinimumRateMonitor(receivedByteCount, at: now)
         defer { pace = current }
         return current.isTooSlow(
             receivedByteCount, at: now, window: owner.configuration.requestTimeout,

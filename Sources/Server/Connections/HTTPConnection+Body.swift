@@ -9,7 +9,7 @@ extension HTTPConnection {
     func awaitBody(_ pending: PendingRequest) {
         if pending.expectsContinue { channel.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8).rawSpan) }
         pending.expectsContinue = false
-        bodyPace = Pace(content?.bytes.count ?? 0, at: owner.loop.now)
+        bodyPace = MinimumRateMonitor(content?.bytes.count ?? 0, at: owner.loop.now)
         channel.readByteLimit = .max
         stage = .body(pending)
     }

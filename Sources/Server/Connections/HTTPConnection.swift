@@ -73,7 +73,7 @@ final class HTTPConnection: ChannelSession {
     var stage = Stage.head
     private(set) var reader = RequestHeadReader()
     var content: RequestContent?
-    var bodyPace: Pace
+    var bodyPace: MinimumRateMonitor
     /// The body that the helper thread has.
     var bodyJob: BodyJob?
     private var hostName: (host: [UInt8], namespace: String?)?
@@ -114,7 +114,7 @@ final class HTTPConnection: ChannelSession {
     var isAnswering: Bool { if case .some = answer { true } else { false } }
 
     override init(_ id: SessionID, on channel: Channel, of owner: IOLoop) {
-        bodyPace = Pace(at: owner.loop.now)
+        bodyPace = MinimumRateMonitor(at: owner.loop.now)
         super.init(id, on: channel, of: owner)
         channel.readByteLimit = Self.readByteLimit
     }
@@ -325,7 +325,7 @@ final class HTTPConnection: ChannelSession {
     }
 
     /// What the helper thread has found out about the data of ``surveyed``, or about a stream's first event.
-    override func finish(_ survey: Survey) {
+    override func finish(_ survey: NodeSizeCheck) {
         switch stage {
         case .answering(let pending):
             guard var outcome = surveyed.take() else { return }
@@ -373,7 +373,7 @@ final class HTTPConnection: ChannelSession {
         if endsAfterAnswer { channel.closeAfterFlush() }
     }
 
-    override func recheck(_ standing: Standing) {
+    override func recheck(_ standing: RevocationState) {
         guard case .streaming = stage, let identity = listener, !standing.holds(identity) else { return }
         listener = nil
         receive([.authRevoked])
@@ -396,7 +396,7 @@ final class HTTPConnection: ChannelSession {
         case .body:
             let count = content?.bytes.count ?? 0
             // Who is not read cannot be too slow.
-            guard !isReadingPaused else { return bodyPace = Pace(count, at: now) }
+            guard !isReadingPaused else { return bodyPace = MinimumRateMonitor(count, at: now) }
             let isTooSlow = bodyPace.isTooSlow(
                 count, at: now, window: owner.configuration.requestTimeout,
                 bytesPerSecond: Self.slowestBodyBytesPerSecond)

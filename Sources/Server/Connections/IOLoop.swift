@@ -17,13 +17,13 @@ final class IOLoop: @unchecked Sendable {
     let authenticator: Authenticator
     let logger: Logger
     let index: UInt8
-    private let database: DatabaseDoor
+    private let database: DatabaseExecutor
     private let workers: SnapshotWorkers
-    private let congestion: Congestion
-    private let outputCongestion: Congestion
+    private let congestion: BackpressureGate
+    private let outputCongestion: BackpressureGate
     /// Every loop's mailbox, our own included.
     let allLoops: [Mailbox<OutputBatch>]
-    private let spareOutputs: Spares<OutputBatch>
+    private let spareOutputs: BufferPool<OutputBatch>
     let limiter: ConnectionLimiter
     /// HTTP connections that may be closed for others: see `IOLoop+Eviction.swift`.
     var evictable = EvictionOrder()
@@ -74,7 +74,7 @@ final class IOLoop: @unchecked Sendable {
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
     let encoded: Mailbox<EncodedMessage>
-    private let surveys: Mailbox<Survey>
+    private let surveys: Mailbox<NodeSizeCheck>
     private let parsed: Mailbox<ParsedMessage>
     private let bodies: Mailbox<BodyOutcome>
     private let bodyThread: BodyThread
@@ -82,7 +82,7 @@ final class IOLoop: @unchecked Sendable {
     let compressor = AnswerCompressor()
     private let turns: Mailbox<SessionID>
     let verdicts: Mailbox<VerifiedToken>
-    var knownTokens = VerdictCache()
+    var knownTokens = VerificationCache()
     /// Answers that are compressed while they are sent.
     var compressingCount = 0
     var foreignRequests = ForeignRequestLog()
@@ -91,9 +91,10 @@ final class IOLoop: @unchecked Sendable {
     private static let compressingLimit = 64
 
     init(
-        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseDoor,
-        outputs: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>, workers: SnapshotWorkers,
-        bodyThread: BodyThread, memory: MemoryBudget, congestion: Congestion, outputCongestion: Congestion,
+        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseExecutor,
+        outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
+        bodyThread: BodyThread, memory: MemoryBudget, congestion: BackpressureGate,
+        outputCongestion: BackpressureGate,
         limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator, logger: Logger
     ) {
         self.loop = loop
@@ -170,7 +171,7 @@ final class IOLoop: @unchecked Sendable {
     // MARK: To the database thread
 
     /// Queues a message. What one tick brings, over all connections, is a burst for the database thread,
-    /// which is woken once for all of it, or so little that this loop does it itself (``DatabaseDoor``).
+    /// which is woken once for all of it, or so little that this loop does it itself (``DatabaseExecutor``).
     func post(_ message: consuming DatabaseMessage, byteCount: Int, for session: ClientSession?) {
         if !message.isLight { hasHeavyOutgoing = true }
         outgoing.append(message)
@@ -235,7 +236,7 @@ final class IOLoop: @unchecked Sendable {
     func survey(_ node: Node, _ query: Query?, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
         workers.post(
             .survey(
-                SurveyJob(
+                NodeSizeCheckJob(
                     session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
                     answer: surveys)))
     }
@@ -320,7 +321,7 @@ final class IOLoop: @unchecked Sendable {
     // MARK: Who may stay
 
     /// Keys or revocations have changed.
-    func apply(_ standing: Standing) {
+    func apply(_ standing: RevocationState) {
         knownTokens.removeAll()
         for session in sessions { session?.recheck(standing) }
     }

@@ -133,9 +133,9 @@ final class EncodingBudget: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
     /// Wakes the encoding thread.
-    private let bell: Bell
+    private let bell: WakeupEvent
 
-    init(byteLimit: Int, ringing bell: Bell) {
+    init(byteLimit: Int, ringing bell: WakeupEvent) {
         self.byteLimit = byteLimit
         self.bell = bell
     }

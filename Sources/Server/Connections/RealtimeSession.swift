@@ -47,10 +47,10 @@ final class RealtimeSession {
     unowned var transport: ClientSession?
     private var credential = PandoRules.Credential.anonymous
     /// What is being verified, and the number to answer with.
-    private var verifying: Rare<(asked: PandoWire.Credential, number: Int64)>?
+    private var verifying: Box<(asked: PandoWire.Credential, number: Int64)>?
     private var refusalCount = 0
     /// Whose ``credential`` is; nil for a client that is not signed in.
-    private var identity: Rare<Identity>?
+    private var identity: Box<Identity>?
     private var expiry: WallTimer?
     /// The sign-ins that have queued something for the end of the connection, each once; a number is the
     /// place plus one. They are kept when they are over: what they queued is not.
@@ -180,14 +180,14 @@ final class RealtimeSession {
     private func authenticate(
         _ credential: PandoWire.Credential, _ number: Int64, over transport: ClientSession
     ) {
-        verifying = Rare((credential, number))
+        verifying = Box((credential, number))
         owner.verify(credential.token, for: transport)
     }
 
     /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
     private func become(_ credential: PandoRules.Credential, _ identity: Identity?) {
         self.credential = credential
-        self.identity = identity.map { Rare($0) }
+        self.identity = identity.map { Box($0) }
         expiry?.cancel(on: owner.loop)
         expiry = identity?.validUntil.map { end in
             owner.atWallTime(end) { [weak self] in self?.revoke(Self.expiredText) }
@@ -208,7 +208,7 @@ final class RealtimeSession {
 
     /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry
     /// leaves it.
-    func recheck(_ standing: Standing) {
+    func recheck(_ standing: RevocationState) {
         let revoked = signIns.indices.filter { !standing.holds(signIns[$0]) }
         if !revoked.isEmpty {
             owner.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 })), byteCount: 0, for: transport)
@@ -299,7 +299,7 @@ final class RealtimeSession {
 }
 
 /// A large value that most sessions do not have: a word where there is none.
-final class Rare<Value> {
+final class Box<Value> {
     let value: Value
 
     init(_ value: Value) { self.value = value }

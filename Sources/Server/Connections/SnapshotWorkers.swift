@@ -19,7 +19,7 @@ struct EncodedMessage: Sendable {
 
 /// Looks at large data for a loop: finds what a query lets through, whether that is more than may be sent,
 /// and what its tag is. All of it takes O(size).
-struct SurveyJob: Sendable {
+struct NodeSizeCheckJob: Sendable {
     var session: SessionID
     var node: Node
     /// Nil for all of the node.
@@ -27,10 +27,10 @@ struct SurveyJob: Sendable {
     /// About as many bytes as it may print to; nil for any number.
     var byteLimit: Int?
     var wantsETag: Bool
-    var answer: Mailbox<Survey>
+    var answer: Mailbox<NodeSizeCheck>
 }
 
-struct Survey: Sendable {
+struct NodeSizeCheck: Sendable {
     var session: SessionID
     /// What the query lets through; nil where none was asked.
     var filtered: Node?
@@ -95,7 +95,7 @@ struct ParsedMessage: Sendable {
 enum SnapshotJob: Sendable {
     case parse(ParsingJob)
     case encode(EncodingJob)
-    case survey(SurveyJob)
+    case survey(NodeSizeCheckJob)
     case prepare(PreparationJob)
 
     var session: SessionID {
@@ -124,11 +124,11 @@ final class SnapshotWorkers: Sendable {
     /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more
     ///   are made.
     init(encodedByteLimit: Int) throws(SocketError) {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
         let heavy = try SnapshotLane("pando-heavy", isHeavy: true, bell, budget, overflow: nil)
         self.heavy = heavy
-        light = try SnapshotLane("pando-light", isHeavy: false, try Bell(), budget, overflow: heavy)
+        light = try SnapshotLane("pando-light", isHeavy: false, try WakeupEvent(), budget, overflow: heavy)
     }
 
     /// Any thread.
@@ -181,7 +181,7 @@ private final class SnapshotLane: Sendable {
     /// - Parameter overflow: Where heavy jobs go; nil for the lane that takes them.
     /// - Parameter budget: What the lane that waits for it is woken by; the other counts with it.
     init(
-        _ name: String, isHeavy: Bool, _ bell: Bell, _ budget: EncodingBudget, overflow: SnapshotLane?
+        _ name: String, isHeavy: Bool, _ bell: WakeupEvent, _ budget: EncodingBudget, overflow: SnapshotLane?
     ) throws(SocketError) {
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
@@ -203,7 +203,7 @@ private final class SnapshotLane: Sendable {
 
     /// What the thread has.
     private struct Worker {
-        private let bell: Bell
+        private let bell: WakeupEvent
         private let orders: Mailbox<Order>
         private let overflow: SnapshotLane?
         private let budget: EncodingBudget
@@ -214,7 +214,8 @@ private final class SnapshotLane: Sendable {
         private var printsNext = false
         private var hashes = HashMemo()
 
-        init(_ bell: Bell, _ orders: Mailbox<Order>, _ budget: EncodingBudget, overflow: SnapshotLane?) {
+        init(_ bell: WakeupEvent, _ orders: Mailbox<Order>, _ budget: EncodingBudget, overflow: SnapshotLane?)
+        {
             self.bell = bell
             self.orders = orders
             self.overflow = overflow
@@ -299,13 +300,13 @@ private final class SnapshotLane: Sendable {
                 ParsedMessage(session: job.session, result: result, byteCount: job.message.count))
         }
 
-        private func survey(_ job: SurveyJob) {
+        private func survey(_ job: NodeSizeCheckJob) {
             let filtered = job.query.map { Window($0, over: job.node).node }
             let node = filtered ?? job.node
             let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
             let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
             job.answer.post(
-                Survey(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
+                NodeSizeCheck(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
         }
     }
 }

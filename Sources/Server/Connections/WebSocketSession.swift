@@ -21,10 +21,10 @@ final class WebSocketSession: ChannelSession {
     private var isReading = false
     /// Bytes that came while a message was not complete, and how fast they come; nil while none is under way.
     private var receivedByteCount = 0
-    private var inputPace: Pace?
+    private var inputPace: MinimumRateMonitor?
     private var liveness: Liveness
     /// What the last ping said that is not answered yet, because the client does not take what it is sent.
-    private var owedPong: Rare<[UInt8]>?
+    private var owedPong: Box<[UInt8]>?
     /// The long-polling session that is to move here, or has moved; nil for most.
     var handover: Handover?
 
@@ -209,7 +209,7 @@ final class WebSocketSession: ChannelSession {
 
     override func finish(_ verdict: Verdict) { session.finish(verdict) }
 
-    override func recheck(_ standing: Standing) {
+    override func recheck(_ standing: RevocationState) {
         if !isJoining { session.recheck(standing) }
     }
 
@@ -235,7 +235,7 @@ final class WebSocketSession: ChannelSession {
         guard channel.outboundByteCount <= owner.loop.configuration.outboundLowWaterByteCount else {
             var copy: [UInt8] = []
             copy.append(payload)
-            owedPong = Rare(copy)
+            owedPong = Box(copy)
             return
         }
         sendControl(.pong, payload)

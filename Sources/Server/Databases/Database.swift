@@ -7,7 +7,7 @@ import PandoTree
 /// One namespace: its name, its number in the journal, and its state machine.
 ///
 /// A class, so that a command changes the engine where it is: looking it up copies a reference.
-/// `@unchecked Sendable`: made by recovery, then touched only by whoever is inside the ``DatabaseDoor``.
+/// `@unchecked Sendable`: made by recovery, then touched only by whoever is inside the ``DatabaseExecutor``.
 final class Database: @unchecked Sendable {
     let id: UInt32
     let name: String

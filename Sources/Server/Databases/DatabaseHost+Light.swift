@@ -3,7 +3,7 @@ import PandoREST
 import PandoTree
 import PandoWire
 
-// What a loop may do itself (``DatabaseDoor``), as far as the message does not tell
+// What a loop may do itself (``DatabaseExecutor``), as far as the message does not tell
 // (``DatabaseMessage/isLight``).
 
 extension DatabaseHost {

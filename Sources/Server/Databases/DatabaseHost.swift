@@ -18,7 +18,7 @@ import PandoWire
 /// Time is stamped here, so its order is the order of commits. One burst of messages is one batch: one
 /// hand-over to the journal, one to each loop.
 ///
-/// Confined to whoever is inside the ``DatabaseDoor``: the database thread, as this is written everywhere, a
+/// Confined to whoever is inside the ``DatabaseExecutor``: the database thread, as this is written everywhere, a
 /// loop that has little to ask, or the journal thread, for ``release(upTo:)`` alone.
 final class DatabaseHost {
     /// Outputs of one batch, and what they wait for.
@@ -35,20 +35,20 @@ final class DatabaseHost {
     /// and less than an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
-    let surroundings: Surroundings
+    let surroundings: Environment
     let configuration: Configuration
     /// Bytes of requests that are not answered yet.
-    private let congestion: Congestion
+    private let congestion: BackpressureGate
     /// Bytes of outputs that loops have not dealt out yet.
-    private let outputCongestion: Congestion
+    private let outputCongestion: BackpressureGate
     /// Where outputs go, one for each loop.
     private let loops: [Mailbox<OutputBatch>]
     /// Outputs that loops have dealt out, empty.
-    private let spareOutputs: Spares<OutputBatch>
+    private let spareOutputs: BufferPool<OutputBatch>
     /// The loop on whose thread a burst is taken; nil on the database thread and the journal thread.
     private var currentLoop: Int?
     /// Nil when everything is kept in memory: then all is as durable as it gets at once.
-    let journal: JournalDoor?
+    let journal: JournalQueue?
 
     /// By name.
     var databases: [String: Database] = [:]
@@ -122,10 +122,11 @@ final class DatabaseHost {
     private var onDrained: (@Sendable () -> Void)?
 
     init(
-        _ configuration: Configuration, recovered: RecoveredState, journal: JournalDoor?,
-        congestion: Congestion,
-        outputCongestion: Congestion, loops: [Mailbox<OutputBatch>], spareOutputs: Spares<OutputBatch>,
-        surroundings: Surroundings = .machine, logger: Logger,
+        _ configuration: Configuration, recovered: RecoveredState, journal: JournalQueue?,
+        congestion: BackpressureGate,
+        outputCongestion: BackpressureGate, loops: [Mailbox<OutputBatch>],
+        spareOutputs: BufferPool<OutputBatch>,
+        surroundings: Environment = .machine, logger: Logger,
         startPreparation: @escaping @Sendable (PreparationJob) -> Void,
         abandonPreparation: @escaping @Sendable (SessionID) -> Void = { _ in },
         free: @escaping @Sendable (consuming any Sendable) -> Void = { _ in },

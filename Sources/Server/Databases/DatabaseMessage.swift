@@ -90,7 +90,7 @@ final class PreparedRequest: Sendable {
     }
 }
 
-/// A request on its way from its connection to whoever is inside the ``DatabaseDoor``. An object, so that
+/// A request on its way from its connection to whoever is inside the ``DatabaseExecutor``. An object, so that
 /// whoever hands it on copies a word; what it asks for is taken out at last, and not copied either. (As a
 /// value it was copied three times, with all that it holds: a tenth of a set.)
 ///

@@ -24,7 +24,7 @@ struct OutputEncoder {
 
     /// What has gathered, one batch for each loop.
     /// - Parameter spares: Of them come the batches that are filled next.
-    mutating func takeBatches(refillingFrom spares: Spares<OutputBatch>) -> [OutputBatch] {
+    mutating func takeBatches(refillingFrom spares: BufferPool<OutputBatch>) -> [OutputBatch] {
         batches.indices.map { index in
             guard !batches[index].isEmpty else { return OutputBatch() }
             batches[index].finish()

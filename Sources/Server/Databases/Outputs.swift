@@ -70,14 +70,14 @@ struct OutputBatch: Sendable {
     private var hasRoom: Bool { arena.capacity > 0 }
 
     /// Gives a batch back that has been dealt out.
-    static func give(_ batch: consuming OutputBatch, to spares: Spares<OutputBatch>) {
+    static func give(_ batch: consuming OutputBatch, to spares: BufferPool<OutputBatch>) {
         batch.removeAll()
         // Of one that held no answer, or very many, nothing is left to use again.
         if batch.hasRoom { spares.give(consume batch) }
     }
 
     /// Batches that go round: some under way to each loop or from it, some that wait for the disk.
-    static func spares(loopCount: Int) -> Spares<OutputBatch> { Spares(atMost: 4 + 4 * loopCount) }
+    static func spares(loopCount: Int) -> BufferPool<OutputBatch> { BufferPool(atMost: 4 + 4 * loopCount) }
 
     /// Answers are joined up to here: a channel takes an item whole, or not at all.
     private static let joinedByteLimit = 64 << 10

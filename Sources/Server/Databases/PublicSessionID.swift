@@ -6,7 +6,7 @@ struct PublicSessionID: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
-    init(_ surroundings: Surroundings) {
+    init(_ surroundings: Environment) {
         high = surroundings.randomBits()
         low = surroundings.randomBits()
     }

@@ -16,7 +16,7 @@ struct JournalOrigin: Sendable {
     }
 
     /// Of a server that keeps everything in memory.
-    init(memoryOf surroundings: Surroundings) {
+    init(memoryOf surroundings: Environment) {
         directory = DirectoryID(surroundings.randomBits(), surroundings.randomBits())
         timeline = 1
         sequence = .zero

@@ -15,13 +15,13 @@ import Synchronization
 /// ``abandon()`` must be called: the thread waits for it.
 struct CheckpointPipe: ~Copyable {
     private var encoder: CheckpointEncoder
-    private let belt: Belt
+    private let belt: BlockQueue
     private let thread: NamedThread
     /// Bytes of the blocks that are made.
     private var blockByteCount = 0
 
     /// Between the two threads.
-    private final class Belt: Sendable {
+    private final class BlockQueue: Sendable {
         struct State {
             /// Oldest first.
             var blocks: [[UInt8]] = []
@@ -39,13 +39,13 @@ struct CheckpointPipe: ~Copyable {
 
         let state = Mutex(State())
         /// Rung for the writing thread.
-        let filled: Bell
+        let filled: WakeupEvent
         /// Rung for the other.
-        let emptied: Bell
+        let emptied: WakeupEvent
 
         init() throws(SocketError) {
-            filled = try Bell()
-            emptied = try Bell()
+            filled = try WakeupEvent()
+            emptied = try WakeupEvent()
         }
     }
 
@@ -67,9 +67,9 @@ struct CheckpointPipe: ~Copyable {
 
     private static func start(
         _ header: CheckpointHeader, on disk: some Disk, _ syncByteCount: Int
-    ) throws(DiskFailure) -> (Belt, NamedThread) {
+    ) throws(DiskFailure) -> (BlockQueue, NamedThread) {
         do throws(SocketError) {
-            let belt = try Belt()
+            let belt = try BlockQueue()
             let thread = try NamedThread.start("pando-write") {
                 do throws(DiskFailure) {
                     try write(header, on: disk, syncByteCount, from: belt)
@@ -122,7 +122,7 @@ struct CheckpointPipe: ~Copyable {
         try end(.abandon)
     }
 
-    private consuming func end(_ end: Belt.End) throws(DiskFailure) {
+    private consuming func end(_ end: BlockQueue.End) throws(DiskFailure) {
         belt.state.withLock { $0.end = end }
         belt.filled.ring()
         thread.join()
@@ -132,7 +132,7 @@ struct CheckpointPipe: ~Copyable {
     // MARK: The other thread
 
     private static func write<Storage: Disk>(
-        _ header: CheckpointHeader, on disk: Storage, _ syncByteCount: Int, from belt: Belt
+        _ header: CheckpointHeader, on disk: Storage, _ syncByteCount: Int, from belt: BlockQueue
     ) throws(DiskFailure) {
         var file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount)
         while true {

@@ -25,7 +25,7 @@ final class CheckpointThread: Sendable {
     private let thread: NamedThread
     private let abandoned = AbandonFlag()
     /// Nobody else wants the disk any more.
-    private let hurries = AbandonFlag()
+    private let isUnthrottled = AbandonFlag()
 
     /// - Parameters:
     ///   - disk: Used by this thread alone.
@@ -33,13 +33,14 @@ final class CheckpointThread: Sendable {
     init<Storage: Disk>(
         on disk: Storage, keeping keptCount: Int, logger: Logger, finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
-        let pause = try Bell()
+        let pause = try WakeupEvent()
         let writer = CheckpointJobWriter(
             disk: disk, keptCount: keptCount, logger: logger, abandoned: abandoned,
-            rest: { [hurries] time in if !hurries.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) }
+            rest: { [isUnthrottled] time in
+                if !isUnthrottled.isSet.load(ordering: .relaxed) { pause.wait(timeout: time) }
             })
         thread = try NamedThread.start("pando-checkpt", stackByteCount: 8 << 20) {
             lowerThreadPriority()
@@ -73,7 +74,7 @@ final class CheckpointThread: Sendable {
 
     /// Finishes what was asked for, and ends the thread.
     func stop() {
-        hurries.isSet.store(true, ordering: .relaxed)
+        isUnthrottled.isSet.store(true, ordering: .relaxed)
         orders.post(.stop)
         thread.join()
     }

@@ -29,7 +29,7 @@ package enum DataDirectory {
     static func open<Storage: Disk>(
         _ disk: Storage, into state: inout RecoveredState, endsSessions: Bool,
         options: JournalOptions = .init(),
-        surroundings: Surroundings = .machine, logger: Logger
+        surroundings: Environment = .machine, logger: Logger
     ) throws(StartError) -> Journal<Storage> {
         var recovered = state
         let began = surroundings.monotonicTime
@@ -79,7 +79,7 @@ package enum DataDirectory {
     /// A crash is a disconnect: what the dead sessions wanted written at their end is written before anybody
     /// connects.
     private static func endDeadSessions<Storage: Disk>(
-        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ surroundings: Surroundings
+        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ surroundings: Environment
     ) throws(JournalError) {
         let clock = WallClock(notBefore: state.lastTime, in: surroundings)
         let time = clock.now()

@@ -10,7 +10,7 @@ import PandoReactor
 /// larger the batches (group commit). A failed write or sync is final in every mode: the promise cannot be
 /// kept, so the process says so and exits 74.
 final class JournalThread: Sendable {
-    let door: JournalDoor
+    let door: JournalQueue
     private let thread: NamedThread
     private let checkpoints: CheckpointThread
     private let segments: SegmentThread
@@ -23,10 +23,12 @@ final class JournalThread: Sendable {
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
         configuration: Configuration, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void
     ) throws(SocketError) {
-        let bell = try Bell()
+        let bell = try WakeupEvent()
         let orders = Mailbox<JournalOrder>(ringing: bell)
         let space = try LogSpace()
-        let door = JournalDoor(orders, space: space, origin: JournalOrigin(journal)) { space.waitForAnswer() }
+        let door = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
+            space.waitForAnswer()
+        }
         self.door = door
         let checkpoints = try CheckpointThread(
             on: checkpointDisk, keeping: configuration.keptCheckpointCount, logger: logger

@@ -23,7 +23,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// When what was written must be synced; nil when all is.
     private var syncDeadline: MonotonicTime?
 
-    private let surroundings: Surroundings
+    private let surroundings: Environment
     private let space: LogSpace
     private let lowRoomByteCount: Int
     /// Bytes handed to the journal in all.
@@ -35,8 +35,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let writeCheckpoint: @Sendable (CheckpointJob) -> Void
     private let checkpointByteLimit: Int
     private let checkpointInterval: Duration
-    private let hasMuchLog: JournalDoor.Flag
-    private let spareEntries: Spares<EntryBatch>
+    private let hasMuchLog: JournalQueue.Flag
+    private let spareEntries: BufferPool<EntryBatch>
     /// Bytes of log that no checkpoint has yet.
     private var logByteCount: Int
     /// What of them the checkpoint under way takes.
@@ -77,8 +77,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///     ``JournalOrder/checkpointFinished(isWritten:)``.
     ///   - preparer: Has a segment prepared, and answers with ``JournalOrder/segmentPrepared(byteCount:)``.
     init(
-        _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalDoor,
-        surroundings: Surroundings, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void,
+        _ journal: consuming Journal<Storage>, configuration: Configuration, door: JournalQueue,
+        surroundings: Environment, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
         preparer: SegmentPreparer
     ) {

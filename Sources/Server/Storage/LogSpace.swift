@@ -9,10 +9,10 @@ import Synchronization
 final class LogSpace: Sendable {
     private let granted = Atomic<Int>(0)
     private let full = Atomic<Bool>(false)
-    private let answered: Bell
+    private let answered: WakeupEvent
 
     init() throws(SocketError) {
-        answered = try Bell()
+        answered = try WakeupEvent()
     }
 
     /// Bytes of log that may have been handed over in all.
@@ -28,7 +28,7 @@ final class LogSpace: Sendable {
         answered.ring()
     }
 
-    /// Whoever is inside the ``DatabaseDoor``, one at a time: waits for ``set(granted:isFull:)`` since the
+    /// Whoever is inside the ``DatabaseExecutor``, one at a time: waits for ``set(granted:isFull:)`` since the
     /// last wait.
     func waitForAnswer() {
         answered.wait()

@@ -31,8 +31,8 @@ final class SegmentThread: Sendable {
     init<Storage: Disk>(
         on disk: Storage, logger: Logger, finished: @escaping @Sendable (_ byteCount: Int?) -> Void
     ) throws(SocketError) {
-        let bell = try Bell()
-        let resting = try Bell()
+        let bell = try WakeupEvent()
+        let resting = try WakeupEvent()
         let orders = Mailbox<Order>(ringing: bell)
         self.orders = orders
         thread = try NamedThread.start("pando-segment") { [abandoned, stopped] in

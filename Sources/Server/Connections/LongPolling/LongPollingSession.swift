@@ -60,7 +60,7 @@ final class LongPollingSession: ClientSession {
     /// Of segments, all that came, and how fast the message that is not complete does; nil while none is
     /// under way.
     private var receivedByteCount = 0
-    private var inputPace: Pace?
+    private var inputPace: MinimumRateMonitor?
     /// The client's page was left: what it had sent is handed on, and then the session is over.
     private(set) var isLeaving = false
     private var frames = FrameUnwrapper()
@@ -294,7 +294,7 @@ final class LongPollingSession: ClientSession {
 
     override func finish(_ verdict: Verdict) { session.finish(verdict) }
 
-    override func recheck(_ standing: Standing) { session.recheck(standing) }
+    override func recheck(_ standing: RevocationState) { session.recheck(standing) }
 
     override func outputsWereWritten() { moveIfAgreed() }
 

@@ -8,9 +8,9 @@ import Testing
     @Test func ringsOnceForEachSetting() throws {
         let loop = try EventLoop()
         var rung: [MonotonicTime] = []
-        var alarm: Alarm?
+        var alarm: PreciseTimer?
         let first = MonotonicTime.now + .milliseconds(2)
-        alarm = try Alarm(on: loop) {
+        alarm = try PreciseTimer(on: loop) {
             rung.append(.now)
             if rung.count < 3 {
                 // The past rings too.
@@ -29,7 +29,7 @@ import Testing
     @Test func theLastSettingCounts() throws {
         let loop = try EventLoop()
         var rung: [MonotonicTime] = []
-        let alarm = try Alarm(on: loop) {
+        let alarm = try PreciseTimer(on: loop) {
             rung.append(.now)
             loop.stop()
         }

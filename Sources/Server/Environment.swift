@@ -3,7 +3,7 @@ import PandoReactor
 import Synchronization
 
 /// What databases take from the world besides files and messages: time and chance. A simulation decides both.
-package enum Surroundings: Sendable {
+package enum Environment: Sendable {
     case machine
     case scripted(ScriptedSurroundings)
 

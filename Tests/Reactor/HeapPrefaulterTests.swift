@@ -25,7 +25,7 @@ import Testing
 
     /// The thread ends when it is told, and what was written while it worked stays.
     @Test func endsWhenItIsTold() {
-        guard var memory = MemoryAhead() else { return }
+        guard var memory = HeapPrefaulter() else { return }
         var pieces: [[UInt64]] = []
         for index in 0..<4000 {
             pieces.append([UInt64](repeating: UInt64(index), count: 1500))

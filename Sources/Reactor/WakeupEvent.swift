@@ -9,7 +9,7 @@ import Synchronization
 ///     awake ──ring──▶ rung            (no system call)
 ///     awake ──about to sleep──▶ sleeping ──ring──▶ rung   (one write to the eventfd)
 ///     rung ──takeRing──▶ awake
-package final class Bell: Sendable {
+package final class WakeupEvent: Sendable {
     private enum State {
         static let awake: UInt8 = 0
         static let rung: UInt8 = 1

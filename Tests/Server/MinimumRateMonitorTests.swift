@@ -18,7 +18,7 @@ import Testing
         ] as [([Int], Int?, String)])
     func tooSlow(counts: [Int], at second: Int?, because: String) {
         let start = MonotonicTime(nanoseconds: 1_000_000_000)
-        var pace = Pace(at: start)
+        var pace = MinimumRateMonitor(at: start)
         let found = counts.indices.first { second in
             pace.isTooSlow(
                 counts[second], at: start + .seconds(second), window: .seconds(10), bytesPerSecond: 5)

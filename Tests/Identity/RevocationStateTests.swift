@@ -36,7 +36,7 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     ]
     let issuer = FakeIssuer()
     let authenticator = try await issuer.authenticator(configuration)
-    let told = Mutex<[Standing]>([])
+    let told = Mutex<[RevocationState]>([])
     authenticator.whenStandingChanges { standing in told.withLock { $0.append(standing) } }
     func identity(_ token: Text) async throws -> Identity {
         try #require(await authenticator.verify(token, at: now).identity)

@@ -10,14 +10,15 @@ import Testing
     /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each
     /// message is taken once, those of one loop in their order, and none is left behind.
     @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
-        let door = try DatabaseDoor()
-        let bells = try (0..<loopCount).map { _ in try Bell() }
+        let door = try DatabaseExecutor()
+        let bells = try (0..<loopCount).map { _ in try WakeupEvent() }
         let outputs = bells.map { Mailbox<OutputBatch>(ringing: $0) }
         door.open(
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,
-                congestion: Congestion(byteLimit: 1 << 30), outputCongestion: Congestion(byteLimit: 1 << 30),
-                loops: outputs, spareOutputs: Spares(atMost: 1), logger: Logger(label: "test"),
+                congestion: BackpressureGate(byteLimit: 1 << 30),
+                outputCongestion: BackpressureGate(byteLimit: 1 << 30),
+                loops: outputs, spareOutputs: BufferPool(atMost: 1), logger: Logger(label: "test"),
                 startPreparation: { _ in },
                 post: { [door] in door.post($0) }))
         let database = try NamedThread.start("database") { door.serve() }
@@ -57,7 +58,7 @@ import Testing
 
     /// What a loop does: a few messages a tick.
     private static func send(
-        _ numbers: Range<Int>, onLoop loop: Int, through door: DatabaseDoor, _ lookAtOutputs: () -> Void
+        _ numbers: Range<Int>, onLoop loop: Int, through door: DatabaseExecutor, _ lookAtOutputs: () -> Void
     ) {
         var random = SystemRandomNumberGenerator()
         var number = numbers.lowerBound

@@ -4,7 +4,7 @@ import PandoReactor
 ///
 /// Too slow is who moves none for a whole window, and who moves fewer in one window than the rate asks: what
 /// came fast before buys no time for later.
-struct Pace {
+struct MinimumRateMonitor {
     private var count: Int
     private var lastMove: MonotonicTime
     private var windowBegan: MonotonicTime

@@ -4,7 +4,7 @@ import Testing
 
 /// Marks are bits of the bytes that are looked for, no more and no fewer, wherever they stand.
 @Suite struct MarksTests {
-    private static let kinds: [(Marks, @Sendable (UInt8) -> Bool)] = [
+    private static let kinds: [(ByteMask, @Sendable (UInt8) -> Bool)] = [
         (.json, { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }),
         (.path, { $0 < 0x20 || $0 >= 0x7F || utf8("\"\\/#$.[]").contains($0) }),
         (.nonASCII, { $0 >= 0x80 }),

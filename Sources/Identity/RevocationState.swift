@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What of an identity a ``Standing`` decides about: it outlives the token, in what somebody has left to be
+/// What of an identity a ``RevocationState`` decides about: it outlives the token, in what somebody has left to be
 /// done.
 package struct SignIn: Equatable, Sendable {
     /// As ``Identity/keyFingerprint``.
@@ -17,7 +17,7 @@ extension Identity {
 
 /// What of the configuration decides whether somebody who was let in may stay: it changes while the server
 /// runs.
-package struct Standing: Sendable, Equatable {
+package struct RevocationState: Sendable, Equatable {
     /// Of the secrets and key files that are loaded.
     var fingerprints: Set<SHA256Digest> = []
     /// As ``IdentityConfiguration/revokedBefore``.

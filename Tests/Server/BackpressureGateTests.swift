@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct CongestionTests {
     @Test func pausesOverTheLimitAndResumesBelowHalf() {
-        let congestion = Congestion(byteLimit: 100)
+        let congestion = BackpressureGate(byteLimit: 100)
         #expect(congestion.add(100) == .goOn, "at the limit nobody waits")
         #expect(congestion.add(1) == .pause, "over it everybody does")
         #expect(!congestion.remove(50), "51 are left: still too many")
@@ -22,7 +22,7 @@ import Testing
     /// again.
     @Test(arguments: 0..<5)
     func nobodyIsLeftWaiting(round: Int) throws {
-        let congestion = Congestion(byteLimit: 8)
+        let congestion = BackpressureGate(byteLimit: 8)
         let resumed = Atomic<Int>(0)
         let paused = Atomic<Int>(0)
         let queued = Atomic<Int>(0)

@@ -9,7 +9,7 @@ import Synchronization
 /// What goes round is not allocated for each burst, nor grown from nothing. That is more than its own price:
 /// a block of a kilobyte or more makes glibc's `malloc` merge all small blocks that were freed before, and
 /// part them again afterwards.
-package final class Spares<Buffer: Sendable>: Sendable {
+package final class BufferPool<Buffer: Sendable>: Sendable {
     private let kept = Mutex<[Buffer]>([])
     private let limit: Int
 

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct SparesTests {
     @Test func keepsAFew() {
-        let spares = Spares<Int>(atMost: 2)
+        let spares = BufferPool<Int>(atMost: 2)
         #expect(spares.take() == nil)
         for number in 1...3 { spares.give(number) }
         #expect([spares.take(), spares.take(), spares.take()] == [2, 1, nil])
@@ -12,8 +12,8 @@ import Testing
     /// Whoever takes a buffer, or drains it from a mailbox, is alone with it: else to empty it would mean to
     /// allocate it anew.
     @Test func whatIsHandedOnIsHeldByNobodyElse() throws {
-        let spares = Spares<[UInt8]>(atMost: 1)
-        let mailbox = Mailbox<[UInt8]>(ringing: try Bell())
+        let spares = BufferPool<[UInt8]>(atMost: 1)
+        let mailbox = Mailbox<[UInt8]>(ringing: try WakeupEvent())
         var buffer: [UInt8] = []
         buffer.reserveCapacity(10_000)
         let place = Self.place(of: buffer)

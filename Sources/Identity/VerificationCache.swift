@@ -4,8 +4,8 @@ import PandoBytes
 /// minute.
 ///
 /// Only those that were accepted. Tokens themselves are not kept, but their digests. Confined to one thread;
-/// whoever keeps it empties it when ``Standing`` changes.
-package struct VerdictCache {
+/// whoever keeps it empties it when ``RevocationState`` changes.
+package struct VerificationCache {
     /// Tokens that are remembered at once; with their `auth` variables about a MiB.
     static let tokenLimit = 1024
     /// For how long, at most: what an issuer takes back counts no longer than that.

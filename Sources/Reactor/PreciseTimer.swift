@@ -3,7 +3,7 @@ import CSystem
 /// One moment that a loop is woken at, exact to some tens of microseconds: for whoever must do something at
 /// its time, as a load generator sends. Timeouts belong to the loop's timers (`schedule`), which cost no
 /// system call but are as coarse as their tick. Confined to its loop.
-package final class Alarm: Pollable {
+package final class PreciseTimer: Pollable {
     private let handler: () -> Void
 
     /// - Parameter handler: Called on the loop once for each time the alarm was set, unless it was set anew

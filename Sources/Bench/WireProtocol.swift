@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTraffic
 
 /// What the measured server speaks on top of WebSocket messages.
-enum Dialect {
+enum WireProtocol {
     /// `pando-echo`: a message is the stamp and nothing else, and comes back as it went.
     case bare(path: String)
     /// A database, through the realtime protocol (wire-protocol §3): the stamp is the value of a put.
@@ -57,7 +57,7 @@ enum Dialect {
     func answered(_ text: RawSpan, stampByteCount: Int, hint: inout Int) -> Int? {
         switch self {
         case .bare: Stamp.read(text, byteCount: stampByteCount, hint: &hint)
-        case .realtime: Dialect.acknowledged(text)
+        case .realtime: WireProtocol.acknowledged(text)
         }
     }
 

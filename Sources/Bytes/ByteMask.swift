@@ -7,7 +7,7 @@ import CBytes
 
 /// What is looked for.
 @usableFromInline
-package enum Marks: Sendable {
+package enum ByteMask: Sendable {
     /// Bytes that do not stand for themselves in a JSON string (RFC 8259 §7): controls, `"` and `\`.
     case json
     /// Those, everything but ASCII, `/`, and what no key may have (wire-protocol §8.6).
@@ -38,7 +38,7 @@ package enum Marks: Sendable {
 extension ByteCursor {
     /// Marks of the next bytes; nil where fewer remain than one look takes.
     @inlinable @inline(__always)
-    package func find(_ marks: Marks) -> UInt32? {
+    package func find(_ marks: ByteMask) -> UInt32? {
         guard remaining >= marks.byteCount else { return nil }
         // In bounds: guarded.
         return unsafe marks.found(at: base + offset)
@@ -48,7 +48,7 @@ extension ByteCursor {
 extension RawSpan {
     /// Marks of the bytes from `offset` on. Traps where fewer remain than one look takes.
     @inlinable @inline(__always)
-    package func find(_ marks: Marks, at offset: Int) -> UInt32 {
+    package func find(_ marks: ByteMask, at offset: Int) -> UInt32 {
         precondition(offset >= 0 && offset <= byteCount &- marks.byteCount)
         return unsafe withUnsafeBytes { bytes in
             // In bounds: checked, so there is a base.

@@ -16,9 +16,9 @@ enum JournalOrder: Sendable {
     case stop
 }
 
-/// The side of the journal that whoever is inside the ``DatabaseDoor`` uses: whoever writes behind it, a
+/// The side of the journal that whoever is inside the ``DatabaseExecutor`` uses: whoever writes behind it, a
 /// thread (``JournalThread``) or a simulation (``SteppedServer``).
-final class JournalDoor: Sendable {
+final class JournalQueue: Sendable {
     let orders: Mailbox<JournalOrder>
     let space: LogSpace
     /// Enough log for a checkpoint before the server stops.
@@ -28,10 +28,10 @@ final class JournalDoor: Sendable {
     private let waitForRoom: @Sendable () -> Void
     /// Batches whose entries the journal has taken over. More than a few wait only where the disk holds
     /// everybody back.
-    let spareEntries = Spares<EntryBatch>(atMost: 8)
+    let spareEntries = BufferPool<EntryBatch>(atMost: 8)
 
     /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did.
-    ///   Called by whoever is inside the ``DatabaseDoor``, with an order posted.
+    ///   Called by whoever is inside the ``DatabaseExecutor``, with an order posted.
     init(
         _ orders: Mailbox<JournalOrder>, space: LogSpace, origin: JournalOrigin,
         waitForRoom: @escaping @Sendable () -> Void

@@ -5,7 +5,7 @@ import PandoTree
 ///
 /// Always true: `level` is at most the number of keys, and `newData` and the `data` kept here are those of
 /// the node at `level`.
-struct RuleScene {
+struct EvaluationContext {
     let auth: AuthVariable?
     let now: Double
     /// The tree before the request: `root`, and where `data` is found.

@@ -6,7 +6,7 @@ import Synchronization
 /// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows
 /// writers down instead of filling memory (design: step 4). One counts outputs, from the database thread to
 /// the sockets: over the limit that thread stops taking requests.
-final class Congestion: Sendable {
+final class BackpressureGate: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
     private let isPaused = Atomic<Bool>(false)

@@ -5,7 +5,7 @@
 /// one asking may cost is bounded by the rule's length but for what walks over a text; so each asking is
 /// counted, and each byte that is walked over. Nothing depends on the machine: the same request always comes
 /// to the same.
-struct RuleWork {
+struct EvaluationBudget {
     private(set) var remaining: Int
 
     init(stepCount: Int = RulesLimits.requestStepCount) {

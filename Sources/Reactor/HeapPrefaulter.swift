@@ -6,8 +6,8 @@ import CSystem
 /// From then on, until the process ends, the heap grows in large steps and gives nothing back. The heap is
 /// that of the process's first thread, which must be the one that builds the tree; what others allocate lies
 /// elsewhere.
-package struct MemoryAhead: ~Copyable {
-    private let bell: Bell
+package struct HeapPrefaulter: ~Copyable {
+    private let bell: WakeupEvent
     private let mailbox: Mailbox<Order>
     private let thread: NamedThread
     /// Where the heap ended when it was last looked at.
@@ -29,7 +29,7 @@ package struct MemoryAhead: ~Copyable {
     /// nothing has changed.
     package init?() {
         guard pando_heap_can_touch() == 0 else { return nil }
-        guard let bell = try? Bell() else { return nil }
+        guard let bell = try? WakeupEvent() else { return nil }
         let mailbox = Mailbox<Order>(ringing: bell)
         let thread = try? NamedThread.start("pando-memory") {
             var batch: [Order] = []

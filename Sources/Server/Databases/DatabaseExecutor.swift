@@ -17,9 +17,9 @@ import Synchronization
 ///
 /// `@unchecked Sendable`: `host` and `batch` are touched only inside, but for ``open(_:)``, before any thread
 /// is there.
-final class DatabaseDoor: @unchecked Sendable {
+final class DatabaseExecutor: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
-    private let bell: Bell
+    private let bell: WakeupEvent
     /// Somebody is inside.
     private let isTaken = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
@@ -32,7 +32,7 @@ final class DatabaseDoor: @unchecked Sendable {
     private static let retryInterval: Duration = .milliseconds(1)
 
     init() throws(SocketError) {
-        bell = try Bell()
+        bell = try WakeupEvent()
         mailbox = Mailbox(ringing: bell)
     }
 
