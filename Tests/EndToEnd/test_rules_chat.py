@@ -1,4 +1,4 @@
-"""A chat under rules: three users and an intruder (the README's example), and why the intruder was denied."""
+"""A chat under rules: three users and an intruder (the example of public/docs/guide.md), and why the intruder was denied."""
 
 import json
 import pathlib
