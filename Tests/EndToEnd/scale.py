@@ -1,7 +1,7 @@
 """The scale run: many idle listeners, many leaves, a steady rate of writes, for long; all of it sampled to a CSV.
 
-No test: it takes half an hour, and its figures are the machine's too (public/docs/guarantees.md, *Long runs*). It needs Python alone,
-`pando` and `pando-load`; all that it makes is in --work.
+No test: it takes half an hour, and its figures are the machine's too (public/docs/guarantees.md, *Long runs*). It needs
+Python alone, `pando` and `pando-load`; all that it makes is in --work.
 
     import leaves ─▶ serve ─▶ idle listeners ─▶ writes, open loop ─▶ do listeners answer? ─▶ stop ─▶ start again
 
