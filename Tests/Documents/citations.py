@@ -1,7 +1,7 @@
 """Citations of the specifications: `rest §3.1`, `§4.2–4.4`, `rules §12 #61`. public/docs/protocol/index.md defines them."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -60,7 +60,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Citation:
-    """One section that a text cites. `document` is None where the text names none, `foreign` for one from elsewhere."""
+    """One section that a text cites: `document` is None where the text names none, `foreign` marks one from elsewhere."""
 
     line: int
     document: str | None
@@ -99,12 +99,13 @@ def citations(text, documents, *, is_code=True):
 
 
 def section_citations(text, documents):
-    """The second argument of `row(…)` or `case(…)`: citations without their §, or an RFC as a whole."""
+    """The second argument of `row(…)` or `case(…)`: citations without their §, or an RFC as a whole. They have no line."""
     if whole := re.fullmatch(rf"({FOREIGN})(?: {NUMBER})?", text):
-        return [Citation(1, whole[1], "", foreign=True)]
+        return [Citation(0, whole[1], "", foreign=True)]
     if not re.fullmatch(SECTION_ARGUMENT, text):
         return []
-    return citations(re.sub(rf"(?<![\w.#]){NUMBER}", r"§\g<0>", text), documents)
+    found = citations(re.sub(rf"(?<![\w.#]){NUMBER}", r"§\g<0>", text), documents)
+    return [replace(citation, line=0) for citation in found]
 
 
 class Shorthand:
@@ -142,7 +143,7 @@ def problems(path, found, default, documents):
     for citation in found:
         if citation.foreign:
             continue
-        place = f"{path}:{citation.line}: {citation}"
+        place = f"{path}:{citation.line}: {citation}" if citation.line else f"{path}: {citation}"
         name = citation.document or default
         if name is None:
             wrong.append(f"{place}: name the document")
