@@ -1,34 +1,35 @@
 import Synchronization
 
-/// Buffers that one thread has emptied, on their way back to the thread that fills them.
+/// Empty buffers on their way from the thread that empties them back to the thread that fills them.
 ///
-///     filler ──▶ mailbox ──▶ emptier
-///        ▲                      │
-///        └────── spares ◀───────┘
+///     filling thread ──▶ mailbox ──▶ emptying thread
+///           ▲                               │
+///           └────────── BufferPool ◀────────┘
 ///
-/// What goes round is not allocated for each burst, nor grown from nothing. That is more than its own price:
-/// a block of a kilobyte or more makes glibc's `malloc` merge all small blocks that were freed before, and
-/// part them again afterwards.
+/// A buffer that is reused is not allocated for each burst, nor grown from nothing. That saves more than the
+/// allocation: a block of a kilobyte or more makes glibc's `malloc` merge all small blocks that were freed
+/// before, and split them again afterwards.
 package final class BufferPool<Buffer: Sendable>: Sendable {
-    private let kept = Mutex<[Buffer]>([])
+    private let buffers = Mutex<[Buffer]>([])
     private let limit: Int
 
-    /// - Parameter limit: How many are kept; what they hold is the caller's to bound.
+    /// - Parameter limit: How many buffers are kept. The caller bounds the capacity of each.
     package init(atMost limit: Int) {
         self.limit = limit
     }
 
-    /// Any thread: one that was given back; nil when there is none.
-    package func take() -> Buffer? {
-        kept.withLock { $0.popLast() }
+    /// Any thread: the buffer that was released last; nil when there is none. One lock.
+    package func acquire() -> Buffer? {
+        buffers.withLock { $0.popLast() }
     }
 
-    /// Any thread: an emptied buffer that nobody else holds. Dropped when there are enough.
-    package func give(_ buffer: consuming Buffer) {
-        // Moved in: whoever takes it must be alone with it.
+    /// Any thread: keeps an emptied buffer to which there is no other reference, or drops it when there are
+    /// enough. One lock.
+    package func release(_ buffer: consuming Buffer) {
+        // Moved in: the thread that acquires it must hold the only reference.
         var moved = Optional(consume buffer)
-        kept.withLock { kept in
-            if kept.count < limit, let buffer = moved.take() { kept.append(buffer) }
+        buffers.withLock { buffers in
+            if buffers.count < limit, let buffer = moved.take() { buffers.append(buffer) }
         }
     }
 }

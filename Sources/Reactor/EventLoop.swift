@@ -18,7 +18,7 @@ import Synchronization
 /// make no noise.
 ///
 /// `@unchecked Sendable`: everything mutable is touched only by the thread inside `run()`, or before `run()`
-/// by the one thread that sets the loop up; `stop()`, `submit(_:)`, `bell` and mailboxes are for any thread.
+/// by the one thread that sets the loop up; `stop()`, `submit(_:)`, `wakeup` and mailboxes are for any thread.
 @safe
 package final class EventLoop: @unchecked Sendable {
     package struct Configuration: Sendable {
@@ -43,7 +43,7 @@ package final class EventLoop: @unchecked Sendable {
 
     package let configuration: Configuration
     /// Wakes the loop; any thread may ring it.
-    package let bell: WakeupEvent
+    package let wakeup: WakeupEvent
     /// When this tick began (its waiting ended). One clock reading a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
@@ -85,12 +85,12 @@ package final class EventLoop: @unchecked Sendable {
     /// - Throws: EMFILE, ENFILE or ENOMEM.
     package init(_ configuration: Configuration = Configuration()) throws(SocketError) {
         precondition(configuration.receiveBufferByteCount > 0 && configuration.corkByteCount > 0)
-        let bell = try WakeupEvent()
+        let wakeup = try WakeupEvent()
         let poll = try checked(pando_poll_create(), "create an epoll set")
-        self.bell = bell
+        self.wakeup = wakeup
         self.poll = poll
         self.configuration = configuration
-        tasks = Mailbox(ringing: bell)
+        tasks = Mailbox(signalling: wakeup)
         timers = TimerWheel(tick: configuration.timerTick, now: .now)
         unsafe receiveBuffer = .allocate(byteCount: configuration.receiveBufferByteCount, alignment: 64)
         unsafe corkBuffer = .allocate(byteCount: configuration.corkByteCount, alignment: 64)
@@ -99,8 +99,8 @@ package final class EventLoop: @unchecked Sendable {
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
         // Edge-triggered, so that the eventfd never needs to be read: each write to it is an edge. Its owner
-        // is null: the ring itself is seen in the bell's state.
-        let result = pando_poll_add(poll, bell.descriptor, PANDO_READABLE | PANDO_EDGE, nil)
+        // is null: the ring itself is seen in the wakeup's state.
+        let result = pando_poll_add(poll, wakeup.descriptor, PANDO_READABLE | PANDO_EDGE, nil)
         guard result == 0 else { throw SocketError(code: -result, attempt: "watch an eventfd") }
         attach(tasks) { batch in
             for task in batch { task() }
@@ -136,7 +136,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Any thread. The tick under way is finished, and messages posted before this call are delivered.
     package func stop() {
         stopRequested.store(true, ordering: .releasing)
-        bell.ring()
+        wakeup.signal()
     }
 
     /// Whether the caller may touch what is confined to this loop: it is the loop's thread, or the loop has
@@ -148,22 +148,22 @@ package final class EventLoop: @unchecked Sendable {
 
     private func tick() -> Bool {
         let timeout = timeoutMilliseconds()
-        let mayBlock = timeout != 0 && bell.prepareToSleep()
+        let mayBlock = timeout != 0 && wakeup.prepareToSleep()
         let count = unsafe pando_poll_wait(
             poll, events.baseAddress, PANDO_EVENT_LIMIT, mayBlock ? timeout : 0)
         precondition(count >= 0, "epoll failed: \(errorText(-count))")
         tickTime = .now
         tickCount &+= 1
         // Awake before the events are handled: posts meanwhile cost no system call.
-        let wasRung = bell.takeRing()
+        let wasSignalled = wakeup.clear()
 
         handleEvents(Int(count))
-        let isRung = bell.takeRing() || wasRung
+        let isSignalled = wakeup.clear() || wasSignalled
         // Read after the last ring was taken: otherwise the ring of a `stop()` in between would be lost, and
         // with it the stop. Read before mailboxes are drained, so that what was posted before `stop()` is
         // delivered.
         let stopping = stopRequested.load(ordering: .acquiring)
-        if isRung || stopping { deliverMail() }
+        if isSignalled || stopping { deliverMail() }
         timers.advance(to: now)
         while let fire = timers.popExpired() { fire() }
         finishTick()
@@ -299,14 +299,14 @@ package final class EventLoop: @unchecked Sendable {
         assert(isCurrent)
         mailboxes.append(HandledMailbox(mailbox, handler: handler))
         // What was posted before there was a handler.
-        bell.ring()
+        wakeup.signal()
     }
 
     /// A new mailbox of this loop.
     package func mailbox<Message: Sendable>(
         of _: Message.Type = Message.self, handler: @escaping (_ batch: inout [Message]) -> Void
     ) -> Mailbox<Message> {
-        let mailbox = Mailbox<Message>(ringing: bell)
+        let mailbox = Mailbox<Message>(signalling: wakeup)
         attach(mailbox, handler: handler)
         return mailbox
     }
@@ -341,7 +341,7 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: For channels and other watched things
 
-    /// How many descriptors are watched, the bell not counted.
+    /// How many descriptors are watched, the wakeup not counted.
     package var watchedCount: Int { watched.count }
 
     func retain(watched pollable: Pollable) {

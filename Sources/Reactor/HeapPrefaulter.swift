@@ -1,65 +1,54 @@
 import CSystem
 
-/// Has the pages of the heap ready before they are needed: for a command that builds one large tree and ends.
-/// A page that is touched for the first time costs half a microsecond; here another thread touches it.
+/// Makes the pages of the heap present before they are needed: for a command that builds one large tree and
+/// ends. The first access to a page costs half a microsecond; here another thread makes it.
 ///
-/// From then on, until the process ends, the heap grows in large steps and gives nothing back. The heap is
-/// that of the process's first thread, which must be the one that builds the tree; what others allocate lies
-/// elsewhere.
+/// From then on, until the process ends, the heap grows in large steps and is never trimmed. The heap is that
+/// of the process's first thread, which must be the one that builds the tree; other threads allocate from
+/// other heaps.
 package struct HeapPrefaulter: ~Copyable {
-    private let bell: WakeupEvent
-    private let mailbox: Mailbox<Order>
-    private let thread: NamedThread
-    /// Where the heap ended when it was last looked at.
+    /// Gets the address ranges by which the heap has grown.
+    private let worker: WorkerThread<Range<UInt64>>
+    /// The end of the heap at the last ``advance()``.
     private var end: UInt64
 
-    private enum Order: Sendable {
-        case touch(Range<UInt64>)
-        case stop
-    }
-
-    /// How far the heap grows at once: at most so much memory is taken for nothing.
+    /// How far the heap grows at once: at most so much memory is made present and never used.
     private static let stepByteCount: Int32 = 16 << 20
-    /// What is larger is no part of the heap: the greatest that glibc takes (`DEFAULT_MMAP_THRESHOLD_MAX`).
+    /// Larger blocks are mapped outside the heap: the largest value that glibc accepts
+    /// (`DEFAULT_MMAP_THRESHOLD_MAX`).
     private static let mapByteCount: Int32 = 32 << 20
-    /// Touched at once.
+    /// Bytes that one system call makes present.
     private static let pieceByteCount = 1 << 20
 
-    /// Nil where the system cannot (Linux 5.14 can), or where there is no thread or descriptor for it: then
-    /// nothing has changed.
+    /// - Returns: nil where the system cannot do it (Linux 5.14 can), or gives no thread or descriptor: then
+    ///   nothing has changed.
     package init?() {
         guard pando_heap_can_touch() == 0 else { return nil }
-        guard let bell = try? WakeupEvent() else { return nil }
-        let mailbox = Mailbox<Order>(ringing: bell)
-        let thread = try? NamedThread.start("pando-memory") {
-            var batch: [Order] = []
-            while true {
-                bell.wait()
-                mailbox.drain(into: &batch)
-                for order in batch {
-                    guard case .touch(let range) = order else { return }
-                    Self.touch(range)
-                }
-                batch.removeAll(keepingCapacity: true)
-            }
-        }
-        guard let thread else { return nil }
-        (self.bell, self.mailbox, self.thread) = (bell, mailbox, thread)
+        guard let worker = try? Self.startWorker() else { return nil }
+        self.worker = worker
         pando_heap_only_grow(Self.stepByteCount, Self.mapByteCount)
         end = pando_heap_end()
     }
 
-    /// Looks whether the heap has grown: cheap, and to be called often while it does.
+    /// Has the thread make present what the heap has grown by since the last call. Cheap: call it often while the
+    /// heap grows.
     package mutating func advance() {
-        let now = pando_heap_end()
-        if now > end { mailbox.post(.touch(end..<now)) }
-        end = now
+        let newEnd = pando_heap_end()
+        if newEnd > end { worker.post(end..<newEnd) }
+        end = newEnd
     }
 
-    /// Ends the thread.
+    /// Ends the thread, after it has made present what was asked for.
     package consuming func stop() {
-        mailbox.post(.stop)
-        thread.join()
+        worker.stop()
+    }
+
+    private static func startWorker() throws(SocketError) -> WorkerThread<Range<UInt64>> {
+        let worker = try WorkerThread<Range<UInt64>>("pando-memory")
+        try worker.start { queue in
+            while let range = queue.next() { touch(range) }
+        }
+        return worker
     }
 
     private static func touch(_ range: Range<UInt64>) {

@@ -1,99 +1,107 @@
 import Synchronization
 
-/// The one door into a thread from other threads.
+/// A queue of messages from any thread to one thread, its owner.
 ///
-/// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: `bell.wait()`, then
-/// `drain(into:)`.
+/// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: ``WorkerThread``, or
+/// `wakeup.wait()`, then `drain(into:)`.
 package final class Mailbox<Message: Sendable>: Sendable {
-    private struct Box {
+    private struct Queue {
         var messages: [Message] = []
         var isClosed = false
     }
 
-    private let box = Mutex(Box())
-    private let bell: WakeupEvent
+    private let queue = Mutex(Queue())
+    private let wakeup: WakeupEvent
 
-    /// - Parameter bell: What wakes the owner; several mailboxes may share it.
-    package init(ringing bell: WakeupEvent) {
-        self.bell = bell
+    /// - Parameter wakeup: What wakes the owner; several mailboxes may share it.
+    package init(signalling wakeup: WakeupEvent) {
+        self.wakeup = wakeup
     }
 
-    /// Any thread. Rings only when the box was empty, so a burst of posts wakes the owner once.
-    /// - Returns: false if the box is closed; the message is dropped.
-    /// - Parameter rings: false from the owner's own thread, which looks into the box next.
+    /// Any thread: puts a message behind the others. Signals only when the mailbox was empty, so a burst of posts
+    /// wakes the owner once. One lock, and a system call only when the owner sleeps.
+    /// - Parameter signals: false from the owner's own thread, which drains the mailbox next.
+    /// - Returns: false if the mailbox is closed; the message is dropped.
     @discardableResult
-    package func post(_ message: consuming Message, rings: Bool = true) -> Bool {
-        // Moved in: whoever drains the box may be alone with it at once.
+    package func post(_ message: consuming Message, signals: Bool = true) -> Bool {
+        // Moved in: the owner may then hold the only reference as soon as it drains the mailbox.
         var moved = Optional(consume message)
-        let (accepted, wasEmpty) = box.withLock { box in
-            guard !box.isClosed, let message = moved.take() else { return (false, false) }
-            let wasEmpty = box.messages.isEmpty
-            box.messages.append(message)
+        let (accepted, wasEmpty) = queue.withLock { queue in
+            guard !queue.isClosed, let message = moved.take() else { return (false, false) }
+            let wasEmpty = queue.messages.isEmpty
+            queue.messages.append(message)
             return (true, wasEmpty)
         }
-        if wasEmpty, rings { bell.ring() }
+        if wasEmpty, signals { wakeup.signal() }
         return accepted
     }
 
-    /// Any thread. All of them in order, with none of others between, under one lock.
+    /// Any thread: all of them in order, with no other message between, under one lock.
+    /// - Returns: false if the mailbox is closed; the messages are dropped.
     @discardableResult
     package func post(contentsOf messages: [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
-        let (accepted, wasEmpty) = box.withLock { box in
-            guard !box.isClosed else { return (false, false) }
-            let wasEmpty = box.messages.isEmpty
-            box.messages.append(contentsOf: messages)
+        let (accepted, wasEmpty) = queue.withLock { queue in
+            guard !queue.isClosed else { return (false, false) }
+            let wasEmpty = queue.messages.isEmpty
+            queue.messages.append(contentsOf: messages)
             return (true, wasEmpty)
         }
-        if wasEmpty { bell.ring() }
+        if wasEmpty { wakeup.signal() }
         return accepted
     }
 
-    /// Any thread. As ``post(contentsOf:)``, and leaves `messages` empty: where nothing waits in the box the
-    /// two arrays trade places, and no message is copied.
+    /// Any thread: as ``post(contentsOf:)``, and leaves `messages` empty. Where the mailbox is empty the two
+    /// arrays trade places, and no message is copied.
+    /// - Returns: false if the mailbox is closed; the messages are dropped.
     @discardableResult
     package func post(movingFrom messages: inout [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
         let (accepted, wasEmpty) = append(movingFrom: &messages)
-        if wasEmpty { bell.ring() }
+        if wasEmpty { wakeup.signal() }
         return accepted
     }
 
-    /// Any thread. As ``post(movingFrom:)``, and nobody is rung for: where this gives true, the caller sees
-    /// to it that somebody looks. Where it gives false, somebody else already does.
-    /// - Returns: Whether the box was empty.
-    package func postWithoutRing(movingFrom messages: inout [Message]) -> Bool {
+    /// Any thread: as ``post(movingFrom:)``, without a signal.
+    /// - Returns: Whether the mailbox was empty. If so, the caller must drain it or signal the owner; if not, the
+    ///   thread whose message is the first does so already.
+    package func postWithoutSignal(movingFrom messages: inout [Message]) -> Bool {
         append(movingFrom: &messages).wasEmpty
     }
 
     private func append(movingFrom messages: inout [Message]) -> (accepted: Bool, wasEmpty: Bool) {
-        let result = box.withLock { box in
-            guard !box.isClosed else { return (false, false) }
-            let wasEmpty = box.messages.isEmpty
-            if wasEmpty { swap(&box.messages, &messages) } else { box.messages.append(contentsOf: messages) }
+        let result = queue.withLock { queue in
+            guard !queue.isClosed else { return (false, false) }
+            let wasEmpty = queue.messages.isEmpty
+            if wasEmpty {
+                swap(&queue.messages, &messages)
+            } else {
+                queue.messages.append(contentsOf: messages)
+            }
             return (true, wasEmpty)
         }
         messages.removeAll(keepingCapacity: true)
         return result
     }
 
-    /// Any thread: whether there is nothing at the moment.
-    package var isEmpty: Bool { box.withLock { $0.messages.isEmpty } }
+    /// Any thread: whether the mailbox is empty at the moment.
+    package var isEmpty: Bool { queue.withLock { $0.messages.isEmpty } }
 
-    /// Owner only. `batch` must be empty; it trades places with the box, so no lock is held while the work
-    /// runs and the two buffers are used for ever. Empty it with `removeAll(keepingCapacity: true)`.
+    /// Owner only: moves all messages, oldest first, into `batch`.
+    /// - Parameter batch: Must be empty. It trades places with the queue's array, so no lock is held while the
+    ///   messages are handled and the two arrays are never reallocated: empty it with
+    ///   `removeAll(keepingCapacity: true)`.
     package func drain(into batch: inout [Message]) {
         precondition(batch.isEmpty, "the previous batch was not finished")
-        box.withLock { box in swap(&box.messages, &batch) }
+        queue.withLock { queue in swap(&queue.messages, &batch) }
     }
 
-    /// Any thread. Drops what nobody drained; later posts answer false.
+    /// Any thread: drops what was not drained; later posts give false.
     package func close() {
         // Released outside the lock: a message's deinit may run any code.
-        let dropped = box.withLock { box in
-            box.isClosed = true
-            defer { box.messages = [] }
-            return box.messages
+        let dropped = queue.withLock { queue in
+            queue.isClosed = true
+            return exchange(&queue.messages, with: [])
         }
         _ = dropped
     }
@@ -105,12 +113,13 @@ class MailboxSlot {
     func close() {}
 }
 
+/// A mailbox of a loop, and the handler that gets its batches.
 final class HandledMailbox<Message: Sendable>: MailboxSlot {
     private let mailbox: Mailbox<Message>
     private let handler: (inout [Message]) -> Void
     private var batch: [Message] = []
 
-    /// A burst leaves behind no more spare room than this.
+    /// An array of more capacity is freed after its burst.
     private static var keptCapacity: Int { 4096 }
 
     init(_ mailbox: Mailbox<Message>, handler: @escaping (inout [Message]) -> Void) {
@@ -121,12 +130,11 @@ final class HandledMailbox<Message: Sendable>: MailboxSlot {
     override func deliver() {
         mailbox.drain(into: &batch)
         guard !batch.isEmpty else { return }
-        // Taken out, so that a handler which reaches this loop again never meets a half-used batch.
-        var taken: [Message] = []
-        swap(&taken, &batch)
-        handler(&taken)
-        taken.removeAll(keepingCapacity: taken.capacity <= Self.keptCapacity)
-        swap(&taken, &batch)
+        // Moved out, so that a handler which gets back here does not find a batch that is half handled.
+        var messages = exchange(&batch, with: [])
+        handler(&messages)
+        messages.removeAll(keepingCapacity: messages.capacity <= Self.keptCapacity)
+        batch = consume messages
     }
 
     override func close() {

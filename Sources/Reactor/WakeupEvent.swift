@@ -1,24 +1,24 @@
 import CSystem
 import Synchronization
 
-/// Wakes one sleeping thread. Any thread rings; one thread waits, or one loop has it in its epoll set.
+/// Wakes one sleeping thread. Any thread signals; one thread waits, or one loop has it in its epoll set.
 ///
-/// Ringing costs a system call only when the other side sleeps, and then once, however often it is rung
+/// A signal costs a system call only when the other side sleeps, and then once, however many signals come
 /// before it wakes:
 ///
-///     awake ──ring──▶ rung            (no system call)
-///     awake ──about to sleep──▶ sleeping ──ring──▶ rung   (one write to the eventfd)
-///     rung ──takeRing──▶ awake
+///     awake ──signal──▶ signalled                              no system call
+///     awake ──prepareToSleep──▶ sleeping ──signal──▶ signalled  one write to the eventfd
+///     signalled ──clear──▶ awake
 package final class WakeupEvent: Sendable {
     private enum State {
         static let awake: UInt8 = 0
-        static let rung: UInt8 = 1
+        static let signalled: UInt8 = 1
         static let sleeping: UInt8 = 2
     }
 
     private let state = Atomic<UInt8>(State.awake)
-    /// Each ring that cost a system call; for tests and metrics.
-    private let wakeUps = Atomic<UInt64>(0)
+    /// Signals that cost a system call; for tests and metrics.
+    private let wakeups = Atomic<UInt64>(0)
     let descriptor: Int32
 
     /// - Throws: EMFILE, ENFILE or ENOMEM.
@@ -30,21 +30,22 @@ package final class WakeupEvent: Sendable {
         _ = pando_close(descriptor)
     }
 
-    /// How many rings had to wake somebody.
-    package var wakeUpCount: UInt64 { wakeUps.load(ordering: .relaxed) }
+    /// How many signals had to wake a sleeping thread.
+    package var wakeupCount: UInt64 { wakeups.load(ordering: .relaxed) }
 
-    /// Any thread, at any time: before anyone waits, and after nobody will.
-    package func ring() {
-        if state.exchange(State.rung, ordering: .acquiringAndReleasing) == State.sleeping {
-            wakeUps.add(1, ordering: .relaxed)
-            // Fails only if 2^64 - 2 rings were never read; the sleeper then has reason enough to wake.
-            _ = pando_eventfd_ring(descriptor)
+    /// Any thread, at any time: also before a thread waits, and when none will wait again.
+    package func signal() {
+        if state.exchange(State.signalled, ordering: .acquiringAndReleasing) == State.sleeping {
+            wakeups.add(1, ordering: .relaxed)
+            // Fails only if the counter in the eventfd is full, at 2^64 - 2: then it is readable anyway.
+            _ = pando_eventfd_signal(descriptor)
         }
     }
 
-    /// The owning thread only: blocks until rung since the last `wait`, then forgets the ring. Then drain
-    /// *every* mailbox of this bell: they share it.
-    /// - Returns: false if `timeout` passed first. nil waits for ever.
+    /// The owning thread only: blocks until a signal has come since the last `wait`, and clears it. Then drain
+    /// *every* mailbox that signals this event: they share it.
+    /// - Parameter timeout: nil waits for ever; zero or less does not wait.
+    /// - Returns: false if `timeout` passed first.
     @discardableResult
     package func wait(timeout: Duration? = nil) -> Bool {
         let deadline = timeout.map { MonotonicTime.now + $0 }
@@ -52,26 +53,26 @@ package final class WakeupEvent: Sendable {
             var milliseconds: Int32 = -1
             if let deadline {
                 let now = MonotonicTime.now
-                guard now < deadline else { return takeRing() }
+                guard now < deadline else { return clear() }
                 milliseconds = (deadline - now).wholeMilliseconds
             }
-            if pando_wait_readable(descriptor, milliseconds) > 0 { _ = pando_eventfd_silence(descriptor) }
-            // Readable without a ring: the write of a ring that `prepareToSleep` had already seen. Sleep
-            // again.
-            if takeRing() { return true }
+            if pando_wait_readable(descriptor, milliseconds) > 0 { _ = pando_eventfd_clear(descriptor) }
+            // Readable without a signal: the write belonged to a signal that was cleared before. Sleep again.
+            if clear() { return true }
         }
-        return takeRing()
+        return clear()
     }
 
-    /// - Returns: false when a ring is waiting: do not sleep.
+    /// - Returns: false when there is a signal: do not sleep.
     func prepareToSleep() -> Bool {
         state.compareExchange(
             expected: State.awake, desired: State.sleeping, ordering: .acquiringAndReleasing
         ).exchanged
     }
 
-    /// Marks the owner awake. Look at what the ring was for *after* this: a ring from now on is a new one.
-    func takeRing() -> Bool {
-        state.exchange(State.awake, ordering: .acquiringAndReleasing) == State.rung
+    /// Marks the owner awake. Look at what was signalled *after* this call: a signal from now on is a new one.
+    /// - Returns: Whether there was a signal.
+    func clear() -> Bool {
+        state.exchange(State.awake, ordering: .acquiringAndReleasing) == State.signalled
     }
 }

@@ -30,7 +30,7 @@ final class HeapTrimmer: Sendable {
     }
 
     func stop() {
-        stopped.ring()
+        stopped.signal()
         thread.join()
     }
 

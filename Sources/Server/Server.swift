@@ -90,9 +90,9 @@ package final class Server: @unchecked Sendable {
             options.outboundByteLimit = configuration.outboundByteLimit
             return try EventLoop(options)
         }
-        let outputs = ioEventLoops.map { Mailbox<OutputBatch>(ringing: $0.bell) }
+        let outputs = ioEventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
         let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
-        let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(ringing: $0.bell) })
+        let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(signalling: $0.wakeup) })
         let congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = BackpressureGate(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)

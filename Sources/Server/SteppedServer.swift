@@ -80,15 +80,15 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         let journal = try DataDirectory.open(
             disk, into: &state, endsSessions: true, options: journalOptions, surroundings: surroundings,
             logger: logger)
-        let bell = try WakeupEvent()
-        mailbox = Mailbox(ringing: bell)
-        outputs = Mailbox(ringing: bell)
-        checkpointOrders = Mailbox(ringing: bell)
-        segmentOrders = Mailbox(ringing: bell)
+        let wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
+        outputs = Mailbox(signalling: wakeup)
+        checkpointOrders = Mailbox(signalling: wakeup)
+        segmentOrders = Mailbox(signalling: wakeup)
         self.disk = disk
         let turn = JournalTurn()
         self.turn = turn
-        let orders = Mailbox<JournalOrder>(ringing: bell)
+        let orders = Mailbox<JournalOrder>(signalling: wakeup)
         let space = try LogSpace()
         door = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
             turn.take()
@@ -119,7 +119,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         )
         congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
         outputCongestion = BackpressureGate(byteLimit: outputByteLimit)
-        budget = EncodingBudget(byteLimit: .max, ringing: bell)
+        budget = EncodingBudget(byteLimit: .max, signalling: wakeup)
         host = DatabaseHost(
             configuration, recovered: state, journal: door, congestion: congestion,
             outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs,

@@ -170,12 +170,12 @@ final class Holder: Sendable {
         let isStanding = try WakeupEvent()
         let mayGoOn = try WakeupEvent()
         host.loop.submit {
-            isStanding.ring()
+            isStanding.signal()
             mayGoOn.wait()
         }
         isStanding.wait()
         for peer in peers { peer.send([1]) }
-        mayGoOn.ring()
+        mayGoOn.signal()
         let events = log.wait("49 to close") {
             $0.count(where: { if case .closed = $0 { true } else { false } }) == 49
         }

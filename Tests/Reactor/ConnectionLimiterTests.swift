@@ -86,8 +86,8 @@ import Testing
     }
 
     @Test func theAcceptorIsWokenWhenThereMayBePlace() throws {
-        let bell = try WakeupEvent()
-        let mailbox = Mailbox<ConnectionLimiter.RoomAgain>(ringing: bell)
+        let wakeup = try WakeupEvent()
+        let mailbox = Mailbox<ConnectionLimiter.RoomAgain>(signalling: wakeup)
         let limiter = limiter(open: 12, reserved: 2, [(0, 0), (0, 0)])
         limiter.attach(mailbox)
         func isWoken() -> Bool {

@@ -27,7 +27,7 @@ import Testing
         loop.stop()
         loopThread.join()
         #expect(
-            loop.bell.wakeUpCount <= UInt64(batches.load(ordering: .relaxed)) + 2,
+            loop.wakeup.wakeupCount <= UInt64(batches.load(ordering: .relaxed)) + 2,
             "more wake-ups than batches: bursts were not gathered")
     }
 
@@ -41,34 +41,34 @@ import Testing
         let mayGoOn = try WakeupEvent()
         let thread = try NamedThread.start("loop") { loop.run() }
         loop.submit {
-            isBusy.ring()
+            isBusy.signal()
             mayGoOn.wait()
         }
         isBusy.wait()
-        let before = loop.bell.wakeUpCount
+        let before = loop.wakeup.wakeupCount
         for number in 0..<10_000 { mailbox.post(number) }
-        #expect(loop.bell.wakeUpCount == before, "nobody sleeps: no ring needs a system call")
-        mayGoOn.ring()
+        #expect(loop.wakeup.wakeupCount == before, "nobody sleeps: no ring needs a system call")
+        mayGoOn.signal()
         #expect(log.wait("the batch") { !$0.isEmpty } == [10_000], "one batch")
         loop.stop()
         thread.join()
     }
 
     @Test func sleepingOwnerIsWokenOncePerBurst() throws {
-        let bell = try WakeupEvent()
-        let mailbox = Mailbox<Int>(ringing: bell)
+        let wakeup = try WakeupEvent()
+        let mailbox = Mailbox<Int>(signalling: wakeup)
         // As the owner does before it sleeps.
-        #expect(bell.prepareToSleep())
+        #expect(wakeup.prepareToSleep())
         for number in 0..<1000 { mailbox.post(number) }
-        #expect(bell.wakeUpCount == 1)
-        #expect(bell.wait(timeout: patience))
+        #expect(wakeup.wakeupCount == 1)
+        #expect(wakeup.wait(timeout: patience))
         var batch: [Int] = []
         mailbox.drain(into: &batch)
         #expect(batch == Array(0..<1000))
     }
 
     @Test func movedMessagesKeepTheirOrder() throws {
-        let mailbox = Mailbox<Int>(ringing: try WakeupEvent())
+        let mailbox = Mailbox<Int>(signalling: try WakeupEvent())
         var (batch, expected): ([Int], [Int]) = ([], [])
         var moved: [Int] = []
         for round in 0..<100 {
@@ -90,7 +90,7 @@ import Testing
     @Test func postsBeforeRunAreDeliveredAndAfterStopRefused() throws {
         let loop = try EventLoop()
         let log = Log<Int>()
-        let early = Mailbox<Int>(ringing: loop.bell)
+        let early = Mailbox<Int>(signalling: loop.wakeup)
         #expect(early.post(1), "nobody is attached yet")
         loop.attach(early) { batch in
             for message in batch { log.add(message) }
@@ -110,20 +110,20 @@ import Testing
     }
 
     @Test func blockingBell() throws {
-        let bell = try WakeupEvent()
-        #expect(!bell.wait(timeout: .milliseconds(1)), "nobody rang")
-        bell.ring()
-        bell.ring()
-        #expect(bell.wait(), "rung before waiting")
-        #expect(!bell.wait(timeout: .zero), "two rings are one")
+        let wakeup = try WakeupEvent()
+        #expect(!wakeup.wait(timeout: .milliseconds(1)), "nobody rang")
+        wakeup.signal()
+        wakeup.signal()
+        #expect(wakeup.wait(), "rung before waiting")
+        #expect(!wakeup.wait(timeout: .zero), "two rings are one")
 
-        let mailbox = Mailbox<Int>(ringing: bell)
+        let mailbox = Mailbox<Int>(signalling: wakeup)
         let thread = try NamedThread.start("writer") {
             for number in 0..<20_000 { mailbox.post(number) }
         }
         var (seen, batch): ([Int], [Int]) = ([], [])
         while seen.count < 20_000 {
-            guard bell.wait(timeout: patience) else { break }
+            guard wakeup.wait(timeout: patience) else { break }
             mailbox.drain(into: &batch)
             seen += batch
             batch.removeAll(keepingCapacity: true)

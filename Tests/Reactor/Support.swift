@@ -29,13 +29,13 @@ func pattern(_ range: Range<Int>, seed: UInt8 = 0) -> [UInt8] {
 /// What other threads saw, for a test to wait for.
 final class Log<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
-    private let bell: WakeupEvent
+    private let wakeup: WakeupEvent
 
-    init() { bell = try! WakeupEvent() }
+    init() { wakeup = try! WakeupEvent() }
 
     func add(_ value: Value) {
         values.withLock { $0.append(value) }
-        bell.ring()
+        wakeup.signal()
     }
 
     var all: [Value] { values.withLock { $0 } }
@@ -47,7 +47,7 @@ final class Log<Value: Sendable>: Sendable {
         while true {
             let seen = all
             if isEnough(seen) { return seen }
-            guard bell.wait(timeout: deadline - .now) else {
+            guard wakeup.wait(timeout: deadline - .now) else {
                 Issue.record("gave up waiting for \(what); saw \(seen.count) values")
                 return seen
             }

@@ -12,7 +12,7 @@ import Testing
     @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
         let door = try DatabaseExecutor()
         let bells = try (0..<loopCount).map { _ in try WakeupEvent() }
-        let outputs = bells.map { Mailbox<OutputBatch>(ringing: $0) }
+        let outputs = bells.map { Mailbox<OutputBatch>(signalling: $0) }
         door.open(
             DatabaseHost(
                 Configuration(), recovered: RecoveredState(access: .open), journal: nil,

@@ -11,7 +11,7 @@ import Testing
 
 /// A database thread without a thread: the test hands it messages and looks at what it lets out.
 final class Bench {
-    let bell: WakeupEvent
+    let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
     let outputCongestion = BackpressureGate(byteLimit: 8 << 20)
@@ -27,10 +27,10 @@ final class Bench {
     /// - Parameter directory: nil keeps everything in memory.
     init(directory: String?, isDevelopment: Bool = true, surroundings: Environment = .machine) throws {
         if case .machine = surroundings { endsTurns = true } else { endsTurns = false }
-        bell = try WakeupEvent()
-        mailbox = Mailbox(ringing: bell)
-        preparationJobs = Mailbox(ringing: bell)
-        outputs = Mailbox(ringing: try WakeupEvent())
+        wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
+        preparationJobs = Mailbox(signalling: wakeup)
+        outputs = Mailbox(signalling: try WakeupEvent())
         var configuration = Configuration()
         configuration.isDevelopment = isDevelopment
         var state = RecoveredState(access: isDevelopment ? .open : .locked)
@@ -71,7 +71,7 @@ final class Bench {
     func waitForDisk() {
         var messages: [DatabaseMessage] = []
         while messages.isEmpty {
-            #expect(bell.wait(timeout: .seconds(20)), "the journal is silent")
+            #expect(wakeup.wait(timeout: .seconds(20)), "the journal is silent")
             mailbox.drain(into: &messages)
         }
         tell(messages)

@@ -26,7 +26,7 @@ import Testing
             let journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             let door = JournalQueue(
-                Mailbox(ringing: try WakeupEvent()), space: try LogSpace(), origin: JournalOrigin(journal),
+                Mailbox(signalling: try WakeupEvent()), space: try LogSpace(), origin: JournalOrigin(journal),
                 waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .machine, logger: log.logger,

@@ -36,7 +36,7 @@ import Testing
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             space = try LogSpace()
             door = JournalQueue(
-                Mailbox(ringing: try WakeupEvent()), space: space, origin: JournalOrigin(journal),
+                Mailbox(signalling: try WakeupEvent()), space: space, origin: JournalOrigin(journal),
                 waitForRoom: {})
             writer = JournalWriter(
                 journal, configuration: configuration, door: door, surroundings: .scripted(surroundings),

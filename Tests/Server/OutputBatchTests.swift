@@ -59,7 +59,7 @@ import Testing
             let large = batch([(one, byteCount)])
             let spares = OutputBatch.spares(loopCount: 1)
             OutputBatch.give(consume large, to: spares)
-            #expect((spares.take()?.arena.capacity ?? 0 >= byteCount) == isKept)
+            #expect((spares.acquire()?.arena.capacity ?? 0 >= byteCount) == isKept)
         }
     }
 

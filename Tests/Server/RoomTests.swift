@@ -245,7 +245,7 @@ extension RoomTests {
 
 /// A database thread without a thread, and its journal on a disk that can be full.
 private final class HostBench {
-    let bell: WakeupEvent
+    let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
     let journal: JournalThread
@@ -253,9 +253,9 @@ private final class HostBench {
     private var batch: [OutputBatch] = []
 
     init(directory: String, gauge: LimitedDisk.Gauge) throws {
-        bell = try WakeupEvent()
-        mailbox = Mailbox(ringing: bell)
-        outputs = Mailbox(ringing: bell)
+        wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
+        outputs = Mailbox(signalling: wakeup)
         var configuration = Configuration()
         configuration.isDevelopment = true
         var state = RecoveredState(access: .open)
@@ -292,7 +292,7 @@ private final class HostBench {
         var messages: [DatabaseMessage] = []
         mailbox.drain(into: &messages)
         while messages.isEmpty {
-            guard bell.wait(timeout: .seconds(20)) else {
+            guard wakeup.wait(timeout: .seconds(20)) else {
                 Issue.record("the journal is silent")
                 return
             }

@@ -86,12 +86,12 @@ int32_t pando_wait_readable(int32_t fd, int32_t timeout_ms) {
 
 int32_t pando_eventfd_create(void) { return RESULT(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
-int32_t pando_eventfd_ring(int32_t fd) {
+int32_t pando_eventfd_signal(int32_t fd) {
     uint64_t one = 1;
     return REPEAT(write(fd, &one, sizeof one)) < 0 ? -errno : 0;
 }
 
-int32_t pando_eventfd_silence(int32_t fd) {
+int32_t pando_eventfd_clear(int32_t fd) {
     uint64_t count;
     return REPEAT(read(fd, &count, sizeof count)) < 0 ? -errno : 0;
 }

@@ -73,12 +73,12 @@ final class BodyThread: Sendable {
     private let thread: NamedThread
 
     init() throws(SocketError) {
-        let bell = try WakeupEvent()
-        let orders = Mailbox<Order>(ringing: bell)
+        let wakeup = try WakeupEvent()
+        let orders = Mailbox<Order>(signalling: wakeup)
         self.orders = orders
         thread = try NamedThread.start("pando-bodies", stackByteCount: 8 << 20) {
             lowerThreadPriority()
-            Self.run(bell, orders)
+            Self.run(wakeup, orders)
         }
     }
 
@@ -92,11 +92,11 @@ final class BodyThread: Sendable {
         thread.join()
     }
 
-    private static func run(_ bell: WakeupEvent, _ orders: Mailbox<Order>) {
+    private static func run(_ wakeup: WakeupEvent, _ orders: Mailbox<Order>) {
         var batch: [Order] = []
         var jobs: [BodyJob] = []
         while true {
-            if jobs.isEmpty { bell.wait() }
+            if jobs.isEmpty { wakeup.wait() }
             orders.drain(into: &batch)
             for order in batch {
                 switch order {

@@ -112,12 +112,12 @@ final class IOLoop: @unchecked Sendable {
         self.spareOutputs = spareOutputs
         self.authenticator = authenticator
         self.logger = logger
-        encoded = Mailbox(ringing: loop.bell)
-        surveys = Mailbox(ringing: loop.bell)
-        parsed = Mailbox(ringing: loop.bell)
-        bodies = Mailbox(ringing: loop.bell)
-        turns = Mailbox(ringing: loop.bell)
-        verdicts = Mailbox(ringing: loop.bell)
+        encoded = Mailbox(signalling: loop.wakeup)
+        surveys = Mailbox(signalling: loop.wakeup)
+        parsed = Mailbox(signalling: loop.wakeup)
+        bodies = Mailbox(signalling: loop.wakeup)
+        turns = Mailbox(signalling: loop.wakeup)
+        verdicts = Mailbox(signalling: loop.wakeup)
         loop.attach(outputs[Int(index)]) { [self] batches in
             deliver(&batches)
         }
@@ -214,7 +214,7 @@ final class IOLoop: @unchecked Sendable {
         batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
         swap(&batches, &delivered)
         // What the outputs have led to must not wait until something else wakes the loop.
-        if !outgoing.isEmpty { loop.bell.ring() }
+        if !outgoing.isEmpty { loop.wakeup.signal() }
     }
 
     /// Has a large message made by a worker; it comes back through ``encoded``.

@@ -133,11 +133,11 @@ final class EncodingBudget: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
     /// Wakes the encoding thread.
-    private let bell: WakeupEvent
+    private let wakeup: WakeupEvent
 
-    init(byteLimit: Int, ringing bell: WakeupEvent) {
+    init(byteLimit: Int, signalling wakeup: WakeupEvent) {
         self.byteLimit = byteLimit
-        self.bell = bell
+        self.wakeup = wakeup
     }
 
     var isExhausted: Bool { byteCount.load(ordering: .relaxed) >= byteLimit }
@@ -148,7 +148,7 @@ final class EncodingBudget: Sendable {
 
     func release(_ bytes: Int) {
         byteCount.subtract(bytes, ordering: .relaxed)
-        bell.ring()
+        wakeup.signal()
     }
 }
 

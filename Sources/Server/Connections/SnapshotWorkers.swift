@@ -124,9 +124,9 @@ final class SnapshotWorkers: Sendable {
     /// - Parameter encodedByteLimit: Bytes of large messages, made and not taken by clients, at which no more
     ///   are made.
     init(encodedByteLimit: Int) throws(SocketError) {
-        let bell = try WakeupEvent()
-        let budget = EncodingBudget(byteLimit: encodedByteLimit, ringing: bell)
-        let heavy = try SnapshotLane("pando-heavy", isHeavy: true, bell, budget, overflow: nil)
+        let wakeup = try WakeupEvent()
+        let budget = EncodingBudget(byteLimit: encodedByteLimit, signalling: wakeup)
+        let heavy = try SnapshotLane("pando-heavy", isHeavy: true, wakeup, budget, overflow: nil)
         self.heavy = heavy
         light = try SnapshotLane("pando-light", isHeavy: false, try WakeupEvent(), budget, overflow: heavy)
     }
@@ -181,13 +181,14 @@ private final class SnapshotLane: Sendable {
     /// - Parameter overflow: Where heavy jobs go; nil for the lane that takes them.
     /// - Parameter budget: What the lane that waits for it is woken by; the other counts with it.
     init(
-        _ name: String, isHeavy: Bool, _ bell: WakeupEvent, _ budget: EncodingBudget, overflow: SnapshotLane?
+        _ name: String, isHeavy: Bool, _ wakeup: WakeupEvent, _ budget: EncodingBudget,
+        overflow: SnapshotLane?
     ) throws(SocketError) {
-        let orders = Mailbox<Order>(ringing: bell)
+        let orders = Mailbox<Order>(signalling: wakeup)
         self.orders = orders
         thread = try NamedThread.start(name, stackByteCount: Self.stackByteCount) {
             lowerThreadPriority(to: isHeavy ? Self.heavyNiceness : Self.lightNiceness)
-            var worker = Worker(bell, orders, budget, overflow: overflow)
+            var worker = Worker(wakeup, orders, budget, overflow: overflow)
             worker.run()
         }
     }
@@ -203,7 +204,7 @@ private final class SnapshotLane: Sendable {
 
     /// What the thread has.
     private struct Worker {
-        private let bell: WakeupEvent
+        private let wakeup: WakeupEvent
         private let orders: Mailbox<Order>
         private let overflow: SnapshotLane?
         private let budget: EncodingBudget
@@ -214,9 +215,10 @@ private final class SnapshotLane: Sendable {
         private var printsNext = false
         private var hashes = HashMemo()
 
-        init(_ bell: WakeupEvent, _ orders: Mailbox<Order>, _ budget: EncodingBudget, overflow: SnapshotLane?)
-        {
-            self.bell = bell
+        init(
+            _ wakeup: WakeupEvent, _ orders: Mailbox<Order>, _ budget: EncodingBudget, overflow: SnapshotLane?
+        ) {
+            self.wakeup = wakeup
             self.orders = orders
             self.overflow = overflow
             self.budget = budget
@@ -230,7 +232,7 @@ private final class SnapshotLane: Sendable {
             while true {
                 if !waiting.hasNext, !mayPrint {
                     hashes = HashMemo()
-                    bell.wait()
+                    wakeup.wait()
                 }
                 orders.drain(into: &batch)
                 for order in batch {

@@ -19,7 +19,7 @@ import Synchronization
 /// is there.
 final class DatabaseExecutor: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
-    private let bell: WakeupEvent
+    private let wakeup: WakeupEvent
     /// Somebody is inside.
     private let isTaken = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
@@ -32,8 +32,8 @@ final class DatabaseExecutor: @unchecked Sendable {
     private static let retryInterval: Duration = .milliseconds(1)
 
     init() throws(SocketError) {
-        bell = try WakeupEvent()
-        mailbox = Mailbox(ringing: bell)
+        wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
     }
 
     /// Whom the messages are for. Once, before ``serve()`` and before a loop runs.
@@ -57,10 +57,10 @@ final class DatabaseExecutor: @unchecked Sendable {
     func take(_ messages: inout [DatabaseMessage], onLoop loop: Int) {
         // Where something waits, somebody was rung for, or is about to come in, or looks again when he
         // leaves.
-        guard mailbox.postWithoutRing(movingFrom: &messages), enter() else { return }
+        guard mailbox.postWithoutSignal(movingFrom: &messages), enter() else { return }
         let isDone = work(onLoop: loop)
         leave()
-        if !isDone || !mailbox.isEmpty { bell.ring() }
+        if !isDone || !mailbox.isEmpty { wakeup.signal() }
     }
 
     /// The journal thread: everything up to this ticket is durable. Lets it out at once if nobody is inside;
@@ -72,13 +72,13 @@ final class DatabaseExecutor: @unchecked Sendable {
         let leavesSomething = host?.leavesSomething ?? false
         leave()
         if !isDone { return post(.durable(ticket)) }
-        if leavesSomething || !mailbox.isEmpty { bell.ring() }
+        if leavesSomething || !mailbox.isEmpty { wakeup.signal() }
     }
 
     /// The database thread: does what there is to do until ``stop()``.
     func serve() {
         while true {
-            bell.wait()
+            wakeup.wait()
             // Before the mailbox: what was posted before the stop is done.
             let isStopped = isStopped.load(ordering: .acquiring)
             // Once also where the mailbox is empty: a loop may have left something to this thread.
@@ -89,7 +89,7 @@ final class DatabaseExecutor: @unchecked Sendable {
                     leavesSomething = host?.leavesSomething ?? false
                     leave()
                 } else if isStopped {
-                    bell.wait(timeout: Self.retryInterval)
+                    wakeup.wait(timeout: Self.retryInterval)
                 } else {
                     break  // The thread that is inside looks again when it leaves.
                 }
@@ -101,7 +101,7 @@ final class DatabaseExecutor: @unchecked Sendable {
     /// Any thread. What was posted before is done.
     func stop() {
         isStopped.store(true, ordering: .releasing)
-        bell.ring()
+        wakeup.signal()
     }
 
     /// - Returns: false when something is left to the database thread.

@@ -573,6 +573,6 @@ final class DatabaseHost {
     }
 
     private func post(_ batch: consuming OutputBatch, to loop: Int) {
-        loops[loop].post(consume batch, rings: loop != currentLoop)
+        loops[loop].post(consume batch, signals: loop != currentLoop)
     }
 }

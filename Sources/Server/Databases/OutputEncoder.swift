@@ -28,7 +28,7 @@ struct OutputEncoder {
         batches.indices.map { index in
             guard !batches[index].isEmpty else { return OutputBatch() }
             batches[index].finish()
-            var taken = spares.take() ?? OutputBatch(withRoomFor: batches[index])
+            var taken = spares.acquire() ?? OutputBatch(withRoomFor: batches[index])
             swap(&taken, &batches[index])
             return taken
         }

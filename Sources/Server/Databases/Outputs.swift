@@ -73,7 +73,7 @@ struct OutputBatch: Sendable {
     static func give(_ batch: consuming OutputBatch, to spares: BufferPool<OutputBatch>) {
         batch.removeAll()
         // Of one that held no answer, or very many, nothing is left to use again.
-        if batch.hasRoom { spares.give(consume batch) }
+        if batch.hasRoom { spares.release(consume batch) }
     }
 
     /// Batches that go round: some under way to each loop or from it, some that wait for the disk.

@@ -75,7 +75,7 @@ struct CheckpointPipe: ~Copyable {
                     try write(header, on: disk, syncByteCount, from: belt)
                 } catch {
                     belt.state.withLock { $0.failure = error }
-                    belt.emptied.ring()
+                    belt.emptied.signal()
                 }
             }
             return (belt, thread)
@@ -108,7 +108,7 @@ struct CheckpointPipe: ~Copyable {
             if hasRoom { break }
             belt.emptied.wait()
         }
-        belt.filled.ring()
+        belt.filled.signal()
     }
 
     /// Writes the end mark, makes the file durable, and gives it its name. The name is durable, too.
@@ -124,7 +124,7 @@ struct CheckpointPipe: ~Copyable {
 
     private consuming func end(_ end: BlockQueue.End) throws(DiskFailure) {
         belt.state.withLock { $0.end = end }
-        belt.filled.ring()
+        belt.filled.signal()
         thread.join()
         if let failure = belt.state.withLock({ $0.failure }) { throw failure }
     }
@@ -143,7 +143,7 @@ struct CheckpointPipe: ~Copyable {
             }
             if case .abandon = end { return try file.abandon() }
             if let block {
-                belt.emptied.ring()
+                belt.emptied.signal()
                 do throws(DiskFailure) {
                     try file.write(block)
                 } catch {

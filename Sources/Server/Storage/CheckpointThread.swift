@@ -33,8 +33,8 @@ final class CheckpointThread: Sendable {
     init<Storage: Disk>(
         on disk: Storage, keeping keptCount: Int, logger: Logger, finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
-        let bell = try WakeupEvent()
-        let orders = Mailbox<Order>(ringing: bell)
+        let wakeup = try WakeupEvent()
+        let orders = Mailbox<Order>(signalling: wakeup)
         self.orders = orders
         let pause = try WakeupEvent()
         let writer = CheckpointJobWriter(
@@ -46,7 +46,7 @@ final class CheckpointThread: Sendable {
             lowerThreadPriority()
             var batch: [Order] = []
             while true {
-                bell.wait()
+                wakeup.wait()
                 orders.drain(into: &batch)
                 while !batch.isEmpty {
                     // Taken out, so that the snapshot is gone when the next order is looked at.

@@ -44,7 +44,7 @@ final class JournalQueue: Sendable {
 
     /// Any thread; tickets ascend. Leaves a batch that is empty.
     func post(_ entries: inout EntryBatch, upTo ticket: UInt64) {
-        var taken = spareEntries.take() ?? EntryBatch(withRoomFor: entries)
+        var taken = spareEntries.acquire() ?? EntryBatch(withRoomFor: entries)
         swap(&taken, &entries)
         orders.post(.entries(consume taken, upTo: ticket))
     }

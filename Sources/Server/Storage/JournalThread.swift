@@ -23,8 +23,8 @@ final class JournalThread: Sendable {
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
         configuration: Configuration, logger: Logger, tell: @escaping @Sendable (DatabaseMessage) -> Void
     ) throws(SocketError) {
-        let bell = try WakeupEvent()
-        let orders = Mailbox<JournalOrder>(ringing: bell)
+        let wakeup = try WakeupEvent()
+        let orders = Mailbox<JournalOrder>(signalling: wakeup)
         let space = try LogSpace()
         let door = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
             space.waitForAnswer()
@@ -48,7 +48,7 @@ final class JournalThread: Sendable {
             do throws(JournalError) {
                 try writer.begin()
                 while true {
-                    bell.wait(timeout: writer.timeUntilDue)
+                    wakeup.wait(timeout: writer.timeUntilDue)
                     orders.drain(into: &batch)
                     guard try writer.take(&batch) else { return }
                 }

@@ -134,7 +134,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 let before = journal.pendingByteCount
                 try journal.append(entries)
                 entries.removeAll()
-                if entries.hasRoom { spareEntries.give(consume entries) }
+                if entries.hasRoom { spareEntries.release(consume entries) }
                 last = ticket
                 appendedByteCount += journal.pendingByteCount - before
                 logByteCount += journal.pendingByteCount - before

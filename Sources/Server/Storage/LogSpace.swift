@@ -25,7 +25,7 @@ final class LogSpace: Sendable {
     func set(granted byteCount: Int, isFull: Bool) {
         granted.store(byteCount, ordering: .releasing)
         full.store(isFull, ordering: .releasing)
-        answered.ring()
+        answered.signal()
     }
 
     /// Whoever is inside the ``DatabaseExecutor``, one at a time: waits for ``set(granted:isFull:)`` since the

@@ -31,14 +31,14 @@ final class SegmentThread: Sendable {
     init<Storage: Disk>(
         on disk: Storage, logger: Logger, finished: @escaping @Sendable (_ byteCount: Int?) -> Void
     ) throws(SocketError) {
-        let bell = try WakeupEvent()
+        let wakeup = try WakeupEvent()
         let resting = try WakeupEvent()
-        let orders = Mailbox<Order>(ringing: bell)
+        let orders = Mailbox<Order>(signalling: wakeup)
         self.orders = orders
         thread = try NamedThread.start("pando-segment") { [abandoned, stopped] in
             var batch: [Order] = []
             while true {
-                bell.wait()
+                wakeup.wait()
                 orders.drain(into: &batch)
                 for order in batch {
                     guard case .prepare(let byteCount) = order else { return }

@@ -84,8 +84,8 @@ int32_t pando_poll_wait(int32_t poll, pando_event *events, int32_t capacity, int
 int32_t pando_wait_readable(int32_t fd, int32_t timeout_ms);
 
 int32_t pando_eventfd_create(void);
-int32_t pando_eventfd_ring(int32_t fd);
-int32_t pando_eventfd_silence(int32_t fd);
+int32_t pando_eventfd_signal(int32_t fd);
+int32_t pando_eventfd_clear(int32_t fd);
 
 /// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread (and those it starts) and ignores SIGPIPE.
 int32_t pando_signals_block(void);

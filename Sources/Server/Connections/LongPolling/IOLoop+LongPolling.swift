@@ -92,7 +92,7 @@ extension IOLoop {
             swap(&sessions, &pollsToAnswer)
             for session in sessions { session.answerPolls() }
             // Behind an answer there may have been another request.
-            if !pollsToAnswer.isEmpty || hasOutgoing { loop.bell.ring() }
+            if !pollsToAnswer.isEmpty || hasOutgoing { loop.wakeup.signal() }
         }
         guard !endedPolling.isEmpty else { return }
         var ended: [LongPollingSession] = []
