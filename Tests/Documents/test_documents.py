@@ -8,6 +8,7 @@ import pytest
 import markdown
 from repository import documents, exists, files, identifiers, none, read
 
+README_LINES = 200
 # Documents that speak of one module each: its page.
 MODULE_PAGES = [path for path in documents() if path.startswith("Sources/")]
 
@@ -77,3 +78,8 @@ def test_every_document_is_linked():
     }
     pages = [path for path in documents() if path.startswith("public/docs/") and path != "public/docs/index.md"]
     none([f"{path} is linked nowhere" for path in pages if path not in linked])
+
+
+def test_the_readme_is_short():
+    count = len(read("README.md").splitlines())
+    assert count <= README_LINES, f"README.md has {count} lines of {README_LINES}: move details to public/docs"
