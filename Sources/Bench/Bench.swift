@@ -85,7 +85,7 @@ struct EffortOptions: ParsableArguments {
 
 /// Sizes that every load has.
 struct SizeOptions: ParsableArguments {
-    /// A realtime message of up to 16 384 characters is one frame (wire-protocol §2.1); this leaves room for
+    /// A realtime message of up to 16 384 characters is one frame (realtime §2.1); this leaves room for
     /// what stands around the value.
     static let byteLimit = 16_000
 

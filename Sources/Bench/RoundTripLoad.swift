@@ -6,7 +6,7 @@ final class RoundTripLoad: Load {
     private struct Lane {
         /// The last request's number; they begin at 1.
         var sent = 0
-        /// The last answer's number: answers come in the order of requests (wire-protocol §6.1).
+        /// The last answer's number: answers come in the order of requests (realtime §6.1).
         var answered = 0
         /// When the request with the number n was sent, at n modulo the count.
         var starts: [MonotonicTime]

@@ -5,7 +5,7 @@ import PandoTraffic
 enum WireProtocol {
     /// `pando-echo`: a message is the stamp and nothing else, and comes back as it went.
     case bare(path: String)
-    /// A database, through the realtime protocol (wire-protocol §3): the stamp is the value of a put.
+    /// A database, through the realtime protocol (realtime §3): the stamp is the value of a put.
     case realtime(namespace: String)
 
     /// Path and query of the upgrade request.

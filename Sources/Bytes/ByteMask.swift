@@ -10,7 +10,7 @@ import CBytes
 package enum ByteMask: Sendable {
     /// Bytes that do not stand for themselves in a JSON string (RFC 8259 §7): controls, `"` and `\`.
     case json
-    /// Those, everything but ASCII, `/`, and what no key may have (wire-protocol §8.6).
+    /// Those, everything but ASCII, `/`, and what no key may have (realtime §8.6).
     case path
     case nonASCII
 

@@ -1,8 +1,8 @@
-/// Unicode text that is equal only when every byte is, and ordered by UTF-16 code units (wire-protocol §7.3).
+/// Unicode text that is equal only when every byte is, and ordered by UTF-16 code units (realtime §7.3).
 ///
-/// `String` would not do: it calls `é` and `e` + U+0301 equal, and the database must not (§8.6: no Unicode
-/// normalisation). Most of what is done with a value is to keep it, compare it and write it down, and all of
-/// that is done with bytes; a `String` is made where somebody needs one (``string``).
+/// `String` would not do: it calls `é` and `e` + U+0301 equal, and the database must not (realtime §8.6: no
+/// Unicode normalisation). Most of what is done with a value is to keep it, compare it and write it down, and
+/// all of that is done with bytes; a `String` is made where somebody needs one (``string``).
 ///
 /// Sixteen bytes, two words:
 ///

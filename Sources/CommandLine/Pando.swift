@@ -19,7 +19,7 @@ struct Pando: ParsableCommand {
     )
 }
 
-/// Why the process ends (design: the command line, after BSD's sysexits).
+/// Why the process ends (after BSD's sysexits).
 enum Exit {
     static let checkFailed = ExitCode(1)
     static let badData = ExitCode(65)

@@ -28,7 +28,7 @@ package struct Command: Sendable {
     }
 }
 
-/// What a command asks for (wire-protocol §4, free of its spelling). Reads are boxed: queries are large, and
+/// What a command asks for (realtime §4, free of its spelling). Reads are boxed: queries are large, and
 /// a write would be moved in their size.
 package enum Operation: Sendable {
     indirect case listen(Listen)

@@ -1,7 +1,7 @@
 import PandoRules
 import PandoTree
 
-/// What a session wants written when it ends (wire-protocol §12.1): the sparse tree that the SDKs keep as
+/// What a session wants written when it ends (realtime §12.1): the sparse tree that the SDKs keep as
 /// well.
 ///
 ///     rooms ─┬─ r1 ─── typing      (nil, as anonymous)

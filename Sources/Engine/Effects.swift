@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// What must leave the engine because of one command: pushes first, then the reply (wire-protocol §6.3).
+/// What must leave the engine because of one command: pushes first, then the reply (realtime §6.3).
 /// Nothing of it may leave the process before the command's delta is durable.
 package struct Effects: Sendable {
     package var pushes: [Push] = []

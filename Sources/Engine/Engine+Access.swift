@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Asking the rules (security-rules.md §2). Where nobody has to be asked (no rules, an administrator) nothing
+// Asking the rules (rules §2). Where nobody has to be asked (no rules, an administrator) nothing
 // is made for the question either.
 
 /// What a command asks of the rules.
@@ -28,7 +28,7 @@ extension Engine {
         }
     }
 
-    /// What rules see of a listen's query: one that asks for nothing is none (security-rules.md §3.2).
+    /// What rules see of a listen's query: one that asks for nothing is none (rules §3.2).
     /// Clients do not spell the default order, so it is the same as no query.
     static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
 
@@ -71,7 +71,7 @@ extension Engine {
 
     /// Those of the queued writes that may run, together, at this moment: each as whoever queued it, all
     /// against the tree as the ones that run leave it. One that may not run is dropped by itself
-    /// (wire-protocol §12.3); that changes what the others are looked at with, so they are asked again.
+    /// (realtime §12.3); that changes what the others are looked at with, so they are asked again.
     func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [Write] {
         // Writes that lean on one another in a long row are left out; then whoever stands alone goes on.
         let settled =

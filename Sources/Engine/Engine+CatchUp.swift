@@ -2,7 +2,7 @@ import PandoTree
 
 extension Engine {
     /// What a session is to be sent that has missed the pushes about some places: the values of now, one push
-    /// for each of its listens (wire-protocol §5.1, §5.2).
+    /// for each of its listens (realtime §5.1, §5.2).
     /// - Parameters:
     ///   - paths: Places that have changed, none at or below another. Those to which it does not listen any
     ///     more are left out; of one above its listens, each listen is sent whole.

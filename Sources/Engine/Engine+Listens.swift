@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Beginning and ending listens (wire-protocol §4.2, §4.3, §6.4).
+// Beginning and ending listens (realtime §4.2, §4.3, §6.4).
 
 extension Engine {
     /// True when the session hears everything at the path through a default listen there or above.

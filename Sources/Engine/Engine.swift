@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// One database: a deterministic state machine (design: decide, then commit).
+/// One database: a deterministic state machine that decides, then commits.
 ///
 ///     Command ── decide ──▶ Delta ── commit ──▶ Effects
 ///                reads        │      changes

@@ -1,6 +1,6 @@
 import PandoTree
 
-// Who hears what of a write (wire-protocol §6.4, §6.5, §7.5, §17.1).
+// Who hears what of a write (realtime §6.4, §6.5, §7.5, §17.1).
 //
 //     at or above the change   everybody hears the change itself: one push, shared by all of them
 //     below the change         a listen whose value differs hears its own new value

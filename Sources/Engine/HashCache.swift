@@ -1,6 +1,6 @@
 import PandoTree
 
-/// The simple hashes (wire-protocol §9.1) of a few large locations, kept until something at, above or below
+/// The simple hashes (realtime §9.1) of a few large locations, kept until something at, above or below
 /// them changes.
 ///
 /// To hash a million children takes over a second, and a transaction compares the hash of its location each

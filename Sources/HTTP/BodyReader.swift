@@ -2,7 +2,7 @@ import PandoBytes
 
 //  chunked-body   chunk-size [ ";" extensions ] CRLF  data CRLF      zero or more; size in hex  RFC 9112 §7.1
 //                 "0" [ ";" extensions ] CRLF
-//                 trailer-field CRLF                                 zero or more                   §7.1.2
+//                 trailer-field CRLF                                 zero or more             RFC 9112 §7.1.2
 //                 CRLF
 
 /// Finds the content of a message in pieces of a stream, and the place where it ends.

@@ -1,7 +1,7 @@
 import PandoBytes
 
-// Writing heads (RFC 9112 §3, §4, §5) and chunks (§7.1) into a growing buffer. A head is a start line,
-// fields, and `appendEndOfHead()`:
+// Writing heads (RFC 9112 §3, §4, §5) and chunks (RFC 9112 §7.1) into a growing buffer. A head is a start
+// line, fields, and `appendEndOfHead()`:
 //
 //     output.append(statusLine: .ok)
 //     output.append(field: "Content-Type", "application/json; charset=utf-8")

@@ -1,7 +1,7 @@
 import PandoBytes
 
 /// The `name=value` pairs of a target's query, in order, decoded leniently: some Firebase clients do not
-/// encode values at all (wire-protocol §1.1), so `:` or `=` in a value stands for itself, and a `%` that
+/// encode values at all (realtime §1.1), so `:` or `=` in a value stands for itself, and a `%` that
 /// begins no escape too.
 package struct QueryString: Sendable {
     package struct Pair: Equatable, Sendable {
@@ -14,7 +14,7 @@ package struct QueryString: Sendable {
 
     /// - Parameters:
     ///   - bytes: The query without `?`; at most one head, so the result is bounded too.
-    ///   - plusIsSpace: Form encoding, as REST clients use (rest-api §1.1); realtime clients do not.
+    ///   - plusIsSpace: Form encoding, as REST clients use (rest §1.1); realtime clients do not.
     package init(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) {
         pairs = bytes.split(separator: UInt8(ascii: "&")).map { pair in
             let mark = pair.firstIndex(of: UInt8(ascii: "="))

@@ -1,8 +1,8 @@
 import PandoBytes
 
 //  request-line   method SP target SP "HTTP/1." ("0" / "1") CRLF      RFC 9112 §3
-//  field-line     name ":" OWS value OWS CRLF        zero or more      §5
-//                 CRLF                               ends the head     §2.1
+//  field-line     name ":" OWS value OWS CRLF        zero or more      RFC 9112 §5
+//                 CRLF                               ends the head     RFC 9112 §2.1
 
 /// Reads one request head from pieces of a stream (RFC 9112). Start a new reader for the next request.
 package struct RequestHeadReader {

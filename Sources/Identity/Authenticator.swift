@@ -5,7 +5,7 @@ import Synchronization
 /// Tells whose a token is. Any thread.
 ///
 /// Which key is tried is decided by us: a token's `alg` names a family, and of that family only keys that
-/// were configured are asked, each for the algorithms it was configured for (auth.md §5).
+/// were configured are asked, each for the algorithms it was configured for (auth §5).
 ///
 ///     no dots        `owner` in --dev · a secret of ours, where that is allowed
 ///     alg none       --dev only

@@ -13,20 +13,20 @@ struct ClaimChecks: Sendable {
 
     /// Times further ahead are nonsense, not patience.
     private static let horizon = Double(10 * 366 * 86_400)
-    /// How long a token of ours lives that does not say (auth.md §2.3).
+    /// How long a token of ours lives that does not say (auth §2.3).
     private static let defaultLifetime: Double = 86_400
-    /// Longest subject of an issuer: that of OpenID Connect Core §2, and that of Firebase (auth.md §2.1).
+    /// Longest subject of an issuer: that of OpenID Connect Core §2, and that of Firebase (auth §2.1).
     private static let subjectLimit = 255
     private static let firebaseSubjectLimit = 128
-    /// Longest `uid` of a legacy token (auth.md §2.3).
+    /// Longest `uid` of a legacy token (auth §2.3).
     private static let legacySubjectLimit = 256
-    /// What custom tokens are for: to be exchanged, not to be shown to a database (auth.md §2.2).
+    /// What custom tokens are for: to be exchanged, not to be shown to a database (auth §2.2).
     private static let customTokenAudience: Text =
         "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
 
     // MARK: Issuers
 
-    /// Checks claims whose signature is good, in the order of auth.md §5.2.
+    /// Checks claims whose signature is good, in the order of auth §5.2.
     func identity(from claims: JSONObject, of issuer: Issuer, keyID: Text?) throws(Refusal) -> Identity {
         guard claims.text("iss") == issuer.name else { throw .wrongIssuer }
         guard claims.names("aud", issuer.audience) else { throw .wrongAudience }
@@ -53,7 +53,7 @@ struct ClaimChecks: Sendable {
 
     // MARK: Our own secrets
 
-    /// Claims that one of our secrets has signed: a legacy token (auth.md §2.3), or one of the modern shape.
+    /// Claims that one of our secrets has signed: a legacy token (auth §2.3), or one of the modern shape.
     func identity(fromOwn claims: JSONObject, keyID: Text?) throws(Refusal) -> Identity {
         // A trial run that wrote would be worse than none.
         guard !claims.contains("simulate"), !claims.names("aud", Self.customTokenAudience) else {
@@ -92,7 +92,7 @@ struct ClaimChecks: Sendable {
     // MARK: `--dev`
 
     /// Claims that nobody has signed. Their times are not looked at: the emulator's helper writes 1970
-    /// (auth.md §2.5).
+    /// (auth §2.5).
     func identity(fromUnsigned claims: JSONObject) throws(Refusal) -> Identity {
         guard !claims.names("aud", Self.customTokenAudience) else { throw .notForDatabase }
         guard
@@ -152,7 +152,7 @@ struct ClaimChecks: Sendable {
     }
 }
 
-/// The `auth` variable that rules see (auth.md §3).
+/// The `auth` variable that rules see (auth §3).
 enum AuthVariable {
     /// `{"uid":…,"provider":…,"token":{every claim, as it was signed}}`
     /// - Parameters:

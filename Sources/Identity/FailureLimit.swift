@@ -2,7 +2,7 @@ import PandoBytes
 import Synchronization
 
 /// Counts bad tokens by the address that shows them. From the limit on, only tokens that may well be good are
-/// looked at until the minute is over, so that guessing costs the guesser more than us (auth.md §5.3), and
+/// looked at until the minute is over, so that guessing costs the guesser more than us (auth §5.3), and
 /// whoever shares the address with one gets in all the same.
 ///
 /// Any thread. Bounded: of more than ``addressLimit`` addresses those are forgotten that are not heard of.

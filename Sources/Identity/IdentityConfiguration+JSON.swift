@@ -15,7 +15,7 @@ import PandoTree
 //  by `kid`.
 
 extension IdentityConfiguration {
-    /// Reads the `auth` member of a configuration file (auth.md §5.1), adding to what is there.
+    /// Reads the `auth` member of a configuration file (auth §5.1), adding to what is there.
     /// - Parameter problems: Everything that is wrong, each with the place it stands at.
     package mutating func read(_ object: JSONObject, _ problems: inout [String]) {
         for (name, _) in object.members {

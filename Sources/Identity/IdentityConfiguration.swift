@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// Whose tokens are taken (auth.md §5.1). Values only: nothing is opened yet.
+/// Whose tokens are taken (auth §5.1). Values only: nothing is opened yet.
 package struct IdentityConfiguration: Sendable {
     /// Where a secret comes from. Never a flag's value: those are seen by everybody on the machine.
     package struct SecretSource: Sendable {
@@ -75,14 +75,14 @@ package struct IdentityConfiguration: Sendable {
     package var revocationFile: String?
     /// Bad tokens one address may show in a minute; 0 for any number.
     package var failuresPerMinute = 600
-    /// `owner` and unsigned tokens (auth.md §2.5). Only where nobody but this machine is listened to.
+    /// `owner` and unsigned tokens (auth §2.5). Only where nobody but this machine is listened to.
     package var acceptsDevelopmentTokens = false
 
-    /// The official verifier's cap (auth.md §5.2).
+    /// The official verifier's cap (auth §5.2).
     package static let clockSkewMaximum: Int64 = 60
-    /// Longest token (auth.md §5.2).
+    /// Longest token (auth §5.2).
     package static let tokenByteMaximum = 8 << 10
-    /// Where the keys of Firebase's ID tokens are published (auth.md §2.1).
+    /// Where the keys of Firebase's ID tokens are published (auth §2.1).
     package static let firebaseCertificates =
         "https://www.googleapis.com/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com"
 

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// Who vouches for people, and how the claims are read that it signs (auth.md §3, §5).
+/// Who vouches for people, and how the claims are read that it signs (auth §3, §5).
 package struct Issuer: Sendable, Equatable {
     /// `iss`, exactly.
     package var name: Text
@@ -14,7 +14,7 @@ package struct Issuer: Sendable, Equatable {
     /// The claim that makes an administrator when it is `true`; nil for none: `admin` is a word like any
     /// other.
     package var adminClaim: Text?
-    /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth.md §2.1.
+    /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth §2.1.
     package var isFirebase = false
 
     package init(
@@ -30,7 +30,7 @@ package struct Issuer: Sendable, Equatable {
         self.isFirebase = isFirebase
     }
 
-    /// The issuer of a Firebase project's ID tokens (auth.md §2.1).
+    /// The issuer of a Firebase project's ID tokens (auth §2.1).
     package init(firebaseProject project: Text) {
         self.init(
             name: Text("https://securetoken.google.com/\(project)"), audience: project, isFirebase: true)

@@ -3,7 +3,7 @@ import PandoTree
 
 /// A JSON object read strictly, its bytes kept: what was signed is what rules see.
 ///
-/// Stricter than data (auth.md §5.2): at any depth a name stands once in its object, and nothing nests deeper
+/// Stricter than data (auth §5.2): at any depth a name stands once in its object, and nothing nests deeper
 /// than ``depthLimit``. Two readers that choose different ones of two equal names would see different people.
 package struct JSONObject: Sendable {
     /// Arrays and objects inside one another. Ours: no token needs more, and reading recurses.

@@ -82,7 +82,7 @@ extension KeySet {
         self.init(keys: keys)
     }
 
-    /// `{"<kid>":"<PEM certificate>",…}`, as the securetoken service publishes its keys (auth.md §2.1).
+    /// `{"<kid>":"<PEM certificate>",…}`, as the securetoken service publishes its keys (auth §2.1).
     init(certificates document: [UInt8]) async throws(UnreadableKeys) {
         guard let object = JSONObject(document) else {
             throw UnreadableKeys(description: "not a JSON object of certificates")

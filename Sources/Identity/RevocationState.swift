@@ -23,7 +23,7 @@ package struct RevocationState: Sendable, Equatable {
     /// As ``IdentityConfiguration/revokedBefore``.
     var revokedBefore: [Text: Int64] = [:]
 
-    /// Whether the key that vouched for somebody is still there, and the sign-in not revoked since (auth.md
+    /// Whether the key that vouched for somebody is still there, and the sign-in not revoked since (auth
     /// §5.3).
     /// - Complexity: O(1).
     package func holds(_ identity: Identity) -> Bool { holds(identity.signIn) }

@@ -1,7 +1,7 @@
 import PandoBytes
 
 /// A secret that this server shares with backends: it signs their tokens (HS256), and is itself a credential
-/// where that is allowed (auth.md §5).
+/// where that is allowed (auth §5).
 package struct Secret: Sendable {
     /// How the bytes of a secret are written down.
     package enum Encoding: String, Sendable, CaseIterable {

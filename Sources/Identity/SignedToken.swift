@@ -4,7 +4,7 @@ import PandoTree
 //  token   base64url(header) . base64url(claims) . base64url(signature)        RFC 7515 §7.1, no padding
 //
 //  header  {"alg":…, "kid"?:…}     `kid` looks a loaded key up, and is used for nothing else. `jku`, `jwk`, `x5u` and
-//                                  `x5c` are not looked at; with `crit` the token is refused (auth.md §5.2).
+//                                  `x5c` are not looked at; with `crit` the token is refused (auth §5.2).
 
 /// A JSON Web Token, taken apart and not verified.
 struct SignedToken {
@@ -41,7 +41,7 @@ struct SignedToken {
         guard !header.contains("crit"),
             let algorithm = header.text("alg").flatMap({ Algorithm(rawValue: $0.string) })
         else { throw .unsupportedHeader }
-        // `type`, as the emulator's helper spells it, says nothing (auth.md §2.5).
+        // `type`, as the emulator's helper spells it, says nothing (auth §2.5).
         if header.contains("typ") {
             guard let type = header.text("typ"), Self.types.contains(type.string.lowercased()) else {
                 throw .unsupportedHeader

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Makes tokens that our own secret signs: what `pando token` prints (auth.md §5).
+/// Makes tokens that our own secret signs: what `pando token` prints (auth §5).
 package struct TokenMint: Sendable {
     package var uid: Text?
     /// Seconds.
@@ -19,15 +19,15 @@ package struct TokenMint: Sendable {
         self.isAdmin = isAdmin
     }
 
-    /// Names that mean something else in a token (auth.md §2.1), or that this mint writes itself.
+    /// Names that mean something else in a token (auth §2.1), or that this mint writes itself.
     package static let reservedNames: Set<Text> = [
         "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss",
         "jti",
         "nbf", "nonce", "sub", "admin", "d", "v", "user_id", "simulate", "debug",
     ]
-    /// Custom claims, with their names (auth.md §2.1).
+    /// Custom claims, with their names (auth §2.1).
     private static let claimByteLimit = 1000
-    /// Longest `uid` (auth.md §2.1).
+    /// Longest `uid` (auth §2.1).
     private static let uidByteLimit = 128
     /// Ten years, less than what verifiers take for nonsense.
     private static let longestLifetime: Int64 = 10 * 365 * 86_400

@@ -40,7 +40,7 @@ package struct Identity: Sendable, Equatable {
     }
 }
 
-/// Why a token is no good. Clients hear only of ``expired``: what else was wrong is for the operator (auth.md
+/// Why a token is no good. Clients hear only of ``expired``: what else was wrong is for the operator (auth
 /// §5.3).
 package enum Refusal: String, Error, Sendable, Equatable, CaseIterable {
     /// No token at all, too long, or of a form that nothing here reads.

@@ -2,7 +2,7 @@ import JWTKit
 import PandoBytes
 
 /// One key, and the algorithms it may verify: an RSA key never checks an HMAC, whatever a token says of
-/// itself (auth.md §5.2, algorithm confusion).
+/// itself (auth §5.2, algorithm confusion).
 struct VerificationKey: Sendable {
     /// `kid`; nil where whoever gave the key has named none, so that it fits tokens of any.
     let id: Text?
@@ -93,12 +93,12 @@ struct VerificationKey: Sendable {
 
 /// The keys of one issuer or file.
 struct KeySet: Sendable {
-    /// Keys that are tried for one token (auth.md §5.2).
+    /// Keys that are tried for one token (auth §5.2).
     private static let trialLimit = 5
 
     let keys: [VerificationKey]
 
-    /// Whether a token of that `kid` may be signed by one of the keys. A `kid` only looks up (auth.md §5.2):
+    /// Whether a token of that `kid` may be signed by one of the keys. A `kid` only looks up (auth §5.2):
     /// where keys have ids it must be one of theirs. Where none has, as in PEM files and for a lone secret,
     /// there is nothing to look up, whatever the signer's library calls the key, and the signature alone
     /// decides.

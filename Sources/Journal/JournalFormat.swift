@@ -49,8 +49,7 @@ package enum JournalFormat {
     package static let recordHeaderByteCount = 40
     static let alignment = 8
 
-    /// The largest payload: a REST write may carry 256 MB (design: Limits), and its delta names paths
-    /// besides.
+    /// The largest payload: a REST write may carry 256 MB (rest §13), and its delta names paths besides.
     package static let payloadByteLimit = 272 << 20
     /// The largest entry, headers and padding included. Recovery holds one whole entry in memory, so this
     /// bounds it.

@@ -3,7 +3,7 @@ import Foundation
 import PandoReactor
 import PandoTraffic
 
-/// Exit codes (design.md §2) beside argument-parser's 64 for usage.
+/// Exit codes beside argument-parser's 64 for usage.
 extension ExitCode {
     /// A report could not be written.
     static let diskFailure = ExitCode(74)

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-// The query parameters of a GET (rest-api §4, §4.1, §4.2, §5.3) to a canonical ``Query``.
+// The query parameters of a GET (rest §4, §4.1, §4.2, §5.3) to a canonical ``Query``.
 
 /// A query, and the index it needs.
 struct Filter {
@@ -93,7 +93,7 @@ struct Filter {
             throw .limitNotInteger(anchor)
         }
         guard !isNegative else { throw .limitNotPositive(anchor) }
-        // The integers of a limit have 32 bits (wire-protocol §7.1).
+        // The integers of a limit have 32 bits (realtime §7.1).
         guard let count = Int(text), count <= Limits.queryLimit else { throw .limitNotInteger(anchor) }
         guard count > 0 else { throw .limitNotPositive(anchor) }
         return Query.Limit(count: count, anchor: anchor)
@@ -112,7 +112,7 @@ private struct Point {
         key = json.key
     }
 
-    /// Without a key the bound stands before all children of its value, or after all of them (wire-protocol
+    /// Without a key the bound stands before all children of its value, or after all of them (realtime
     /// §7.4).
     func bound(_ index: Index, isStart: Bool, isInclusive: Bool) -> Bound {
         if index == .key, case .string(let text) = value {

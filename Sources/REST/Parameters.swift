@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// Published limits of the REST interface (rest-api §4, §13), and our own.
+/// Published limits of the REST interface (rest §4, §13), and our own.
 package enum RESTLimits {
     /// The longest a read may take, and how long it may without `timeout` (§4).
     package static let timeout: Duration = .seconds(15 * 60)
@@ -28,7 +28,7 @@ package enum RESTLimits {
     package static let callbackByteCount = 128
 }
 
-/// `writeSizeLimit=`: how long a write may be expected to take (rest-api §4).
+/// `writeSizeLimit=`: how long a write may be expected to take (rest §4).
 package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
     case tiny, small, medium, large, unlimited
 
@@ -55,7 +55,7 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
     package var byteCount: Int? { seconds.map { $0 * RESTLimits.writtenBytesPerSecond } }
 }
 
-/// Reads `<n>ms`, `<n>s` or `<n>min` (rest-api §4).
+/// Reads `<n>ms`, `<n>s` or `<n>min` (rest §4).
 func parseTimeout(_ text: String?) throws(RESTError) -> Duration {
     guard let text else { return RESTLimits.timeout }
     let digits = text.prefix { $0.isASCII && $0.isNumber }
@@ -72,7 +72,7 @@ func parseTimeout(_ text: String?) throws(RESTError) -> Duration {
     return timeout
 }
 
-/// How an answer is to look (rest-api §3, §4).
+/// How an answer is to look (rest §3, §4).
 package struct AnswerForm: Equatable, Sendable {
     package enum Print: Equatable, Sendable {
         case compact, pretty

@@ -9,7 +9,7 @@ package protocol AnswerSource: Sendable {
     mutating func next() -> [UInt8]?
 }
 
-/// One answer, head and body, as bytes to be sent (rest-api §3). A small one is one piece; a large value is
+/// One answer, head and body, as bytes to be sent (rest §3). A small one is one piece; a large value is
 /// printed
 /// from its snapshot while it is sent, in chunks.
 ///

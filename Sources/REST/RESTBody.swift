@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-// Request bodies (rest-api §1.5, §2, §6): JSON whatever `Content-Type` says.
+// Request bodies (rest §1.5, §2, §6): JSON whatever `Content-Type` says.
 
 /// What a write wants, read from its body.
 package enum RESTBody: Equatable, Sendable {
@@ -162,7 +162,7 @@ private struct BodyParser {
     /// such a pair: the value brings its priority, or takes the old one away.
     ///
     /// One name that comes twice is a member that comes twice, of which the last counts, as in a PUT and in
-    /// an `m` of the realtime protocol (wire-protocol §8.2).
+    /// an `m` of the realtime protocol (realtime §8.2).
     private func withoutOverlaps(_ updates: [RESTUpdate]) throws(RESTError) -> [RESTUpdate] {
         let order = updates.indices.sorted { left, right in
             let order = Self.compare(updates[left].target, updates[right].target)

@@ -13,9 +13,8 @@ package enum RESTCredential: Equatable, Sendable {
     /// `Authorization: Bearer`: as `access_token=`.
     case bearer(Text)
 
-    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, rest-api
-    /// §15.) Empty
-    /// parameters are none: SDKs send them when nobody is signed in. An empty Bearer is a bad one.
+    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, §15.)
+    /// Empty parameters are none: SDKs send them when nobody is signed in. An empty Bearer is a bad one.
     init(_ fields: HeaderFields, _ parameters: QueryString) {
         if let token = Self.bearer(fields) {
             self = .bearer(token)
@@ -72,7 +71,7 @@ extension RESTCredential: CustomStringConvertible, CustomDebugStringConvertible,
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// `auth_variable_override=`: whom an administrator asks to be taken for (rest-api §4).
+/// `auth_variable_override=`: whom an administrator asks to be taken for (rest §4).
 package struct AuthVariableOverride: Equatable, Sendable {
     /// As it was sent: an object, or `null`.
     package let json: Text

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// Why a request gets no data: each case knows the status and the text it owes (rest-api §4.2, §7, §11).
+/// Why a request gets no data: each case knows the status and the text it owes (rest §4.2, §7, §11).
 package enum RESTError: Error, Equatable, Sendable {
     // Where (§1)
     /// The path does not end in `.json`.

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What a request's path names (rest-api §1.1, §10).
+/// What a request's path names (rest §1.1, §10).
 package enum RESTLocation: Equatable, Sendable {
     /// A node, or with `.priority` at the end only its priority.
     case data(Target)

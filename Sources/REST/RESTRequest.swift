@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What can be known of a request before its path is looked at: whom it is for (rest-api §1.2).
+/// What can be known of a request before its path is looked at: whom it is for (rest §1.2).
 ///
 /// An unknown database is answered before a bad path (§9), so this comes first and cannot fail.
 package struct RESTAddress: Sendable {
@@ -26,7 +26,7 @@ extension RESTAddress: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request's head, understood (rest-api §1, §2, §4, §7). Pure: what it says of credentials is not verified,
+/// A request's head, understood (rest §1, §2, §4, §7). Pure: what it says of credentials is not verified,
 /// and
 /// nothing is known of rules or data.
 ///
@@ -137,7 +137,7 @@ package final class RESTRequest: Sendable {
         try self.init(head, RESTAddress(head))
     }
 
-    /// The simple hash (wire-protocol §9.1) that the data must have for a conditional write to happen; nil
+    /// The simple hash (realtime §9.1) that the data must have for a conditional write to happen; nil
     /// for an
     /// unconditional one. `""` stands for no data.
     package var expectedHash: Text? {
@@ -218,7 +218,7 @@ extension RequestHead {
 }
 
 extension Node {
-    /// The tag of absent data (rest-api §7).
+    /// The tag of absent data (rest §7).
     package static let nullETag = "null_etag"
 
     /// The tag of the data: its simple hash. O(size).

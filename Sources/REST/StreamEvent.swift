@@ -2,10 +2,10 @@ import PandoBytes
 import PandoTree
 
 //  event: put\n                                exactly two lines and an empty one: parsers of the field read
-//  data: {"path":"/x","data":…}\n              pairs of lines, or split at empty ones (rest-api §8.1)
+//  data: {"path":"/x","data":…}\n              pairs of lines, or split at empty ones (rest §8.1)
 //  \n
 
-/// One Server-Sent Event (rest-api §8). Paths are relative to the stream's root.
+/// One Server-Sent Event (rest §8). Paths are relative to the stream's root.
 package enum StreamEvent: Equatable, Sendable {
     /// The location now holds this, whole.
     case put(Path, Node)

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// A value as REST shows it (rest-api §3), in pieces.
+// A value as REST shows it (rest §3), in pieces.
 //
 //     compact   {"a":[1,null,"x"],"b":{"c":true}}
 //     pretty    {\n  "a" : [ 1, null, "x" ],\n  "b" : {\n    "c" : true\n  }\n}\n

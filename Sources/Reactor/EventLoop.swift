@@ -22,7 +22,7 @@ import Synchronization
 @safe
 package final class EventLoop: @unchecked Sendable {
     package struct Configuration: Sendable {
-        /// A channel that owes its peer more is disconnected (design.md §8).
+        /// A channel that owes its peer more is disconnected.
         package var outboundByteLimit = 64 << 20
         /// `channelDidDrain` tells when a channel's debt falls to this again.
         package var outboundLowWaterByteCount = 64 << 10

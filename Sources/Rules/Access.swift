@@ -3,7 +3,7 @@ import PandoTree
 
 /// As whom a connection acts.
 package struct Credential: Hashable, Sendable {
-    /// Rules do not apply to an administrator (auth.md §1).
+    /// Rules do not apply to an administrator (auth §1).
     package var isAdmin: Bool
     /// The `auth` variable that rules see, as JSON; nil when signed out.
     package let authVariable: Text?
@@ -36,7 +36,7 @@ package struct Credential: Hashable, Sendable {
     package static let admin = Credential(isAdmin: true)
 }
 
-/// What every rule that is asked on behalf of one request sees (security-rules.md §3): who asks, when, and
+/// What every rule that is asked on behalf of one request sees (rules §3): who asks, when, and
 /// the database before it.
 package struct RuleScope: Sendable {
     package var credential: Credential
@@ -60,7 +60,7 @@ package enum Access: Sendable {
     case locked
     /// `--dev` without rules: everybody gets in.
     case open
-    /// What the rules allow; an administrator gets in without a look at them (security-rules.md §2.5).
+    /// What the rules allow; an administrator gets in without a look at them (rules §2.5).
     case loaded(Ruleset)
 
     /// The answer, where no rule has to be asked for it; nil where the rules decide. O(1).

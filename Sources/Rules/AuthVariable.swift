@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// A value inside the `auth` variable: claims keep their JSON types (auth.md §3).
+/// A value inside the `auth` variable: claims keep their JSON types (auth §3).
 enum Claim: Sendable {
     case null
     case boolean(Bool)

@@ -4,7 +4,7 @@ import PandoTree
 /// Why something may not be read or written: which rules were asked on the way, and what they saw.
 ///
 /// For whoever writes the rules. It tells values of data and claims, as far as a rule mentions them, so it is
-/// not for clients (security-rules.md §2.6).
+/// not for clients (rules §2.6).
 package struct Denial: Sendable {
     package enum Cause: String, Sendable {
         /// No rules are loaded.

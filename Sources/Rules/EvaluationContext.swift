@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// What an expression sees (security-rules.md §3): the request's scope, and where the cascade stands.
+/// What an expression sees (rules §3): the request's scope, and where the cascade stands.
 ///
 /// Always true: `level` is at most the number of keys, and `newData` and the `data` kept here are those of
 /// the node at `level`.

@@ -1,7 +1,7 @@
 import PandoTree
 
 // Which node a snapshot is: `data`, `newData` and `root`, and what `child` and `parent` make of them
-// (security-rules.md §6).
+// (rules §6).
 
 extension Evaluator {
     mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {

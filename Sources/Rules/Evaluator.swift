@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Runs programs (security-rules.md §7).
+/// Runs programs (rules §7).
 ///
 /// Recursion is as deep as the expression, which ``RulesLimits/expressionDepth`` bounds.
 struct Evaluator<Observer: RuleObserver> {

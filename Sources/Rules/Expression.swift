@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// An expression as it is written (security-rules.md §4): what is checked and compiled, and then forgotten.
+/// An expression as it is written (rules §4): what is checked and compiled, and then forgotten.
 ///
 /// Always true: no deeper than ``RulesLimits/expressionDepth``, so it may be walked by recursion.
 struct Expression {

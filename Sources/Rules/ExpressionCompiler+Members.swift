@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// Properties and calls (security-rules.md §5, §6), and what is said of those that are none (§8).
+// Properties and calls (rules §5, §6), and what is said of those that are none (§8).
 
 extension ExpressionCompiler {
     // MARK: Properties

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Operators: what they take (security-rules.md §5), what is said of what they do not take (§8), and what can
+// Operators: what they take (rules §5), what is said of what they do not take (§8), and what can
 // be worked out at once.
 
 extension ExpressionCompiler {

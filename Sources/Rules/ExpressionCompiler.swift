@@ -8,7 +8,7 @@ package enum RuleKind: String, Hashable, Sendable {
     case validate = ".validate"
 }
 
-/// Checks an expression and makes a program of it (security-rules.md §5, §8).
+/// Checks an expression and makes a program of it (rules §5, §8).
 ///
 /// One walk does both: each expression is given a type and an instruction. What is wrong is noted and has the
 /// type `unknown`, which everything accepts, so that the rest is checked too and nothing is said twice. A

@@ -43,7 +43,7 @@ struct ExpressionToken {
     var range: Range<Int>
 }
 
-/// Cuts an expression into tokens (security-rules.md §4). Offsets count bytes of UTF-8.
+/// Cuts an expression into tokens (rules §4). Offsets count bytes of UTF-8.
 ///
 /// Always true: it goes forward with each token until the end, and cuts no character.
 struct ExpressionLexer: CommentedText {

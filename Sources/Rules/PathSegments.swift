@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTree
 
 /// The keys of a path that is put together at run time, one after the other: split on `/`, empty segments
-/// dropped (security-rules.md §6). What cannot be a key names nothing.
+/// dropped (rules §6). What cannot be a key names nothing.
 ///
 /// The text may be as long as a text can be, so nothing is made of what lies behind the first key that cannot
 /// lead anywhere.

@@ -11,7 +11,7 @@ struct PatternBudget {
     var entryCount = 1 << 20
 }
 
-/// A compiled pattern of `matches(/…/)` (security-rules.md §9).
+/// A compiled pattern of `matches(/…/)` (rules §9).
 ///
 /// Matching is one walk over the text, in either of two ways: by a table that says for each state and class
 /// of characters what the next state is; or, when that table would be too large, by keeping the set of states

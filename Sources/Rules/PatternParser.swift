@@ -20,7 +20,7 @@ indirect enum PatternTree: Equatable {
     case repeated(PatternTree, minimum: Int, maximum: Int?)
 }
 
-/// Reads the patterns of `matches(/…/)` (security-rules.md §9), which are those of an automaton: no
+/// Reads the patterns of `matches(/…/)` (rules §9), which are those of an automaton: no
 /// look-around, no references, nothing that would need backtracking.
 ///
 ///     regex  = [ "^" ] [ meta ] alt [ "$" ]

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// What the rules say about one location, and by name or wildcard about those below it (security-rules.md
+/// What the rules say about one location, and by name or wildcard about those below it (rules
 /// §1.2).
 ///
 /// Always true: no deeper than ``RulesLimits/pathDepth`` from the root, and no wildcard's name occurs twice

@@ -94,7 +94,7 @@ package final class RuleProgram: Sendable {
     }
 }
 
-/// The properties of `query` (security-rules.md §3.2).
+/// The properties of `query` (rules §3.2).
 enum QueryProperty: String, CaseIterable {
     case orderByKey, orderByValue, orderByPriority
     case orderByChild, startAt, endAt, equalTo, limitToFirst, limitToLast

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// What an expression comes to at run time (security-rules.md §7).
+/// What an expression comes to at run time (rules §7).
 enum RuleValue {
     case null
     case boolean(Bool)

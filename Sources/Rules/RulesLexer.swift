@@ -30,7 +30,7 @@ struct SyntaxError: Error {
 }
 
 /// Cuts a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs
-/// inside strings (security-rules.md §1.1). Which token may follow which is for its reader to say.
+/// inside strings (rules §1.1). Which token may follow which is for its reader to say.
 ///
 /// Always true: it goes forward with each token until the end, and cuts no character, since what it looks for
 /// is ASCII.

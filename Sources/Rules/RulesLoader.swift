@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Reads a rules document in one pass, and says all that is wrong with it (security-rules.md §1.2, §8).
+/// Reads a rules document in one pass, and says all that is wrong with it (rules §1.2, §8).
 ///
 ///     document   { "rules": node }
 ///     node       { ".read" | ".write" | ".validate": true, false or "expression"

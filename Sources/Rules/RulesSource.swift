@@ -3,7 +3,7 @@ import PandoTree
 
 /// The bounds of a rules document. They keep whoever may upload rules from costing more than a moment.
 package enum RulesLimits {
-    /// Bytes of the document: the documented ceiling (security-rules.md §1.2).
+    /// Bytes of the document: the documented ceiling (rules §1.2).
     package static let sourceByteCount = 262_144
     /// Keys from the root to the deepest node with rules: a path is no deeper, so nothing below could ever
     /// match. It bounds the recursion of everything that walks rules.

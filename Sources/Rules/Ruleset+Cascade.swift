@@ -1,6 +1,6 @@
 import PandoTree
 
-// Which rule decides what (security-rules.md §2, §11).
+// Which rule decides what (rules §2, §11).
 
 /// Why a write is refused: the first of its paths, in their order, that may not be written.
 struct WriteRefusal {

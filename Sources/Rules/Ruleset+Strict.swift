@@ -2,7 +2,7 @@ import PandoBytes
 
 extension Ruleset {
     /// The document as compact JSON (RFC 8259): without comments and trailing commas, with line ends and tabs
-    /// inside strings escaped, and otherwise as it was spelled (rest-api.md §10, `format=strict`). O(bytes).
+    /// inside strings escaped, and otherwise as it was spelled (rest §10, `format=strict`). O(bytes).
     package var strictJSON: [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(source.bytes.count)

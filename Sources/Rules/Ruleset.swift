@@ -42,7 +42,7 @@ package struct Ruleset: Sendable {
     }
 
     /// May the children at `path` be queried in this order? Keys and priorities need no index; children and
-    /// values need an `.indexOn` at that very location, written out or under wildcards (§10, rest-api.md
+    /// values need an `.indexOn` at that very location, written out or under wildcards (§10, rest
     /// §5.1).
     package func hasIndex(_ index: Index, at path: Path) -> Bool {
         switch index {

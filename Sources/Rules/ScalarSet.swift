@@ -25,7 +25,7 @@ struct ScalarSet: Hashable {
 
     static let digits = ScalarSet([0x30...0x39])
     static let wordCharacters = ScalarSet([0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
-    /// Space, tab, CR, LF, VT and FF (security-rules.md §9).
+    /// Space, tab, CR, LF, VT and FF (rules §9).
     static let space = ScalarSet([0x09...0x0D, 0x20...0x20])
     /// What `.` stands for: everything but the line feed.
     static let anyButLineFeed = ScalarSet([0x0A...0x0A]).inverted

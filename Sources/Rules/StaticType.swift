@@ -1,4 +1,4 @@
-/// What is known of an expression before it runs (security-rules.md §5).
+/// What is known of an expression before it runs (rules §5).
 enum StaticType: Equatable {
     case boolean, number, string, null, pattern, array, snapshot, method, query
     /// What `val()` or `getPriority()` gives.

@@ -7,7 +7,7 @@ import PandoReactor
 import PandoTree
 import PandoWire
 
-/// When an acknowledged write is on disk (design: the life of a write, step 5).
+/// When an acknowledged write is on disk.
 package enum Durability: String, Sendable, CaseIterable {
     /// Before its acknowledgement, and before anybody sees it: survives `kill -9` and power loss.
     case always
@@ -57,7 +57,7 @@ package struct Configuration: Sendable {
     /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share
     /// of the machine's memory, or of what its container may have.
     package var memoryByteLimit = 0
-    /// Silence after which a connection is asked whether it lives (wire-protocol §2.3: clients speak every 45
+    /// Silence after which a connection is asked whether it lives (realtime §2.3: clients speak every 45
     /// s).
     package var idleTimeout: Duration = .seconds(75)
     /// After how long, at most, a client that vanished without closing its connection is known to be gone;
@@ -65,10 +65,10 @@ package struct Configuration: Sendable {
     package var presenceTimeout: Duration?
     /// A request's head must be there by then (slow-loris), and its body too, or be coming fast enough.
     package var requestTimeout: Duration = .seconds(30)
-    /// Chunks a client may announce for one message: 16 MiB and slack (wire-protocol §14).
+    /// Chunks a client may announce for one message: 16 MiB and slack (realtime §14).
     package var chunkCountLimit = 1100
 
-    /// Bytes of one REST answer, and of one REST write (rest-api §13).
+    /// Bytes of one REST answer, and of one REST write (rest §13).
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount
 
@@ -189,7 +189,7 @@ extension Configuration {
     var pingSilence: Duration { presenceTimeout.map { $0 / 2 } ?? idleTimeout }
 
     /// How long a poll waits for something to say: less than the 25 s after which clients give one up
-    /// (wire-protocol §1.5.2).
+    /// (realtime §1.5.2).
     var pollHoldTime: Duration { min(.seconds(20), presenceTimeout.map { $0 / 4 } ?? .seconds(20)) }
 
     /// Time without a poll after which a client of long polling is gone (§1.5.3).

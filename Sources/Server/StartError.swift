@@ -1,4 +1,4 @@
-/// Why a server could not start, with the exit code that scripts are told (design: the command line).
+/// Why a server could not start, with the exit code that scripts are told.
 package enum StartError: Error, CustomStringConvertible {
     /// The configuration asks for what there is not: an address that does not resolve, a port that is taken.
     case address(String)

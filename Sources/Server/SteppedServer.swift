@@ -341,7 +341,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 }
 
 extension OutputBatch {
-    /// Takes our own frames apart, and puts chunks together (wire-protocol §2.1).
+    /// Takes our own frames apart, and puts chunks together (realtime §2.1).
     static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
         var messages: [[UInt8]] = []
         var rest = frames

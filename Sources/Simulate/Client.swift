@@ -1,5 +1,5 @@
 /// What one connection's client holds of the database, kept up to date by pushes as an SDK does it
-/// (wire-protocol §5).
+/// (realtime §5).
 struct Client {
     struct Held {
         enum State: Equatable { case asked, active }

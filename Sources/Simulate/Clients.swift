@@ -132,7 +132,7 @@ extension Simulation {
     }
 }
 
-/// Hashes as clients compute them (wire-protocol §9); their own tests are elsewhere.
+/// Hashes as clients compute them (realtime §9); their own tests are elsewhere.
 enum Hash {
     /// `""` for no data.
     static func simple(of value: Value) -> String { value == .nothing ? "" : node(value)?.hash ?? "" }

@@ -14,7 +14,7 @@ package protocol LongPollingClientDelegate: AnyObject {
 }
 
 /// The client's end of a session of long polling, with the requests that the JavaScript SDK makes in a page
-/// (wire-protocol §1.5): one poll at rest, a second one when there is something to send. For measuring.
+/// (realtime §1.5): one poll at rest, a second one when there is something to send. For measuring.
 /// Confined to its loop.
 package final class LongPollingClient {
     private enum Stage { case starting, polling, leaving, over }

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// A call in the answer to a poll (wire-protocol §1.5).
+/// A call in the answer to a poll (realtime §1.5).
 package enum PollCall: Equatable, Sendable {
     /// `pLPCommand('start', id, password)`
     case start(id: String, password: String)

@@ -1,7 +1,7 @@
 import PandoBytes
 
 /// What a session of long polling has to send: messages in Base64, cut into segments that fit a URL
-/// (wire-protocol §1.5.2).
+/// (realtime §1.5.2).
 package struct PollSegments {
     /// Most characters of one segment.
     package static let pieceByteLimit = 1840

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What a mobile client tells of a large cache: its leaves cut into ranges, one hash each (wire-protocol
+/// What a mobile client tells of a large cache: its leaves cut into ranges, one hash each (realtime
 /// §9.6).
 ///
 /// A claim from outside, not yet a sensible one: ``Node/rangeMerges(against:)`` looks before it believes.
@@ -88,7 +88,7 @@ extension CompoundHash {
     }
 }
 
-/// All leaves of one range of a listen, to take the place of what the client has there (wire-protocol §9.7).
+/// All leaves of one range of a listen, to take the place of what the client has there (realtime §9.7).
 package struct RangeMerge: Equatable, Sendable {
     /// Exclusive, though what lies below it is inside; nil for the beginning.
     package var start: Path?

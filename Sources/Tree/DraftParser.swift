@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// JSON to ``Draft``, straight from bytes: no dictionaries in between (wire-protocol §8.2, §10). Data that
+/// JSON to ``Draft``, straight from bytes: no dictionaries in between (realtime §8.2, §10). Data that
 /// cannot be stored is noted in `reader.invalidData`.
 ///
 /// Most of what is written is one string or number: that is read here, and arrays and objects by whom they

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Node to JSON, in export form (wire-protocol §8.3): compact, children in key order, never an array,
+// Node to JSON, in export form (realtime §8.3): compact, children in key order, never an array,
 // `.priority` before the children.
 
 extension [UInt8] {

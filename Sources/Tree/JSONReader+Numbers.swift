@@ -1,7 +1,7 @@
 import PandoBytes
 
 extension JSONReader {
-    /// Reads a number into its one representation (wire-protocol §8.5): `.integer` or `.double`.
+    /// Reads a number into its one representation (realtime §8.5): `.integer` or `.double`.
     /// A literal beyond the range of a double is invalid data, and stands as 0.
     package mutating func readNumber() throws(MalformedJSON) -> Node {
         let start = cursor.offset

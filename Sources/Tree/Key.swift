@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// The name of a child. Equal byte for byte; ordered as wire-protocol §7.3 says: integer keys first, by
+/// The name of a child. Equal byte for byte; ordered as realtime §7.3 says: integer keys first, by
 /// value, then text by UTF-16 code units.
 ///
 /// Sixteen bytes, two words that are compared as numbers. Most keys have nothing on the heap: to copy one

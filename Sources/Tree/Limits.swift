@@ -2,9 +2,9 @@
 /// Inlinable, since each key of each message is held against them.
 @usableFromInline
 package enum Limits {
-    /// Segments from the root to a leaf (wire-protocol §8.6: 33 is refused).
+    /// Segments from the root to a leaf (realtime §8.6: 33 is refused).
     @inlinable package static var pathDepth: Int { 32 }
-    /// UTF-8 bytes of one key (rest-api §2, wire-protocol §8.6: limiting each key rather than the whole path
+    /// UTF-8 bytes of one key (rest §1.3, realtime §8.6: limiting each key rather than the whole path
     /// accepts all that clients may send). With the depth it bounds a path as well.
     @inlinable package static var keyByteCount: Int { 768 }
     /// UTF-8 bytes of one string leaf: 10 MiB (§8.6).
@@ -25,7 +25,7 @@ package enum Limits {
     @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }
 
-/// Why well-formed JSON is not data we store (wire-protocol §8). The write is refused; the connection lives.
+/// Why well-formed JSON is not data we store (realtime §8). The write is refused; the connection lives.
 package enum InvalidData: Error, Equatable, Sendable {
     /// A key is empty, longer than ``Limits/keyByteCount``, or holds a control character or one of
     /// `.` `$` `#` `[` `]` `/`.

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// The simple hash, V1 (wire-protocol §9.1): what a listen and a transaction compare.
+// The simple hash, V1 (realtime §9.1): what a listen and a transaction compare.
 //
 //     hash(node)   = ""                                 for nothing, else Base64(SHA-1(rep(node)))
 //     rep(leaf)    = prio + "number:" hex64 | "boolean:true|false" | "string:" text

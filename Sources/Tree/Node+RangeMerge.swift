@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Which parts of a node a client lacks, and those parts cut out (wire-protocol §9.7).
+// Which parts of a node a client lacks, and those parts cut out (realtime §9.7).
 //
 // A client applies an entry by clearing the leaves of its range and grafting the entry's own. Three things
 // about priorities make a range that differs too little to send alone; all are rare, and all are answered by

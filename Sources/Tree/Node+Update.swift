@@ -1,5 +1,5 @@
 extension Node {
-    /// Replaces the node at `path`, its priority included (wire-protocol §8.4).
+    /// Replaces the node at `path`, its priority included (realtime §8.4).
     ///
     /// Missing ancestors appear; a leaf on the way becomes an object and keeps its priority; ancestors left
     /// without children vanish with theirs; `.empty` below a leaf or a missing node changes nothing.

@@ -41,7 +41,7 @@ package struct Path: Hashable, Sendable {
         return Path(Array(other.keys[count...]))
     }
 
-    /// `a/b`, as pushes spell it (wire-protocol §5: no leading slash, the root is empty).
+    /// `a/b`, as pushes spell it (realtime §5: no leading slash, the root is empty).
     package var wireText: String {
         keys.map(\.string).joined(separator: "/")
     }

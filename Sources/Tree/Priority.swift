@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What a node may carry beside its value to be ordered by: a number or a string (wire-protocol §8.2).
+/// What a node may carry beside its value to be ordered by: a number or a string (realtime §8.2).
 package enum Priority: Hashable, Sendable {
     /// Finite, never −0.
     case number(Double)

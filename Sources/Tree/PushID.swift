@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// Makes keys that sort by the time they were made (wire-protocol §13.2): 20 characters of a 64-symbol
+/// Makes keys that sort by the time they were made (realtime §13.2): 20 characters of a 64-symbol
 /// alphabet in ASCII order, the first 8 the time, the other 12 random.
 ///
 /// Pure: time and random bits come with each call. Its keys strictly increase, also within one millisecond,

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What a query orders children by (wire-protocol §7.1, §7.3).
+/// What a query orders children by (realtime §7.1, §7.3).
 package enum Index: Hashable, Sendable {
     case priority
     case key

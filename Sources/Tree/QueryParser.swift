@@ -1,6 +1,6 @@
 import PandoBytes
 
-// The query object of a listen or get (wire-protocol §7.1) to a canonical ``Query``.
+// The query object of a listen or get (realtime §7.1) to a canonical ``Query``.
 
 extension Query {
     /// Reads a query object; unknown members are ignored.

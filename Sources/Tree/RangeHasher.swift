@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Hashes a node's leaves range by range (wire-protocol §9.6).
+// Hashes a node's leaves range by range (realtime §9.6).
 //
 //     range   = "(" item { "," item } ")"              every range spells its ancestors' keys again
 //     item    = quoted-key ":" "(" ( leaf | item { "," item } ) ")"

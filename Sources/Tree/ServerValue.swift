@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// A placeholder that the server fills in when a write runs (wire-protocol §10).
+/// A placeholder that the server fills in when a write runs (realtime §10).
 package enum ServerValue: Equatable, Sendable {
     /// Server time in milliseconds; one instant for the whole write.
     case timestamp
@@ -20,7 +20,7 @@ package enum ServerValue: Equatable, Sendable {
 
     static let key: Key = ".sv"
 
-    /// As a client spells it (wire-protocol §10).
+    /// As a client spells it (realtime §10).
     var spelled: Node {
         switch self {
         case .timestamp: .empty.setting(.string("timestamp"), at: Self.key)

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Twenty characters of the push alphabet in 120 bits (wire-protocol §13.2), eight at a time.
+// Twenty characters of the push alphabet in 120 bits (realtime §13.2), eight at a time.
 //
 //     -  0…9  A…Z  _  a…z       the alphabet, in ASCII order: so numbers made of it compare as the texts do
 //     0  1…10 11…36 37 38…63    six bits each

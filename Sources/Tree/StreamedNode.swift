@@ -315,7 +315,7 @@ package struct StreamedNode {
         let top = frames.count - 1
         let children = frames[top].children.isEmpty ? takeChildren(top) : takePages(top)
         let frame = frames.removeLast()
-        // A `.value` wins over the children (wire-protocol §8.2).
+        // A `.value` wins over the children (realtime §8.2).
         let node = frame.value.isEmpty ? Node.children(children) : frame.value
         complete(frame.priority == nil ? node : node.with(priority: frame.priority))
     }

@@ -1,4 +1,4 @@
-/// The children that a query lets through, in the query's order (wire-protocol §7.4).
+/// The children that a query lets through, in the query's order (realtime §7.4).
 package struct Window: Sendable {
     package struct Entry: Sendable {
         /// What the query orders the child by.

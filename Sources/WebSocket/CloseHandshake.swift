@@ -46,8 +46,8 @@ package struct CloseHandshake: Equatable, Sendable {
         return .send(code)
     }
 
-    /// The peer's close frame has come. The answer repeats its code (§5.5.1). The server ends the connection
-    /// first, so that the waiting state of TCP stays on its side (§7.1.1).
+    /// The peer's close frame has come. The answer repeats its code (RFC 6455 §5.5.1). The server ends the
+    /// connection first, so that the waiting state of TCP stays on its side (RFC 6455 §7.1.1).
     package mutating func receivedClose(_ code: CloseCode?) -> Action {
         switch state {
         case .open:
@@ -60,7 +60,7 @@ package struct CloseHandshake: Equatable, Sendable {
         }
     }
 
-    /// The peer broke the protocol: say why, and do not wait for an answer (§7.1.7).
+    /// The peer broke the protocol: say why, and do not wait for an answer (RFC 6455 §7.1.7).
     package mutating func failed(_ violation: ProtocolViolation) -> Action {
         switch state {
         case .open:

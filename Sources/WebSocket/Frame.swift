@@ -62,7 +62,7 @@ package struct CloseCode: RawRepresentable, Hashable, Sendable {
 
     /// Whether a close frame may carry it: the codes of RFC 6455 §7.4.1 and the IANA registry but for those
     /// that only describe a local end (1005, 1006, 1015), and the ranges for libraries and applications
-    /// (§7.4.2).
+    /// (RFC 6455 §7.4.2).
     package var isSendable: Bool {
         switch rawValue {
         case 1000...1003, 1007...1014, 3000...4999: true

@@ -1,7 +1,7 @@
 import PandoBytes
 
 // Writing frames (RFC 6455 §5.2) into a growing buffer. A server passes no masking key; a client passes a
-// fresh one per frame, from a strong source of randomness (§5.3), which this room does not have.
+// fresh one per frame, from a strong source of randomness (RFC 6455 §5.3), which this room does not have.
 
 extension [UInt8] {
     /// Appends a frame's header. A masked payload must follow it already masked.

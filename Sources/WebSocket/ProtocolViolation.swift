@@ -7,16 +7,16 @@ package enum ProtocolViolation: Error, Hashable, Sendable {
     case maskedServerFrame
     case fragmentedControlFrame
     case controlFrameTooLong
-    /// A continuation without a message to continue (§5.4).
+    /// A continuation without a message to continue (RFC 6455 §5.4).
     case unexpectedContinuation
-    /// A new message before the last one was finished (§5.4).
+    /// A new message before the last one was finished (RFC 6455 §5.4).
     case unfinishedMessage
-    /// A length that a shorter form could hold (§5.2).
+    /// A length that a shorter form could hold (RFC 6455 §5.2).
     case lengthNotMinimal
     case lengthTopBitSet
     case messageTooBig(byteLimit: Int)
     case invalidUTF8
-    /// A close frame with one byte: neither empty nor a code (§5.5.1).
+    /// A close frame with one byte: neither empty nor a code (RFC 6455 §5.5.1).
     case truncatedCloseCode
     case invalidCloseCode(UInt16)
 

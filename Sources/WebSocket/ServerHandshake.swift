@@ -49,7 +49,7 @@ package struct ServerHandshake: Sendable {
         accept = acceptKey(for: Array(key))
     }
 
-    /// Appends the 101 answer. Android's client wants exactly these values (wire-protocol §1.1).
+    /// Appends the 101 answer. Android's client wants exactly these values (realtime §1.1).
     package func appendResponse(to output: inout [UInt8]) {
         output.append(statusLine: .switchingProtocols)
         output.append(field: "Upgrade", "websocket")

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// One message of a client, reassembled and understood (wire-protocol §3, §4).
+/// One message of a client, reassembled and understood (realtime §3, §4).
 package enum ClientMessage: Equatable, Sendable {
     case request(Request)
     /// Control `p`: wants a pong.

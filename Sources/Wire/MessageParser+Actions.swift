@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// The body of each action (wire-protocol §4).
+// The body of each action (realtime §4).
 
 extension MessageParser {
     /// Reads the body of `verb`.

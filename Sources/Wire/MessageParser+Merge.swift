@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// `m` and `om` (wire-protocol §4.6, §12.1): a base path, and an object whose names are paths below it.
+// `m` and `om` (realtime §4.6, §12.1): a base path, and an object whose names are paths below it.
 
 extension MessageParser {
     mutating func readMerge(_ verb: Verb) throws(MalformedJSON) -> Action? {

@@ -15,7 +15,7 @@ private struct PathBuilder {
         keys = base.keys
     }
 
-    /// Takes the next segment; empty ones do not count (wire-protocol §4.0).
+    /// Takes the next segment; empty ones do not count (realtime §4.0).
     mutating func append(_ segment: Text) {
         guard segment.utf8Count > 0, problem == nil else { return }
         guard !isPriority else { return problem = .reservedPath }

@@ -219,7 +219,7 @@ struct MessageParser {
     }
 }
 
-/// An action's name (wire-protocol §4.0).
+/// An action's name (realtime §4.0).
 enum Verb: Equatable {
     case statistics, listen, unlisten, get, put, merge
     case onDisconnectPut, onDisconnectMerge, onDisconnectCancel

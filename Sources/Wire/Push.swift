@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// What the server says unasked (wire-protocol §5). Paths have no leading slash; the root is empty.
+// What the server says unasked (realtime §5). Paths have no leading slash; the root is empty.
 //
 //     {"t":"d","d":{"a":"d","b":{"p":"list/k","d":…          the head: the same for every listen that sees the value
 //                                                  }}}       the tail of an untagged listen

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Text frames as messages (wire-protocol §2.1–2.3):
+// Text frames as messages (realtime §2.1–2.3):
 //
 //     idle        ├─ 1…6 digits, value ≥ 1 ──► collecting that many chunks
 //                 ├─ 1…6 digits, value 0   ──► nothing: a keep-alive

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// A message as text frames (wire-protocol §2.1):
+// A message as text frames (realtime §2.1):
 //
 //     up to 16 384 UTF-16 units     one frame
 //     more                          a frame with the number of chunks in decimal, then each chunk in a frame

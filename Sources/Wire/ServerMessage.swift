@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// What the server says, appended as JSON to a buffer that the caller owns (wire-protocol §3.2, §3.3, §4.8).
+// What the server says, appended as JSON to a buffer that the caller owns (realtime §3.2, §3.3, §4.8).
 // Every message here is valid UTF-8 and whole; pushes are in `Push.swift`.
 
 /// How a request ended (§4.8).
@@ -18,7 +18,7 @@ package enum Status: String, Sendable {
     case internalError = "internal_error"
     /// `setPriority` on a missing node (§4.5).
     case failed
-    /// Data against the data model (§10).
+    /// Data against the data model (§8).
     case invalidData = "invalid_data"
     /// An unknown action (§4.0).
     case error

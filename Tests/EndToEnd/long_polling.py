@@ -1,4 +1,4 @@
-"""Long polling as the JS SDK does it in a page (`BrowserPollConnection`), written from section 1.5 alone.
+"""Long polling as the JS SDK does it in a page (`BrowserPollConnection`), written from §1.5 alone.
 
 Two threads stand for the two script tags that may be outstanding. A script that comes back is read by `calls_of`, a
 reader of the few forms that a response may have.

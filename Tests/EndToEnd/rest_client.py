@@ -18,7 +18,7 @@ WITHOUT_BODY = (204, 304)  # and everything below 200 (RFC 9112 6.3)
 
 
 def pretty_error(text):
-    """An error body, byte for byte (section 3)."""
+    """An error body, byte for byte (§3)."""
     return ('{\n  "error" : ' + json.dumps(text, ensure_ascii=False) + "\n}\n").encode()
 
 
@@ -69,14 +69,14 @@ class Response:
         return self
 
     def expect_error(self, status, text=None):
-        """An error object in the exact form of section 3; with this text, where given."""
+        """An error object in the exact form of §3; with this text, where given."""
         if self.status != status:
             raise ProtocolError(f"expected the status {status}, got {self!r}")
         if text is not None:
             return self.expect(status, pretty_error(text))
         found = self.json()
         if not isinstance(found, dict) or not isinstance(found.get("error"), str) or not found["error"]:
-            raise ProtocolError(f"section 3: an error body is an object with a text in `error`: {self!r}")
+            raise ProtocolError(f"rest §3: an error body is an object with a text in `error`: {self!r}")
         return self.expect(status, pretty_error(found["error"]))
 
     def __repr__(self):
@@ -341,7 +341,7 @@ class EventStream:
         self.ended = False
 
     def check_head(self):
-        """Section 8: what starts a stream."""
+        """§8: what starts a stream."""
         head = self.head
         wanted = {
             "Content-Type": "text/event-stream; charset=utf-8",
@@ -352,7 +352,7 @@ class EventStream:
         }
         for name, value in wanted.items():
             if head.header(name) != value:
-                raise ProtocolError(f"section 8: {name} of a stream is {value!r}: {head!r}")
+                raise ProtocolError(f"rest §8: {name} of a stream is {value!r}: {head!r}")
         if head.header("Transfer-Encoding") not in (None, "chunked"):
             raise ProtocolError(f"an unknown transfer coding: {head!r}")
 
@@ -405,7 +405,7 @@ class EventStream:
                 if not isinstance(data, dict) or list(data) != ["path", "data"] or data["path"][:1] != "/":
                     raise ProtocolError(f"8.1 data is an object of path and data: {shorten(text)}")
                 if compact(data) != text:
-                    raise ProtocolError(f"section 3: compact JSON, got {shorten(text)}")
+                    raise ProtocolError(f"rest §3: compact JSON, got {shorten(text)}")
                 if name == "patch" and (not isinstance(data["data"], dict) or not data["data"]):
                     raise ProtocolError(f"8.1 a patch carries an object: {shorten(text)}")
             return name, data

@@ -316,7 +316,7 @@ def test_only_an_administrator_acts_as_somebody_else(serve, secret):
 
 
 def test_the_order_of_checks(serve, secret):
-    """Section 9 of the REST document."""
+    """rest §9."""
     server = serve("--auth-secret-file", secret.path)
     rest = Rest(server.port, "default")
     bad = "auth=garbage"

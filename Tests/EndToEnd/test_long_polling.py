@@ -1,4 +1,4 @@
-"""Long polling and the end of sessions against the real binary (wire-protocol 1.5, 1.6, 3.4).
+"""Long polling and the end of sessions against the real binary (realtime §1.5, §1.6, §3.4).
 
 `Page` is a small client of its own over plain sockets, written from the protocol document: it has two requests under way at
 most, puts responses in the order of their numbers, and does not forgive a gap, a message twice, or a changed response.

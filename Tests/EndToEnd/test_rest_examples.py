@@ -1,4 +1,4 @@
-"""The 42 worked examples of the REST document (section 14), typed as a person would type them: through curl."""
+"""The 42 worked examples of the REST document (§14), typed as a person would type them: through curl."""
 
 import contextlib
 import shutil
@@ -11,7 +11,7 @@ from exchange import CurlTransport, row
 from pando_client import DEADLINE
 from rest_client import OWNER, Rest
 
-# The document's rules (rest-api.md 14).
+# The document's rules (rest §14).
 RULES = (
     'rules {"rules":{"pub":{".read":true,".write":true,".indexOn":["h",".value"]},'
     '"priv":{"$uid":{".read":"auth.uid==$uid",".write":"auth.uid==$uid"}}}}'
@@ -27,7 +27,7 @@ TWO_BOUNDS = "equalTo cannot be specified in addition to startAfter, startAt, en
 def example(number, name, script, **options):
     if isinstance(script, str):
         script = f"{options.pop('rules', RULES)}\n{script}"
-    return row(name, f"14.{number:02d}", script, **options)
+    return row(name, f"14 #{number}", script, **options)
 
 
 @contextlib.contextmanager
@@ -283,7 +283,7 @@ EXAMPLES = [
     """),
     example(37, "a stream tells the first value and every write", stream_of_writes),
     example(38, "a stream ends when its token expires", None,
-            skip="needs tokens that expire: --dev accepts unsigned ones without looking at the time (auth.md 2.5)"),
+            skip="needs tokens that expire: --dev accepts unsigned ones without looking at the time (auth §2.5)"),
     example(39, "rules without `rules` are refused with line and column", r"""
         PUT /.settings/rules.json {} | Authorization: <owner>
         < 400 exactly "{\n  \"error\" : \"1:2: Expected 'rules' property.\\n\"\n}\n"
@@ -311,7 +311,7 @@ EXAMPLES = [
 
 
 def test_the_table_is_complete():
-    assert {int(one.section.removeprefix("14.")) for one in EXAMPLES} == set(range(1, 43))
+    assert {int(one.section.removeprefix("14 #")) for one in EXAMPLES} == set(range(1, 43))
 
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=str(one)) for one in EXAMPLES])

@@ -1,4 +1,4 @@
-"""The event stream of operations, `/.settings/profile.json` (section 10), as the official command line reads it."""
+"""The event stream of operations, `/.settings/profile.json` (§10), as the official command line reads it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Event streams (section 8): what each write makes of them, who hears what in which order, and how they end."""
+"""Event streams (§8): what each write makes of them, who hears what in which order, and how they end."""
 
 import contextlib
 import os

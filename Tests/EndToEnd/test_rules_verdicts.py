@@ -1,4 +1,4 @@
-"""The worked cases of security-rules.md section 12 through the real binary, each over REST and over WebSocket.
+"""The worked cases of rules §12 through the real binary, each over REST and over WebSocket.
 
 A row is what stands in the specification: the rules, what was stored before, who does what, and the verdict.
 """
@@ -203,7 +203,7 @@ def over_rest(owner, who, operation):
 
 
 def wire_query(query):
-    """A query of REST as realtime clients spell it (wire-protocol.md 7.1)."""
+    """A query of REST as realtime clients spell it (realtime §7.1)."""
     spelled = {"i": {"$key": ".key", "$value": ".value"}.get(query["orderBy"], query["orderBy"])}
     if "equalTo" in query:
         spelled.update(sp=query["equalTo"], ep=query["equalTo"])

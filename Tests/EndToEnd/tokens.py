@@ -1,4 +1,4 @@
-"""Credentials for tests: unsigned emulator tokens (auth.md 2.5)."""
+"""Credentials for tests: unsigned emulator tokens (auth §2.5)."""
 
 import base64
 import json

@@ -1,6 +1,6 @@
 """How messages travel between client and server, written from the wire protocol document alone.
 
-`WebSocket` is section 2, `LongPolling` (in `long_polling.py`) 1.5, `Upgrading` 1.6: it begins with long polling and goes
+`WebSocket` is §2, `LongPolling` (in `long_polling.py`) §1.5, `Upgrading` §1.6: it begins with long polling and goes
 on over a WebSocket. All have the same verbs: `send_text` one message, `receive` the next one, `close`, `cut`, `reset`.
 """
 

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoTree
 
-/// What one connection's client holds, and how pushes change it (wire-protocol §5.1, §5.2, §7.5).
+/// What one connection's client holds, and how pushes change it (realtime §5.1, §5.2, §7.5).
 struct ClientModel {
     /// Default listens: each holds its location, whole.
     var defaults: [[String]: Value] = [:]

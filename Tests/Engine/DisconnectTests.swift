@@ -5,7 +5,7 @@ import Testing
 
 @testable import PandoEngine
 
-/// onDisconnect (wire-protocol §12).
+/// onDisconnect (realtime §12).
 @Suite struct Disconnect {
     @Test func transcript15_7() {
         var scene = Scene(#"{"rooms":{"r1":{"typing":{"u1":true}}}}"#)

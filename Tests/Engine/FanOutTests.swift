@@ -2,7 +2,7 @@ import PandoEngine
 import PandoTree
 import Testing
 
-/// Who hears what of a write, and in which words (wire-protocol §6.3–6.5, §15.2–15.5).
+/// Who hears what of a write, and in which words (realtime §6.3–6.5, §15.2–15.5).
 @Suite struct FanOut {
     /// One listener at `/l`, data there, one put by somebody else.
     @Test(

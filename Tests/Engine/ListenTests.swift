@@ -4,7 +4,7 @@ import PandoRules
 import PandoTree
 import Testing
 
-/// Beginning and ending listens (wire-protocol §4.2, §4.3, §6.2, §6.4).
+/// Beginning and ending listens (realtime §4.2, §4.3, §6.2, §6.4).
 @Suite struct Listens {
     @Test(
         arguments: [

@@ -16,7 +16,7 @@ enum Scalar: Hashable {
     }
 }
 
-/// A node (wire-protocol §8.1): nothing, a leaf, or an object of at least one child.
+/// A node (realtime §8.1): nothing, a leaf, or an object of at least one child.
 indirect enum Value: Hashable {
     case nothing
     case leaf(Scalar, priority: Scalar?)

@@ -4,7 +4,7 @@ import PandoRules
 import PandoTree
 import Testing
 
-/// What the engine asks of rules, and with which trees (security-rules.md §2.4, §2.5).
+/// What the engine asks of rules, and with which trees (rules §2.4, §2.5).
 struct RulesTests {
     private func scene(_ rules: String, _ json: String = "null", as uid: String? = "u1") throws -> Scene {
         let ruleset = try Ruleset(loading: Array(#"{"rules":\#(rules)}"#.utf8))
@@ -40,7 +40,7 @@ struct RulesTests {
         #expect(scene.merge(1, "c", []) == ["ok"], "an update of nothing is a no-op that succeeds (§4.6)")
     }
 
-    /// A write that changes nothing is a write (security-rules.md §2.3.5).
+    /// A write that changes nothing is a write (rules §2.3 #5).
     @Test func whatChangesNothingIsAskedAll() throws {
         var scene = try scene(
             #"{".write":true,"v":{".validate":"newData.val() != data.val()"}}"#, #"{"v":1}"#)
@@ -64,7 +64,7 @@ struct RulesTests {
         #expect(scene.put(1, "v", "6", hash: hash) == ["ok"])
     }
 
-    /// A priority is a write of its node (§2.5).
+    /// A priority is a write of its node (rules §2.5).
     @Test func priorities() throws {
         var scene = try scene(#"{"v":{".write":"newData.getPriority() == 7"}}"#, #"{"v":1}"#)
         #expect(scene.put(1, "v/.priority", "8") == ["permission_denied"])
@@ -81,7 +81,7 @@ struct RulesTests {
         #expect(scene.listen(1, "list", #"{"l":2,"vf":"r"}"#, tag: 1).last == "ok {}")
         #expect(scene.run(1, .get("list", Query(#"{"l":3,"vf":"r"}"#))) == ["permission_denied"])
         #expect(scene.run(1, .get("list", Query(#"{"l":1,"vf":"r"}"#))) == [#"ok {"c":3}"#])
-        // A listen is not looked at again when data changes (§2.5), but when the credential does.
+        // A listen is not looked at again when data changes (rules §2.5), but when the credential does.
         let denied = scene.engine.listens(of: SessionID(1), deniedTo: .anonymous, at: 0)
         #expect(denied.isEmpty, "this rule does not look at the credential")
     }

@@ -2,7 +2,7 @@ import PandoEngine
 import PandoTree
 import Testing
 
-/// What a filtered listen is told (wire-protocol §7.5, §15.4): exactly this.
+/// What a filtered listen is told (realtime §7.5, §15.4): exactly this.
 @Suite struct WindowPushes {
     @Test func transcript15_4() {
         var scene = Scene(#"{"top":{"p1":{"score":10},"p2":{"score":30},"p3":{"score":20}}}"#)

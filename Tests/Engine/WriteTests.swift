@@ -3,7 +3,7 @@ import PandoEngine
 import PandoTree
 import Testing
 
-/// What writes do to the tree (wire-protocol §4.5, §4.6, §8.4, §10).
+/// What writes do to the tree (realtime §4.5, §4.6, §8.4, §10).
 @Suite struct Writes {
     @Test(
         arguments: [

@@ -131,7 +131,7 @@ func unusableKeySets(document: String, reason: String) async throws {
     }
 }
 
-/// The keys of a Firebase project, by certificate (auth.md §2.1).
+/// The keys of a Firebase project, by certificate (auth §2.1).
 @Test func firebaseProject() async throws {
     let issuer = FakeIssuer()
     let pem = TestKeys.certificate.replacing("\n", with: #"\n"#)

@@ -7,7 +7,7 @@ import Testing
 private let rs = WorkedCase.rs
 private let hs = WorkedCase.hs
 
-/// Tokens that our own secret has signed, and that are refused all the same (auth.md §5.2).
+/// Tokens that our own secret has signed, and that are refused all the same (auth §5.2).
 @Test(
     arguments: [
         (hs, #"{"sub":"u1","iat":\#(now),"exp":"\#(now + 60)"}"#, .badTime, "a time in quotes"),
@@ -125,7 +125,7 @@ func refusesForm(text: String, reason: String) async throws {
     #expect(await authenticator.verify(secret, at: now) == .refused(.badSignature), "an HMAC that says RS256")
 }
 
-/// Signed in before the operator said that such tokens are over (auth.md §5.3).
+/// Signed in before the operator said that such tokens are over (auth §5.3).
 @Test func revokedSubjects() async throws {
     var configuration = IdentityConfiguration.whole
     configuration.revokedBefore = ["u1": now - 100]

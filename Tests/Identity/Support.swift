@@ -7,7 +7,7 @@ import Testing
 
 @testable import PandoIdentity
 
-/// The time of the worked cases (auth.md §6).
+/// The time of the worked cases (auth §6).
 let now: Int64 = 1_760_000_000
 
 /// The secret S of the worked cases, as it stands in its file.

@@ -15,7 +15,7 @@ private let none = #"{"alg":"none","type":"JWT"}"#
         (
             token(none, #"{"sub":"bob","iat":0,"exp":3600}"#),
             #"{"uid":"bob","provider":null,"token":{"sub":"bob","iat":0,"exp":3600}}"#,
-            "times are not looked at (auth.md §2.5)"
+            "times are not looked at (auth §2.5)"
         ),
         (
             token(none, #"{"user_id":"u","firebase":{"sign_in_provider":"custom"}}"#),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoIdentity
 
-/// auth.md §6, the cases in which a token is looked at. What follows of a verdict (overrides, expiry of live
+/// auth §6, the cases in which a token is looked at. What follows of a verdict (overrides, expiry of live
 /// connections, several credentials at once) is tested end to end.
 struct WorkedCase: CustomTestStringConvertible, Sendable {
     enum Expected: Sendable {

@@ -84,7 +84,7 @@ private func answer(
     #expect(method.head.statusCode == 405 && method.head.header("allow") == "GET, HEAD, OPTIONS")
 }
 
-/// rest-api §2, §3, §14: target, stored, status, body.
+/// rest §2, §3, §14: target, stored, status, body.
 @Test(arguments: [
     ("GET", "/a.json", "null", 200, "null"),
     ("GET", "/a.json?print=pretty", #"{"h":3}"#, 200, "{\n  \"h\" : 3\n}\n"),

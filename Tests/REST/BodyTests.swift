@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoREST
 
-/// rest-api §2.1, §6, §14: any JSON is a value.
+/// rest §2.1, §6, §14: any JSON is a value.
 @Test(arguments: [
     (#"{"h":3,"n":null}"#, #"{"h":3}"#), ("null", "null"), ("{}", "null"), ("[]", "null"), (" 1 \n", "1"),
     (#""x""#, #""x""#), ("false", "false"), (#"["a",null,"c"]"#, #"{"0":"a","2":"c"}"#),
@@ -34,7 +34,7 @@ func putTakesAnyJSON(sent: String, stored: String) throws {
         updates.map(\.draft.placeholders) == [[.init(target: Target(.root), value: .increment(.integer(2)))]])
 }
 
-/// rest-api §2, §6, §11.
+/// rest §2, §6, §11.
 @Test(arguments: [
     ("PUT", "", "Error: No data supplied."),
     ("POST", " \r\n\t ", "Error: No data supplied."),
@@ -119,7 +119,7 @@ func aPriorityIsALeafWithoutOne(sent: String) throws {
             == .update([RESTUpdate(target: Target("pub"), draft: Draft(.empty), name: "")]))
 }
 
-/// Of a name that comes twice the last counts, whichever method (rest-api §2.3); what it overrules leaves
+/// Of a name that comes twice the last counts, whichever method (rest §2.3); what it overrules leaves
 /// nothing.
 @Test(arguments: [
     (#"{"a":1,"b":3,"a":2}"#, #"{"a":2,"b":3}"#, 0),

@@ -54,7 +54,7 @@ func parametersAreAQuery(parameters: String, spelled: String, index: String?) th
     #expect(try request("PUT", "/a.json?orderBy=bad").query == nil)
 }
 
-/// The table of rest-api §4.2.
+/// The table of rest §4.2.
 @Test(arguments: [
     ("limitToFirst=2", "orderBy must be defined when other query parameters are defined"),
     ("limitToLast=2", "orderBy must be defined when other query parameters are defined"),

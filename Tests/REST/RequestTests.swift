@@ -5,7 +5,7 @@ import Testing
 
 @testable import PandoREST
 
-/// rest-api §1.1, §1.3.
+/// rest §1.1, §1.3.
 @Test(
     arguments: [
         ("/.json", .data(Target(.root))),
@@ -68,7 +68,7 @@ func pathsThatNameNothing(target: String, error: RESTError) throws {
     #expect(throws: RESTError.invalidPath) { try RESTRequest(head) }
 }
 
-/// rest-api §1.2.
+/// rest §1.2.
 @Test(
     arguments: [
         ("/a.json?ns=abc", "abc"), ("/a.json?x=y&ns=abc&ns=d", "abc"), ("/a.json?ns=", nil), ("/a.json", nil),
@@ -78,7 +78,7 @@ func theNamespaceIsReadBeforeThePath(target: String, namespace: String?) throws 
     #expect(address.namespace == namespace)
 }
 
-/// rest-api §1.4, §2.
+/// rest §1.4, §2.
 @Test(
     arguments: [
         ("POST", "", [], .post),
@@ -168,7 +168,7 @@ func credentialsHaveOneWinner(query: String, fields: [String], credential: RESTC
     }
 }
 
-/// rest-api §4: what each parameter makes of an answer and a request.
+/// rest §4: what each parameter makes of an answer and a request.
 @Test func parametersOfReadsAndWrites() throws {
     let read = try request(
         "GET",
@@ -219,7 +219,7 @@ func timeouts(text: String, duration: Duration?) throws {
     #expect(try refusal("GET", "/a.json?writeSizeLimit=huge") == nil)
 }
 
-/// rest-api §8, §3.
+/// rest §8, §3.
 @Test func acceptHeaders() throws {
     for (value, wants) in [
         ("text/event-stream", true), ("application/json, Text/Event-Stream;q=0.5", true), ("*/*", false),
@@ -249,7 +249,7 @@ func timeouts(text: String, duration: Duration?) throws {
     #expect(try !AnswerContext(head("GET", "/a.json")).acceptsGzip)
 }
 
-/// The table of rest-api §7.
+/// The table of rest §7.
 @Test(
     arguments: [
         // method  query            fields                       refusal

@@ -10,7 +10,7 @@ private func text(_ event: StreamEvent, _ form: JSONForm = JSONForm()) -> String
     return String(decoding: bytes, as: UTF8.self)
 }
 
-/// rest-api §8.1, §14.37, §14.38.
+/// rest §8.1, §14 #37, #38.
 @Test(
     arguments: [
         (.put(.root, .empty), "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n"),
@@ -41,7 +41,7 @@ func eventsAreTwoLines(event: StreamEvent, spelled: String) {
     }
 }
 
-/// rest-api §8.2.
+/// rest §8.2.
 @Test(
     arguments: [
         // base   entries                      events

@@ -29,7 +29,7 @@ private let allForms: [JSONForm] = (0..<16).map { bits in
     return form
 }
 
-/// rest-api §3.1, §14.36.
+/// rest §3.1, §14 #36.
 @Test(arguments: [
     (#"{"1":"a","2":"b"}"#, #"[null,"a","b"]"#),
     (#"{"0":"a","9":"b"}"#, #"{"0":"a","9":"b"}"#),
@@ -64,7 +64,7 @@ func prettyHasTwoSpacesAndOneNewline(stored: String, shown: String) throws {
     #expect(printed(try node(stored), form) == shown)
 }
 
-/// rest-api §4.1, §14.15.
+/// rest §4.1, §14 #15.
 @Test(arguments: [
     (#"{"a":{"h":4},"b":1}"#, #"{"a":true,"b":true}"#), ("1", "1"), ("null", "null"),
     (#"["a","b"]"#, #"{"0":true,"1":true}"#), (#"{".value":1,".priority":2}"#, "1"),

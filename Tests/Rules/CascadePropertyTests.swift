@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoRules
 
-/// Rules as plain values, asked in the most literal way: every location by its whole path (security-rules.md
+/// Rules as plain values, asked in the most literal way: every location by its whole path (rules
 /// §2, §11).
 private struct Model {
     var properties: [String: String] = [:]

@@ -6,7 +6,7 @@ import Testing
 
 private let user = Credential(authVariable: #"{"uid":"u1"}"#)
 
-// The numbers are those of the worked cases (security-rules.md §12).
+// The numbers are those of the worked cases (rules §12).
 @Test(
     arguments: [
         // rules                                           path       allowed   because

@@ -33,7 +33,7 @@ private let change = #"""
     {"r":{"k1":{"n":6,"s":"héllo🐵","o":{"x":1},"p":{".value":"w",".priority":"hi"},"big":9007199254740993}},"list":{"b":1}}
     """#
 
-/// Run-time semantics (security-rules.md §7), methods (§6), variables (§3): `true`, `false`, or why it fails.
+/// Run-time semantics (rules §7), methods (§6), variables (§3): `true`, `false`, or why it fails.
 @Test(
     arguments: [
         // expression                                       outcome  because
@@ -268,7 +268,7 @@ func evaluation(expression: String, expected: String, reason: String) throws {
     }
 }
 
-/// `auth` (security-rules.md §3.1, auth.md §3).
+/// `auth` (rules §3.1, auth §3).
 @Test(
     arguments: [
         // expression                                       outcome  because

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoRules
 
-/// Spellings that are accepted, beside what they mean (security-rules.md §1.1).
+/// Spellings that are accepted, beside what they mean (rules §1.1).
 @Test(arguments: [
     // document                                       means                              because
     (#"{"rules":{}}"#, "{}", "no rule at all"),

@@ -3,7 +3,7 @@ import PandoTree
 
 @testable import PandoRules
 
-/// The language again, as literally as its description (security-rules.md §6, §7) can be written down: it
+/// The language again, as literally as its description (rules §6, §7) can be written down: it
 /// walks the expression, looks every snapshot up by its whole path, and folds nothing. The oracle for what is
 /// compiled.
 struct NaiveEvaluator {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PandoRules
 
-/// Patterns and texts (security-rules.md §9).
+/// Patterns and texts (rules §9).
 @Test(
     arguments: [
         // pattern                matches                       does not                  because

@@ -7,7 +7,7 @@ private let badExpression = "Invalid rule expression.  Expected 'true', 'false',
 private let badIndex = "Invalid indexOn expression. Must be either a string or an array of strings"
 private let badName = ##"String can't contain ".", "#", "$", "/", "[", or "]""##
 
-/// What JSON cannot be rules, and where (security-rules.md §1.2).
+/// What JSON cannot be rules, and where (rules §1.2).
 @Test(arguments: [
     // document                                   problems                                          because
     ("{}", ["1:2: Expected 'rules' property."], "no rules"),

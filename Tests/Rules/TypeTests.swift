@@ -19,7 +19,7 @@ extension String {
     }
 }
 
-/// An operand of each static type (security-rules.md §5).
+/// An operand of each static type (rules §5).
 private let samples: [(type: StaticType, text: String)] = [
     (.boolean, "true"), (.boolean, "data.exists()"), (.boolean, "query.orderByKey"), (.number, "1"),
     (.number, "now"),

@@ -70,7 +70,7 @@ private func valid(_ expression: String) -> String { #"{"v":{".write":true,".val
 private func readable(_ expression: String) -> String { #"{".read":"\#(expression)"}"# }
 private func writable(_ expression: String) -> String { #"{".write":"\#(expression)"}"# }
 
-/// The worked cases of the specification (security-rules.md §12) that ask something, by their numbers. 61 is
+/// The worked cases of the specification (rules §12) that ask something, by their numbers. 61 is
 /// in two halves: the same write under rules that allow it and, later, under others.
 private let cases: [Case] = [
     Case(1, signedIn, as: nil, [(.read("/x"), false)]),

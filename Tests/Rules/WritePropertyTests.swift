@@ -5,7 +5,7 @@ import Testing
 @testable import PandoRules
 
 /// Rules of a fixed shape with expressions at each node, asked in the most literal way: each path by itself,
-/// each location by its whole path, each expression by walking its text (security-rules.md §2, §11).
+/// each location by its whole path, each expression by walking its text (rules §2, §11).
 private struct Model {
     struct Place {
         var write: Expression?

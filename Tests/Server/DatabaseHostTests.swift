@@ -226,7 +226,7 @@ func withDirectory(_ body: (String) throws -> Void) throws {
         #expect(Set(places.dropFirst(3)).count == 2 && places[8] == places[6])
     }
 
-    /// The durable barrier (design: the life of a write, step 5): the push, the acknowledgement, and even a
+    /// The durable barrier: the push, the acknowledgement, and even a
     /// read of what was there before wait for the disk.
     @Test func nothingLeavesBeforeItIsDurable() throws {
         try withDirectory { directory in

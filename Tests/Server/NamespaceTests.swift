@@ -6,7 +6,7 @@ import Testing
     @Test(
         arguments: [
             ("demo", "demo", "plain"),
-            ("Demo-1_x", "demo-1_x", "names compare without case (wire-protocol §1.3)"),
+            ("Demo-1_x", "demo-1_x", "names compare without case (realtime §1.3)"),
             (String(repeating: "a", count: 63), String(repeating: "a", count: 63), "a label of a host fits"),
             (String(repeating: "a", count: 64), nil, "more does not"),
             ("", nil, "nothing is no name"),

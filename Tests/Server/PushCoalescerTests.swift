@@ -89,7 +89,7 @@ import Testing
         #expect(Self.heard(bench) == [#"{"a":"d","b":{"p":"q","d":{"a":1,"b":2},"t":7}}"#])
     }
 
-    /// The client that writes while it lags is sent its own echo before the answer (wire-protocol §6.3).
+    /// The client that writes while it lags is sent its own echo before the answer (realtime §6.3).
     @Test func echoComesBeforeTheAnswer() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         bench.tell([

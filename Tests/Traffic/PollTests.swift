@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTraffic
 import Testing
 
-/// What a page sends by long polling, and what it reads (wire-protocol §1.5).
+/// What a page sends by long polling, and what it reads (realtime §1.5).
 @Suite struct PollTests {
     private func data(_ segments: inout PollSegments) -> String {
         var output: [UInt8] = []

@@ -3,7 +3,7 @@ import PandoTree
 import Testing
 
 @Suite struct DataModel {
-    /// wire-protocol §8.2 and §8.3: JSON in, export form out.
+    /// realtime §8.2 and §8.3: JSON in, export form out.
     @Test(arguments: [
         ("null", "null", "nothing"), ("{}", "null", "nothing"), ("[]", "null", "nothing"),
         ("[[],{},[null]]", "null", "nothing in it"),
@@ -296,7 +296,7 @@ func draft(_ json: String) throws -> Draft {
 }
 
 @Suite struct ServerValues {
-    /// wire-protocol §10: what was there, the draft, what is there afterwards. It is 1700000000123.
+    /// realtime §10: what was there, the draft, what is there afterwards. It is 1700000000123.
     @Test(arguments: [
         ("null", #"{".sv":"timestamp"}"#, "1700000000123", "the whole value"),
         (

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// wire-protocol §9.2 and §9.3. Hashes tell whether a client is up to date: one wrong bit and every reconnect
+/// realtime §9.2 and §9.3. Hashes tell whether a client is up to date: one wrong bit and every reconnect
 /// downloads everything again, and transactions never commit.
 @Suite struct SimpleHash {
     @Test(

@@ -3,7 +3,7 @@ import PandoTree
 import Testing
 
 @Suite struct JSONNumbers {
-    /// wire-protocol §8.5: one representation for each number.
+    /// realtime §8.5: one representation for each number.
     @Test(
         arguments: [
             ("0", .integer(0), "zero"), ("-0", .integer(0), "no negative zero"),

@@ -162,7 +162,7 @@ import Testing
     }
 }
 
-/// The definition (wire-protocol §7.3): integers first, by value, then by length; then text by UTF-16 code
+/// The definition (realtime §7.3): integers first, by value, then by length; then text by UTF-16 code
 /// units.
 private struct KeyModel {
     let text: String

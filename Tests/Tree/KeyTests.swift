@@ -3,7 +3,7 @@ import PandoTree
 import Testing
 
 @Suite struct Keys {
-    /// wire-protocol §7.3, as the JS SDK sorts it.
+    /// realtime §7.3, as the JS SDK sorts it.
     static let ordered: [Key] = [
         "-2147483648", "-5", "0", "-0", "00", "1", "01", "00000000001", "9", "10", "15", "2147483647", " 1",
         "+1", "-2147483649",
@@ -137,7 +137,7 @@ import Testing
 }
 
 @Suite struct Paths {
-    /// wire-protocol §4.0: as every SDK spells them.
+    /// realtime §4.0: as every SDK spells them.
     @Test(arguments: [
         ("/a/b", "a/b", "JS, iOS"), ("a/b", "a/b", "Android, C++"), ("/", "", "the root"),
         ("", "", "the root in C++ writes"), ("//a///b//", "a/b", "empty segments"),

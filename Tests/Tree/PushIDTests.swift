@@ -7,7 +7,7 @@ import Testing
     static let none = Bits(high: 0, low: 0)
     static let all = Bits(high: .max, low: .max)
 
-    /// wire-protocol §13.2
+    /// realtime §13.2
     @Test(
         arguments: [
             (0, "--------", "the epoch"), (1_438_207_442_000, "-JvQpzlF", "a vector"),

@@ -23,7 +23,7 @@ import Testing
         Bound(value: value, key: key, isInclusive: inclusive)
     }
 
-    /// wire-protocol §7.2: every call, as each SDK spells it.
+    /// realtime §7.2: every call, as each SDK spells it.
     @Test(
         arguments: [
             (["{}", #"{"i":".priority"}"#, #"{"vf":"l"}"#, #"{"unknown":[{}]}"#], Query()),

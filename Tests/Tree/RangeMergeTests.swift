@@ -4,7 +4,7 @@ import Testing
 @testable import PandoTree
 
 @Suite struct CompoundHashVectors {
-    /// wire-protocol §9.6: node, cuts, the text of each closed range, its hash.
+    /// realtime §9.6: node, cuts, the text of each closed range, its hash.
     @Test(
         arguments: [
             (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#], ["LmKmJmXugtGlEGoulMbz86myDNw="]),
@@ -240,7 +240,7 @@ import Testing
         #expect(model.node == (try node(server)), "\(reason)")
     }
 
-    /// wire-protocol §9.7, the client's half, by the model that the property tests rest on.
+    /// realtime §9.7, the client's half, by the model that the property tests rest on.
     @Test(
         arguments: [
             (

@@ -3,7 +3,7 @@ import PandoTree
 import Testing
 
 @Suite struct WindowTables {
-    /// wire-protocol §7.4: what passes, in the query's order.
+    /// realtime §7.4: what passes, in the query's order.
     @Test(
         arguments: [
             (Query(), #"{"b":1,"a":2,"c":{".value":3,".priority":1}}"#, ["a", "b", "c"], "everything"),

@@ -115,7 +115,7 @@ func roundTrip(seed: UInt64) throws {
     }
 }
 
-/// Frames, then the messages they are (wire-protocol §2.2, §2.3).
+/// Frames, then the messages they are (realtime §2.2, §2.3).
 @Test(
     arguments: [
         ([#"{"a":1}"#], [#"{"a":1}"#], "one frame"),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoWire
 
-/// These close the connection (wire-protocol §4.0).
+/// These close the connection (realtime §4.0).
 @Test(
     arguments: [
         (#""#, nil, "nothing at all"),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoWire
 
-/// The server's lines of wire-protocol §15, byte for byte.
+/// The server's lines of realtime §15, byte for byte.
 @Test func everyServerLineOfTheTranscripts() {
     let rows: [(expected: String, write: (inout [UInt8]) -> Void)] = [
         // 15.1, 1.3, 1.4, 3.2

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoWire
 
-/// The client's lines of wire-protocol §15, and recorded oddities of single SDKs.
+/// The client's lines of realtime §15, and recorded oddities of single SDKs.
 enum Transcript {
     static let requests: [(line: String, number: Int64, action: Action)] = [
         // 15.1

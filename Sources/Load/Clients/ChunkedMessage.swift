@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// Puts the chunks of a server's long messages together (wire-protocol §2.1).
+/// Puts the chunks of a server's long messages together (realtime §2.1).
 struct ChunkedMessage {
     enum Step {
         /// The frame is a message by itself.

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// What a server's realtime message is (wire-protocol §3), as far as a client that measures needs it.
+/// What a server's realtime message is (realtime §3), as far as a client that measures needs it.
 /// Payloads are ranges of the message: most are never parsed.
 enum Envelope {
     case greeting

@@ -6,7 +6,7 @@ import PandoTraffic
 final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDelegate {
     private enum Stage { case greeting, authenticating, talking }
 
-    /// One frame carries so many characters at the most; a longer message is cut (wire-protocol §2.1).
+    /// One frame carries so many characters at the most; a longer message is cut (realtime §2.1).
     private static let chunkByteLimit = 16_384
 
     /// One of the two, as the target's transport says.

@@ -89,7 +89,7 @@ final class CounterScenario: Scenario {
             if request.detail == counterCount * 2 - 1 { worker.seeded() }
         case (.setUp, _): worker.ready(client)
         case (.otherOperation, .stale):
-            // The other's value has come before this answer (wire-protocol §11), so the next try builds on
+            // The other's value has come before this answer (realtime §11), so the next try builds on
             // it.
             worker.retried()
             attempt(client, request)

@@ -34,7 +34,7 @@ final class PresenceScenario: Scenario {
         client.listen(room, Pending(purpose: .setUp, detail: 0, intended: 0))
     }
 
-    /// Queues the removal, then sets the value: in this order nobody stays behind (wire-protocol §15.7).
+    /// Queues the removal, then sets the value: in this order nobody stays behind (realtime §15.7).
     private func appear(_ client: Client, intended: Int) {
         guard let speaker = client as? RealtimeClient else {
             preconditionFailure("presence needs the protocol")

@@ -4,8 +4,8 @@ import Synchronization
 /// may go on.
 ///
 /// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows
-/// writers down instead of filling memory (design: step 4). One counts outputs, from the database thread to
-/// the sockets: over the limit that thread stops taking requests.
+/// writers down instead of filling memory. One counts outputs, from the database thread to the sockets: over
+/// the limit that thread stops taking requests.
 final class BackpressureGate: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)

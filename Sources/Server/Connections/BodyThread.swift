@@ -59,7 +59,7 @@ struct BodyOutcome: Sendable {
     var byteCount: Int
 }
 
-/// Inflates and reads large bodies, one at a time, while the loops go on (design: threads and ownership).
+/// Inflates and reads large bodies, one at a time, while the loops go on.
 ///
 /// The smallest first, so that many small ones do not wait behind the largest; nobody waits for ever, since
 /// each connection has one body at most.

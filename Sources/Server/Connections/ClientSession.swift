@@ -145,7 +145,7 @@ class ClientSession {
     /// Whether ``RealtimeSession`` takes more has changed.
     func inputMayGoOn() {}
 
-    /// A control message that is about what carries the session (wire-protocol §1.6).
+    /// A control message that is about what carries the session (realtime §1.6).
     func receive(_ control: TransportControl) {}
 
     // MARK: Outcomes

@@ -3,13 +3,13 @@ import PandoREST
 import PandoReactor
 import PandoTree
 
-/// What an event stream has to tell a client that reads at its own pace (rest-api §8): events that wait, and
+/// What an event stream has to tell a client that reads at its own pace (rest §8): events that wait, and
 /// the one that is being printed.
 ///
 /// What waits is bounded: a client that falls behind further is cut off, and begins anew when it comes back.
-/// Who watches operations (§10) misses some instead, and is told how many.
+/// Who watches operations (rest §10) misses some instead, and is told how many.
 struct EventStream {
-    /// Silence after which a stream says that it lives (rest-api §8.1).
+    /// Silence after which a stream says that it lives (rest §8.1).
     static let keepAliveInterval: Duration = .seconds(30)
     /// Events that may wait for a client to read.
     private static let waitingCountLimit = 10_000
@@ -94,7 +94,7 @@ struct EventStream {
     }
 
     /// - Parameter isTooHeavy: The first event is over ``RESTLimits/streamByteCount``: the stream is
-    ///   cancelled (§8.2).
+    ///   cancelled (rest §8.2).
     mutating func finishSurvey(isTooHeavy: Bool) {
         isHeld = false
         guard isTooHeavy else { return }

@@ -13,7 +13,7 @@ extension HTTPConnection {
         send(outcome.answer(to: pending.request, pending.updates, etag: etag, pending.context), pending)
     }
 
-    /// The request's own time is over (§4). What still comes of it is nobody's any more, and so is the
+    /// The request's own time is over (rest §4). What still comes of it is nobody's any more, and so is the
     /// connection.
     func giveUp() {
         guard case .answering(let pending) = stage, !isAnswering else { return }
@@ -131,7 +131,7 @@ extension HTTPConnection {
         send(.error(.tooManyConnections, pending.context), pending)
     }
 
-    /// - Parameter identity: Whose it is: when that is over, the stream ends (§8.3).
+    /// - Parameter identity: Whose it is: when that is over, the stream ends (rest §8.3).
     func openStream(_ request: RESTRequest, for identity: Identity?) {
         cancelTimeout()
         stage = .streaming

@@ -47,7 +47,7 @@ extension HTTPConnection {
     }
 
     /// Nothing more is read of a body, so nothing behind it can be. What is wrong with it has its place among
-    /// all that may be wrong (rest-api §9).
+    /// all that may be wrong (rest §9).
     func refuse(_ refusal: RequestContent.Refusal, _ pending: PendingRequest) {
         _ = takeContent()
         switch refusal {

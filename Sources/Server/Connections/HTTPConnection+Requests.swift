@@ -30,7 +30,7 @@ extension HTTPConnection {
 
     // MARK: What it wants
 
-    /// The request is there: first of all, who asks (auth.md §1)?
+    /// The request is there: first of all, who asks (auth §1)?
     func run(_ pending: PendingRequest) {
         stage = .answering(pending)
         if let request = pending.request, request.method.isRead, request.timeout < RESTLimits.timeout {
@@ -72,7 +72,7 @@ extension HTTPConnection {
         run(pending, as: verdict, isNew: true)
     }
 
-    /// Looks at what the request wants, in the order of rest-api §9, and hands it to the database thread, or
+    /// Looks at what the request wants, in the order of rest §9, and hands it to the database thread, or
     /// first its body to the helper thread.
     /// - Parameter isNew: The verdict is about the token as it came, not about ``PendingRequest/identity``.
     private func run(_ pending: PendingRequest, as verdict: Verdict?, isNew: Bool) {
@@ -170,7 +170,7 @@ extension HTTPConnection {
         }
     }
 
-    /// Only an administrator is told anything of settings, not even whether they are there (§10).
+    /// Only an administrator is told anything of settings, not even whether they are there (rest §10).
     private func checkPlace(_ pending: PendingRequest, _ request: RESTRequest) throws(RESTError) {
         switch request.location {
         case .data: break

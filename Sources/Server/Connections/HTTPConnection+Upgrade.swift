@@ -4,10 +4,10 @@ import PandoREST
 import PandoReactor
 import PandoWebSocket
 
-// From HTTP to a WebSocket (wire-protocol §1).
+// From HTTP to a WebSocket (realtime §1).
 
 extension HTTPConnection {
-    /// Where the realtime protocol lives (wire-protocol §1.1).
+    /// Where the realtime protocol lives (realtime §1.1).
     private static let realtimePath: StaticString = "/.ws"
 
     /// `/.ws`, with or without slashes behind it.
@@ -52,7 +52,7 @@ extension HTTPConnection {
         guard let polling = polling.flatMap({ owner.polling($0) }), polling.mayBeJoined,
             NamespaceName.areSame(named, polling.namespace)
         else {
-            // The client goes on by long polling (wire-protocol §1.6).
+            // The client goes on by long polling (realtime §1.6).
             response = []
             response.append(closeFrame: .normal)
             channel.write(response.rawSpan)

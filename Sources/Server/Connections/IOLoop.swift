@@ -328,7 +328,7 @@ final class IOLoop: @unchecked Sendable {
 
     // MARK: Silence
 
-    /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest-api
+    /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest
     /// §8.1).
     private static let longestSweepInterval: Duration = .seconds(5)
 

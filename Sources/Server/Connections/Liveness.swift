@@ -1,6 +1,6 @@
 import PandoReactor
 
-/// Whether a client that says nothing is still there (wire-protocol §2.3). Decides; the session acts.
+/// Whether a client that says nothing is still there (realtime §2.3). Decides; the session acts.
 ///
 ///     heard ──silent for the timeout──▶ ping ──the client's machine has taken it, and half a timeout
 ///     passes──▶ close

@@ -9,12 +9,12 @@ import PandoWire
 /// How a client has broken the protocol; its connection ends.
 enum SessionFailure {
     /// Malformed JSON, or a member that must be there is not: no answer could reach the right request
-    /// (wire-protocol §4.0).
+    /// (realtime §4.0).
     case malformedMessage
     case messageTooBig
 }
 
-/// What a client says about the transports of its session (wire-protocol §1.6).
+/// What a client says about the transports of its session (realtime §1.6).
 enum TransportControl {
     /// `a`: it is about to send on the WebSocket on which it says so.
     case upgrade
@@ -29,7 +29,7 @@ enum TransportControl {
 ///                          ├──────────▶ RealtimeSession ──────────────────────▶ database thread
 ///     LongPollingSession ──┘     as whom it acts, what it has queued, how much may wait
 ///
-/// Requests are handed on strictly in order. While a token is being verified nothing is read (wire-protocol
+/// Requests are handed on strictly in order. While a token is being verified nothing is read (realtime
 /// §3.4: the authentication is finished before the next message is looked at); what comes behind it waits
 /// with the transport.
 final class RealtimeSession {
@@ -196,7 +196,7 @@ final class RealtimeSession {
     }
 
     /// The credential is over: the client gets a message that says so, and is signed out until it sends a
-    /// fresh one (auth.md §4.2). Clients fetch a fresh one at once, and back off when that one is refused
+    /// fresh one (auth §4.2). Clients fetch a fresh one at once, and back off when that one is refused
     /// too.
     private func revoke(_ reason: Text) {
         guard let transport, transport.isOpen else { return }
@@ -253,7 +253,7 @@ final class RealtimeSession {
 
     // MARK: What it says itself
 
-    /// More than clients can take in one message (wire-protocol §2.2, §14): a request is answered so; data
+    /// More than clients can take in one message (realtime §2.2, §14): a request is answered so; data
     /// that a listen waits for cannot be left out, so the connection says why and ends.
     static func refusal(of message: LargeMessage) -> [UInt8] {
         var text: [UInt8] = []

@@ -2,13 +2,13 @@ import PandoBytes
 import PandoHTTP
 import PandoREST
 
-/// The body of one request as it comes in: framed and bounded, and still compressed where it is (rest-api
+/// The body of one request as it comes in: framed and bounded, and still compressed where it is (rest
 /// §1.5).
 struct RequestContent: ~Copyable {
     enum Refusal: Error {
         /// It is framed badly: nothing of the request can be trusted.
         case http(HTTPError)
-        /// The request is understood, and gets its answer in the order of §9.
+        /// The request is understood, and gets its answer in the order of rest §9.
         case request(RESTError)
     }
 

@@ -109,7 +109,7 @@ enum SnapshotJob: Sendable {
 }
 
 /// Reads large messages, and prints, queries and hashes large nodes, from snapshots, while databases and
-/// loops go on (design: threads and ownership).
+/// loops go on.
 ///
 ///     loops, databases ──▶ light lane ──────────────▶ done                     jobs of milliseconds
 ///                               └─ heavy ones ──▶ heavy lane ──▶ done          others

@@ -98,13 +98,13 @@ private func wallTime() -> Int64 {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
 }
 
-/// What may be asked for beside a token: to be taken for somebody else (auth.md §2.4). Only an administrator
+/// What may be asked for beside a token: to be taken for somebody else (auth §2.4). Only an administrator
 /// may.
 struct NotAnAdministrator: Error {}
 
 extension Identity {
     /// As whom a client acts that has signed in over the realtime protocol, with `authvar` or `noauth`
-    /// (wire-protocol §4.7).
+    /// (realtime §4.7).
     func credential(asking asked: PandoWire.Credential) throws(NotAnAdministrator) -> PandoRules.Credential {
         guard asked.isUnauthenticated || asked.authVariable != nil else { return credential }
         guard credential.isAdmin else { throw NotAnAdministrator() }
@@ -112,7 +112,7 @@ extension Identity {
         return PandoRules.Credential(authVariable: asked.authVariable.map { Text($0.description) })
     }
 
-    /// As whom a REST request acts, with `auth_variable_override` (rest-api §4).
+    /// As whom a REST request acts, with `auth_variable_override` (rest §4).
     func credential(asking override: AuthVariableOverride?) throws(NotAnAdministrator)
         -> PandoRules.Credential
     {

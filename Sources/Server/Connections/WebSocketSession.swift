@@ -269,7 +269,7 @@ final class WebSocketSession: ChannelSession {
         act(closing.close(code))
     }
 
-    /// The session ends with the first close frame of either side (wire-protocol §3.4); the connection lives
+    /// The session ends with the first close frame of either side (realtime §3.4); the connection lives
     /// on until that is out and the client has closed its side, or some seconds.
     private func act(_ action: CloseHandshake.Action) {
         switch action {

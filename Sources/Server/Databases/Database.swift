@@ -18,11 +18,11 @@ final class Database: @unchecked Sendable {
     var invalidRules: [UInt8]?
     /// Rules of a file: they rule over stored ones.
     var fileRules: Ruleset? { didSet { updateAccess() } }
-    /// `/.settings/<name>.json`, as JSON (rest-api §10).
+    /// `/.settings/<name>.json`, as JSON (rest §10).
     var settings: [String: [UInt8]] = [:] {
         didSet { defaultWriteSizeLimit = Self.writeSizeLimit(settings["defaultWriteSizeLimit"]) }
     }
-    /// What a REST write without `writeSizeLimit` is measured against (rest-api §4).
+    /// What a REST write without `writeSizeLimit` is measured against (rest §4).
     private(set) var defaultWriteSizeLimit = WriteSizeLimit.large
 
     init(id: UInt32, name: String, access: Access, fileRules: Ruleset? = nil) {
@@ -48,7 +48,7 @@ final class Database: @unchecked Sendable {
     }
 }
 
-/// Names of namespaces (wire-protocol §1.3).
+/// Names of namespaces (realtime §1.3).
 enum NamespaceName {
     /// Bytes of a name; a label of a host name has at most 63 (RFC 1035 §2.3.4), Firebase's database ids fit
     /// in.
@@ -82,7 +82,7 @@ enum NamespaceName {
 
     /// The first label of a host of three labels or more, without its port; nil for `localhost:9000`,
     /// `example.org` and addresses. Asked only where `ns` names no database; where neither does, ``standard``
-    /// is meant (wire-protocol §1.3, rest-api §1.2).
+    /// is meant (realtime §1.3, rest §1.2).
     static func fromHost(_ host: String) -> String? {
         guard !host.hasPrefix("[") else { return nil }
         let name = host.prefix { $0 != ":" }

@@ -43,7 +43,7 @@ extension DatabaseHost {
     /// two seconds of the database thread. One with the most listens may do that twenty times.
     private static let recheckLimit = 1_000_000
 
-    /// A connection acts as somebody else from now on (wire-protocol §4.7). What it has queued for its end
+    /// A connection acts as somebody else from now on (realtime §4.7). What it has queued for its end
     /// runs as whoever queued it.
     func change(_ session: SessionID, to credential: Credential) {
         guard let hosted = sessions[session], hosted.credential != credential else { return }
@@ -59,7 +59,7 @@ extension DatabaseHost {
         revokeListens(of: session, hosted)
     }
 
-    /// Ends what a session may no longer hear (wire-protocol §5.4, rest-api §8.3).
+    /// Ends what a session may no longer hear (realtime §5.4, rest §8.3).
     private func revokeListens(of session: SessionID, _ hosted: HostedSession) {
         // The engine is asked where it is: a copy would make the changes below copy all that it knows of
         // sessions.

@@ -5,7 +5,7 @@ import PandoTree
 import PandoWire
 
 // Requests that must look at all of something large first: a compare-and-set hashes its location
-// (wire-protocol §11.2, rest-api §7), a listen through a query orders the children there, a write prints its
+// (realtime §11.2, rest §7), a listen through a query orders the children there, a write prints its
 // data for the log. Over a million children that takes up to a second: a worker does it on a snapshot, while
 // other sessions go on, and the session of the request waits.
 //

@@ -4,7 +4,7 @@ import PandoREST
 import PandoReactor
 import PandoTree
 
-// `/.settings/profile.json`: an event for every operation on a database, told to who watches (rest-api §10).
+// `/.settings/profile.json`: an event for every operation on a database, told to who watches (rest §10).
 // While nobody does, an operation costs one look at an empty dictionary.
 
 /// One operation, as the official command-line client reads it.
@@ -172,7 +172,7 @@ extension Push.Body {
 }
 
 extension Query {
-    /// `$key` and `$priority` need none (§5.1).
+    /// `$key` and `$priority` need none (rest §5.1).
     fileprivate var needsIndex: Bool {
         switch index {
         case .key, .priority: false

@@ -5,7 +5,7 @@ import PandoREST
 import PandoRules
 import PandoTree
 
-// REST requests take the same road as realtime ones: one engine, one durable barrier (rest-api §9).
+// REST requests take the same road as realtime ones: one engine, one durable barrier (rest §9).
 
 extension DatabaseHost {
     /// - Parameter byteCount: Bytes of the request's body.
@@ -94,7 +94,7 @@ extension DatabaseHost {
         _ request: RESTRequest, _ target: Target, _ credential: Credential, _ database: Database
     ) throws(RESTError) {
         try checkRead(target.path, request.query, credential, database)
-        // Not even an administrator queries without an index (§5.1).
+        // Not even an administrator queries without an index (rest §5.1).
         if request.isFiltered, let query = request.query, request.indexName != nil,
             !database.engine.access.hasIndex(query.index, at: target.path)
         {
@@ -152,7 +152,7 @@ extension DatabaseHost {
                 key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil
             )
         case .value(let draft):
-            // A refused compare-and-set tells the value, so it takes the right to read (§7).
+            // A refused compare-and-set tells the value, so it takes the right to read (rest §7).
             if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
             let put = Operation.put(
                 Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
@@ -179,8 +179,8 @@ extension DatabaseHost {
     // MARK: What the answer to a write shows
 
     /// Whether the answer to a write may show what is stored now: server values filled in are data like any
-    /// other, and who may write need not be allowed to read (§2.1). Without any, what is stored is what was
-    /// sent, and no rule is asked.
+    /// other, and who may write need not be allowed to read (rest §2.1). Without any, what is stored is what
+    /// was sent, and no rule is asked.
     private func mayShow(_ draft: Draft, at target: Target, _ credential: Credential, _ database: Database)
         -> Bool
     {
@@ -269,8 +269,8 @@ extension DatabaseHost {
         }
     }
 
-    /// Reads or changes a setting (§10). Triggers belong to a service that is not here: they are accepted and
-    /// forgotten.
+    /// Reads or changes a setting (rest §10). Triggers belong to a service that is not here: they are
+    /// accepted and forgotten.
     private func setting(
         _ name: String, _ request: RESTRequest, _ value: [UInt8], _ database: Database
     ) throws(RESTError) -> RESTOutcome {

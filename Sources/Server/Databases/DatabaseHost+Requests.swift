@@ -20,7 +20,7 @@ extension DatabaseHost {
         guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .noRoom }
     }
 
-    /// Turns a wire action into an operation of the engine (wire-protocol §4).
+    /// Turns a wire action into an operation of the engine (realtime §4).
     func handle(_ request: PostedRequest) {
         let (session, number) = (request.session, request.number)
         var queryText: (tag: Int64, text: Text?)?

@@ -370,7 +370,7 @@ final class DatabaseHost {
         var reply: Reply?
         do throws(Refusal) {
             reply = try perform(operation, session, credential, in: database)
-            // What has been committed before an answer comes before it (wire-protocol §6.1, §6.3, §11.2).
+            // What has been committed before an answer comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
             if let reply { encoder.encode(reply, number, to: session) }
         } catch {

@@ -172,7 +172,7 @@ extension Action {
     }
 }
 
-/// What a client said when it connected (wire-protocol §1.1).
+/// What a client said when it connected (realtime §1.1).
 struct OpenRequest: Sendable {
     /// Nil when neither `ns` nor the host names one.
     var namespace: String?

@@ -5,7 +5,7 @@ import PandoRules
 import PandoTree
 
 /// Why requests were denied lately, for operators: the question that users ask most. Clients learn nothing of
-/// it (security-rules.md §2.6).
+/// it (rules §2.6).
 ///
 /// The last denials of each database are kept for `/.inspect/denials.json`, and told to the log at `debug`.
 /// Explaining one is far slower than denying it, so that is done for a small part of the time only; the

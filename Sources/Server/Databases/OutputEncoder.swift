@@ -7,7 +7,7 @@ import PandoWebSocket
 import PandoWire
 
 /// Turns effects into frames for the loops: each distinct push is printed once, each small answer lands in
-/// the loop's arena (wire-protocol §3, §5). Confined as ``DatabaseHost`` is.
+/// the loop's arena (realtime §3, §5). Confined as ``DatabaseHost`` is.
 struct OutputEncoder {
     private var batches: [OutputBatch]
     /// The message being printed; kept to be reused.

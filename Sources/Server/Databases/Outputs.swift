@@ -30,7 +30,7 @@ struct OutputBatch: Sendable {
     enum CloseReason: Sendable {
         /// The server said what there was to say: a shutdown message, say.
         case finished
-        /// The client has come back on another connection (wire-protocol §12.5).
+        /// The client has come back on another connection (realtime §12.5).
         case replaced
         case goingAway
     }

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// A session as its client knows it: 128 random bits, which nobody guesses of another's (wire-protocol
+/// A session as its client knows it: 128 random bits, which nobody guesses of another's (realtime
 /// §12.5).
 struct PublicSessionID: Hashable, Sendable {
     private let high: UInt64

@@ -1,7 +1,7 @@
 import PandoREST
 import PandoTree
 
-/// One REST request on its way to the database thread (rest-api §9: whom it is for is looked at before
+/// One REST request on its way to the database thread (rest §9: whom it is for is looked at before
 /// anything that may be wrong with it).
 ///
 /// A class, because it goes from hand to hand: its parts are counted once.
@@ -63,12 +63,12 @@ enum RESTOutcome: Sendable {
     case updated([Node])
     /// The name of a new child, and what it holds; nil where the client may not read that.
     case pushed(Key, Node?)
-    /// The data has another tag (§7).
+    /// The data has another tag (rest §7).
     case stale(Node)
     case refused(RESTError)
     /// 400, in words that no other case has.
     case failed(String)
-    /// Events follow (§8).
+    /// Events follow (rest §8).
     case stream
     case verbatim([UInt8])
     /// Everything as it is now, all of it durable when this is heard.
@@ -101,7 +101,7 @@ extension RESTOutcome {
         if case .stale = self { true } else { node != nil && request.returnsETag }
     }
 
-    /// The answer that the client gets (rest-api §2, §7).
+    /// The answer that the client gets (rest §2, §7).
     /// - Parameters:
     ///   - request: Nil for one that was refused before it was understood.
     ///   - updates: Those of a PATCH.

@@ -130,7 +130,7 @@ package struct RecoveredState: Recovering, Sendable {
         withCursor(over: payload) { $0.string(0..<$0.count) }
     }
 
-    /// Ends the sessions that died with the process: their onDisconnect writes run now (wire-protocol §12).
+    /// Ends the sessions that died with the process: their onDisconnect writes run now (realtime §12).
     /// - Returns: The records that say so, one entry for each session, for the journal.
     mutating func endDeadSessions(at time: Int64) -> [(namespace: UInt32, records: [LogRecord])] {
         var entries: [(namespace: UInt32, records: [LogRecord])] = []

@@ -1,4 +1,4 @@
-// One connection: a transport, and the move from long polling to a WebSocket (wire-protocol.md 1.6, 2.4).
+// One connection: a transport, and the move from long polling to a WebSocket (realtime §1.6, §2.4).
 "use strict";
 
 const UPGRADE_TIMEOUT = 60000; // ms until an upgrade is given up

@@ -1,4 +1,4 @@
-// The two transports of a page, as the JavaScript SDK uses them, written from wire-protocol.md (1.5, 2) alone.
+// The two transports of a page, as the JavaScript SDK uses them, written from realtime §1.5, §2 alone.
 //
 // A transport calls `onMessage(message)` with each whole message and `onEnd()` once. It has `open()`, `start()` (the
 // handshake has come), `markHealthy()`, `send(message)` and `close()`.

@@ -1,4 +1,4 @@
-"""Handshake, control messages, request numbers, statistics, unknown and odd requests (sections 1.1, 3, 4.0, 4.1, 15.1)."""
+"""Handshake, control messages, request numbers, statistics, unknown and odd requests (§1.1, §3, §4.0, §4.1, §15.1)."""
 
 import time
 
@@ -62,7 +62,7 @@ CASES = [
     case("session ids are long and differ", "3.2", session_ids_differ),
     case("h is the Host of the request, port included", "1.4", host_is_echoed),
     case("h is the Host of the request, without a port", "1.4", host_without_port_is_echoed),
-    case("two hundred pipelined requests are answered in order", "0.1 rule 1", answers_keep_the_order_of_requests),
+    case("two hundred pipelined requests are answered in order", "0.1 #1", answers_keep_the_order_of_requests),
     case("an offer of permessage-deflate does no harm", "1.1", deflate_may_be_declined, over=FRAMES),
     case("query parameters in any order and not percent-encoded", "1.1", unescaped_query_values_are_read_leniently),
     case("a trailing slash in the endpoint", "1.1", trailing_slash_is_accepted, over=FRAMES),

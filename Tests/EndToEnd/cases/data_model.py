@@ -1,4 +1,4 @@
-"""What is stored for what was written: arrays, priorities, pruning, numbers (sections 8.1-8.5)."""
+"""What is stored for what was written: arrays, priorities, pruning, numbers (§8.1–8.5)."""
 
 from transcript import case
 

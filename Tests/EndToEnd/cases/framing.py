@@ -1,4 +1,4 @@
-"""Frames and chunks, both ways (section 2)."""
+"""Frames and chunks, both ways (§2)."""
 
 import json
 

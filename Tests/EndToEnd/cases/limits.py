@@ -1,4 +1,4 @@
-"""What must be refused, without closing the connection and without a trace (sections 8.6, 13.1, 17.2 #19)."""
+"""What must be refused, without closing the connection and without a trace (§8.6, §13.1, §17.2 #19)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Listens, unlistens, gets; what is pushed where, and in which order (sections 4.2-4.4, 5, 6, 15.2, 15.3)."""
+"""Listens, unlistens, gets; what is pushed where, and in which order (§4.2–4.4, §5, §6, §15.2, §15.3)."""
 
 import tree
 from transcript import case

@@ -89,6 +89,6 @@ CASES = [
         A< ok
     """),
     case("an unknown namespace gets a shutdown instead of a handshake", "1.3", unknown_namespace, mode="locked"),
-    case("no namespace at all is the default one", "design 2", no_namespace, mode="locked"),
-    case("owner and unsigned tokens are refused", "design 2", shared_secret_denied, mode="locked"),
+    case("no namespace at all is the default one", "1.3", no_namespace, mode="locked"),
+    case("owner and unsigned tokens are refused", "4.7", shared_secret_denied, mode="locked"),
 ]

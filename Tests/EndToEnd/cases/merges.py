@@ -1,4 +1,4 @@
-"""Merges (sections 4.6, 5.2, 15.5)."""
+"""Merges (§4.6, §5.2, §15.5)."""
 
 from pando_client import Closed
 from transcript import case

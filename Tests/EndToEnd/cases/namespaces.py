@@ -1,4 +1,4 @@
-"""Which database a connection speaks to (section 1.3)."""
+"""Which database a connection speaks to (§1.3)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a session leaves to be done when it ends (sections 12, 15.7)."""
+"""What a session leaves to be done when it ends (§12, §15.7)."""
 
 from transcript import case
 

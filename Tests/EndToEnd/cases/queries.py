@@ -1,4 +1,4 @@
-"""Queries: forms, order, bounds, sentinels, limits (sections 7.1-7.4). Asked as gets and as filtered listens."""
+"""Queries: forms, order, bounds, sentinels, limits (§7.1–7.4). Asked as gets and as filtered listens."""
 
 import json
 

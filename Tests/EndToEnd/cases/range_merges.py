@@ -1,4 +1,4 @@
-"""Compound hashes and range merges (sections 9.6, 9.7).
+"""Compound hashes and range merges (§9.6, §9.7).
 
 Supporting `ch` is optional: a full `d` is always right, and a server may ignore `ch` entirely. This server answers
 with `rm`, so the tables ask for exactly the ranges that differ.

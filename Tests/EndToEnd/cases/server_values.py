@@ -1,4 +1,4 @@
-"""Server values: timestamps and increments (section 10)."""
+"""Server values: timestamps and increments (§10)."""
 
 from transcript import case
 

@@ -1,4 +1,4 @@
-"""Transactional puts (sections 11, 15.6)."""
+"""Transactional puts (§11, §15.6)."""
 
 from transcript import case
 

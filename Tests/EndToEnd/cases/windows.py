@@ -1,4 +1,4 @@
-"""What a filtered listen is told as its window moves (sections 7.5, 15.4)."""
+"""What a filtered listen is told as its window moves (§7.5, §15.4)."""
 
 from transcript import case
 
@@ -128,7 +128,7 @@ CASES = [
         W sets /q {{"x":{{"n":5}},"y":{{"n":6}},"z":{{"n":7}}}}
         A< d {{"p":"q","d":{{"x":{{"n":5}},"y":{{"n":6}}}},"t":1}} | m {{"p":"q","d":{{"a":null,"b":null,"x":{{"n":5}},"y":{{"n":6}}}},"t":1}}
     """),
-    case("an ancestor replaced: told at the query path, never above", "0.1 rule 8", f"""
+    case("an ancestor replaced: told at the query path, never above", "0.1 #8", f"""
         W sets /p {{"q":{{"a":{{"n":1}}}},"other":1}}
         A> q {{"p":"/p/q",{FIRST_BY_N},"h":""}}
         A< d {{"p":"p/q","d":{{"a":{{"n":1}}}},"t":1}}

@@ -1,4 +1,4 @@
-"""Puts (sections 4.5, 8.4): replacing, deleting, priorities."""
+"""Puts (§4.5, §8.4): replacing, deleting, priorities."""
 
 from transcript import case
 

@@ -1,4 +1,4 @@
-"""How answers are framed: JSON text, header fields, arrays, CORS, JSONP, downloads, gzip (section 3)."""
+"""How answers are framed: JSON text, header fields, arrays, CORS, JSONP, downloads, gzip (§3)."""
 
 import base64
 import gzip
@@ -8,7 +8,7 @@ import socket
 from exchange import row
 from rest_client import Rest, Wire, compact
 
-CHUNKED_ABOVE = 1 << 20  # bytes; larger answers are sent chunked (section 13)
+CHUNKED_ABOVE = 1 << 20  # bytes; larger answers are sent chunked (§13)
 
 
 def ordinary_fields(world):
@@ -295,7 +295,7 @@ TEXT = [
 ]
 
 FIELDS = [
-    row("every answer carries the fields of section 3", "3", ordinary_fields),
+    row("every answer carries the ordinary fields", "3", ordinary_fields),
     row("a preflight allows every method and echoes the fields asked for", "3.2", preflight),
     row("a preflight needs no permission", "3.2", """
         OPTIONS /a.json

@@ -1,4 +1,4 @@
-"""How bodies may travel: lengths, chunks, gzip, 100-continue (section 1.5; RFC 9112)."""
+"""How bodies may travel: lengths, chunks, gzip, 100-continue (§1.5; RFC 9112)."""
 
 import gzip
 import time

@@ -1,4 +1,4 @@
-"""ETags and conditions: the whole matrix (section 7)."""
+"""ETags and conditions: the whole matrix (§7)."""
 
 import concurrent.futures
 import json

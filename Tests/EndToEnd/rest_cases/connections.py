@@ -361,7 +361,7 @@ ROWS = [
     row("pipelined requests are answered in their order", "RFC 9112 9.3.2", pipelined_answers_in_order),
     row("pipelined requests may be cut anywhere", "RFC 9112 9.3.2", pipelined_cut_anywhere),
     row("a request behind a refused one is answered", "RFC 9112 9.3.2", pipelined_behind_a_refusal),
-    row("answers nobody reads wait, whole and in order", "8.2", pipelined_and_unread),
+    row("answers nobody reads wait, whole and in order", "RFC 9112 9.3.2", pipelined_and_unread),
     row("Connection: close is obeyed and echoed", "RFC 9112 9.6", close_is_obeyed),
     row("nothing behind Connection: close is executed", "RFC 9112 9.6", nothing_after_close),
     row("HTTP/1.0 closes, unless asked not to", "RFC 9112 9.3", old_version),

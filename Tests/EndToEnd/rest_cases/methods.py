@@ -1,4 +1,4 @@
-"""What each method does and answers (section 2)."""
+"""What each method does and answers (§2)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Query parameters, and each misuse of them (section 4)."""
+"""Query parameters, and each misuse of them (§4)."""
 
 from exchange import row
 

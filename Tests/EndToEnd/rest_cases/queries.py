@@ -1,4 +1,4 @@
-"""Which children a query selects (section 5)."""
+"""Which children a query selects (§5)."""
 
 import json
 
@@ -96,7 +96,7 @@ ROWS = [selects(f"{N}&limitToFirst={count}", *ORDERED[:count], section="5.2") fo
         GET /q.json?{K}&startAt="a"
         < 200 null
     """),
-    row("rules see an order by priority, also alone", "security-rules 3.2", """
+    row("rules see an order by priority, also alone", "rules 3.2", """
         rules {"rules":{".write":true,"q":{".read":"query.orderByPriority"}}}
         given /q {"a":1}
         GET /q.json?orderBy="$priority"

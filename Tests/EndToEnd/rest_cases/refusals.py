@@ -1,4 +1,4 @@
-"""Every error of the catalogue (section 11) and the order in which a request is judged (section 9)."""
+"""Every error of the catalogue (§11) and the order in which a request is judged (§9)."""
 
 from exchange import row
 from rest_client import Rest, Wire

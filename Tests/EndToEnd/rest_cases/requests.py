@@ -1,4 +1,4 @@
-"""Paths, databases, keys and method overrides (section 1)."""
+"""Paths, databases, keys and method overrides (§1)."""
 
 from exchange import row
 from rest_client import Rest, Wire

@@ -1,4 +1,4 @@
-"""Rules, settings and the emulator's endpoints (section 10)."""
+"""Rules, settings and the emulator's endpoints (§10)."""
 
 from exchange import row
 from rest_client import OWNER, Rest

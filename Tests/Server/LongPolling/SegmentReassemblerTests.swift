@@ -5,7 +5,7 @@ import Testing
 
 private typealias Segment = LongPollingRequest.Segment
 
-/// As a client writes a message (wire-protocol §1.5.2).
+/// As a client writes a message (realtime §1.5.2).
 private func encode(_ message: String) -> [UInt8] {
     var text: [UInt8] = []
     text.append(base64: Array(message.utf8).rawSpan, alphabet: .urlSafe)

@@ -49,7 +49,7 @@ static inline pando_sixteen pando_json_care(pando_sixteen b) {
 }
 
 /// Bytes that do not stand for themselves in a path in a JSON string: those, everything but ASCII, `/`, and what no key may
-/// have (wire-protocol §8.6).
+/// have (realtime §8.6).
 static inline pando_sixteen pando_path_care(pando_sixteen b) {
     // A difference below zero is a large number.
     return (pando_sixteen)(((b - 0x20) >= 0x7F - 0x20) | ((b - '"') <= '$' - '"') | ((b | 1) == '/') |

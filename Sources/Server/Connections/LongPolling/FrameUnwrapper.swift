@@ -47,7 +47,7 @@ struct FrameUnwrapper {
         }
     }
 
-    /// What a count frame says (wire-protocol §2.1); nil for a message, which is an object.
+    /// What a count frame says (realtime §2.1); nil for a message, which is an object.
     private static func chunkCount(_ payload: RawSpan) -> Int? {
         withCursor(over: payload) { cursor in
             var count = 0

@@ -4,7 +4,7 @@ import PandoHTTP
 import PandoREST
 import PandoReactor
 
-// Requests of long polling (wire-protocol §1.5) on their way to their session, and its answers.
+// Requests of long polling (realtime §1.5) on their way to their session, and its answers.
 
 extension HTTPConnection {
     private static let longPollingPath: StaticString = "/.lp"

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// What long polling answers (wire-protocol §1.5): scripts that call functions of the page. Data goes into
+// What long polling answers (realtime §1.5): scripts that call functions of the page. Data goes into
 // them as JSON, and nothing that a client chose but digits.
 
 extension [UInt8] {

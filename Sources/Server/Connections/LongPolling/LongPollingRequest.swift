@@ -2,7 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoHTTP
 
-/// One request of long polling (wire-protocol §1.5), read from its query.
+/// One request of long polling (realtime §1.5), read from its query.
 enum LongPollingRequest: Equatable {
     case start(Start)
     case poll(Poll)

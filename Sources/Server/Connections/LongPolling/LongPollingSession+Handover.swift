@@ -2,7 +2,7 @@ import PandoBytes
 import PandoReactor
 import PandoWire
 
-// A session by long polling moves to a WebSocket (wire-protocol §1.6): the picture is in
+// A session by long polling moves to a WebSocket (realtime §1.6): the picture is in
 // `WebSocketSession+Handover.swift`.
 
 extension LongPollingSession {

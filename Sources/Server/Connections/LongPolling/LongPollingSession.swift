@@ -4,7 +4,7 @@ import PandoIdentity
 import PandoReactor
 import PandoWire
 
-/// What carries a session by long polling (wire-protocol §1.5): segments in, messages out in the answers to
+/// What carries a session by long polling (realtime §1.5): segments in, messages out in the answers to
 /// polls. Confined to its loop, to which every connection that brings one of its requests is moved
 /// (``SessionDirectory``).
 ///

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoReactor
 
-// What the polls of one session are answered (wire-protocol §1.5.2). Responses are numbered without a gap;
+// What the polls of one session are answered (realtime §1.5.2). Responses are numbered without a gap;
 // the client puts them in order, waits at a gap, and ignores a number that it has had. So a response may
 // always be sent again, and must be when its connection broke:
 //

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// A client's messages by long polling (wire-protocol §1.5.2): JSON in Base64, cut into pieces that are
+// A client's messages by long polling (realtime §1.5.2): JSON in Base64, cut into pieces that are
 // counted over the whole session. Requests overtake each other, so pieces come in any order, and some twice:
 //
 //     seg   0      1      2      3           4

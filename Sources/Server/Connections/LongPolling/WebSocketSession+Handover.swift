@@ -2,7 +2,7 @@ import PandoBytes
 import PandoReactor
 import PandoWire
 
-// A long-polling session moves to a WebSocket (wire-protocol §1.6), which sits on the same loop:
+// A long-polling session moves to a WebSocket (realtime §1.6), which sits on the same loop:
 //
 //     client                    WebSocket                 long polling
 //       │ /.ws?s=…  ──────────────▶│                          │

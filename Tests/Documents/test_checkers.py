@@ -1,0 +1,262 @@
+"""The checkers find planted errors, and nothing else: small texts, each with what must be found in it."""
+
+import pytest
+
+import markdown
+from citations import Document, Shorthand, citations, problems, section_citations, unchecked
+from repository import exists
+from test_documents import target_fault
+
+SPECIFICATION = """
+# Title 9.9
+
+## 1. First
+
+### 1.2 Below the first
+
+| # | Case |
+|---|---|
+| 7 | seven |
+
+1. one
+2. two
+
+```
+## 1.3 in a block of code
+```
+
+### 1.10 After the ninth
+
+## 2. Second
+"""
+DOCUMENTS = {"realtime": Document.parse(SPECIFICATION), "rest": Document.parse("## 8. Streams\n### 8.1 Frames\n")}
+
+
+def found_in(text, *, is_code=True):
+    return [str(citation) for citation in citations(text, DOCUMENTS, is_code=is_code)]
+
+
+def faults_in(text, default="realtime"):
+    return [fault.split(": ", 2)[2] for fault in problems("f", citations(text, DOCUMENTS), default, DOCUMENTS)]
+
+
+# Headings
+
+
+def test_headings_are_read_with_their_rows_and_items():
+    assert DOCUMENTS["realtime"].sections == {"1": set(), "1.2": {1, 2, 7}, "1.10": set(), "2": set()}
+    assert DOCUMENTS["realtime"].faults == []
+
+
+@pytest.mark.parametrize("text, fault", [
+    ("## 1. A\n## 1. B\n", "§1 is there twice"),
+    ("## 2. A\n## 1. B\n", "§1 comes behind §2"),
+    ("## 1. A\n### 1.10 B\n### 1.9 C\n", "§1.9 comes behind §1.10"),
+])
+def test_headings_out_of_order_are_found(text, fault):
+    assert fault in Document.parse(text).faults
+
+
+# Citations
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("// what it is (§1.2)", ["§1.2"]),
+    ("// rest §8.1: two lines", ["rest §8.1"]),
+    ("// rest §8, §8.1", ["rest §8", "rest §8.1"]),
+    ("// rest §8; §8.1 and §8.2", ["rest §8", "rest §8.1", "rest §8.2"]),
+    ("// rest §8. §1.2 is another document's", ["rest §8", "§1.2"]),
+    ("// rest §8, realtime §1", ["rest §8", "realtime §1"]),
+    ("// of §1.2–1.4", ["§1.2", "§1.4"]),
+    ("// §1.2 #7, #8", ["§1.2 #7 #8"]),
+    ("/// at the end (rest\n    /// §8.1)", ["rest §8.1"]),
+    ("# in Python, rest\n# §8.1", ["rest §8.1"]),
+    ("// RFC 9112 §5, §7.1", ["RFC 9112 §5", "RFC 9112 §7.1"]),
+    ("// RFC 9112 §5) and then (§1.2)", ["RFC 9112 §5", "§1.2"]),
+    ("// nothing", []),
+])
+def test_citations_are_read(text, expected):
+    assert found_in(text) == expected
+
+
+@pytest.mark.parametrize("text, fault", [
+    ("// (§1.2)", None),
+    ("// (§1.10)", None),
+    ("// (§1.2 #7)", None),
+    ("// rest §8.1", None),
+    ("// RFC 9112 §99", None),
+    ("// (§1.3)", "realtime has no section 1.3"),
+    ("// (§9.9)", "realtime has no section 9.9"),
+    ("// (§8.1)", "realtime has no section 8.1"),
+    ("// rest §1.2", "rest has no section 1.2"),
+    ("// rest §8, §1.2", "rest has no section 1.2"),
+    ("// §1.2–1.4", "realtime has no section 1.4"),
+    ("// §1.2 #8", "realtime §1.2 has no row or item 8"),
+    ("// old.md §1.2", "there is no document old.md"),
+    ("// old-protocol §1.2", "there is no document old-protocol"),
+])
+def test_wrong_citations_are_found(text, fault):
+    assert faults_in(text) == ([fault] if fault else [])
+
+
+def test_a_bare_citation_needs_a_default():
+    assert faults_in("// (§1.2)", default=None) == ["name the document"]
+    assert faults_in("// (RFC 6455 §1.2)", default=None) == []
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("7.3", ["§7.3"]),
+    ("17.2 #19", ["§17.2 #19"]),
+    ("rest 2.4", ["rest §2.4"]),
+    ("7.2, 7.3", ["§7.2", "§7.3"]),
+    ("RFC 9112 9.6", ["RFC 9112 §"]),
+    ("RFC 9112", ["RFC 9112 §"]),
+    ("0.1 rule 1", []),
+    ("design", []),
+])
+def test_arguments_of_rows_are_citations(text, expected):
+    assert [str(citation) for citation in section_citations(text, DOCUMENTS)] == expected
+
+
+@pytest.mark.parametrize("text", ["# see section 7.3", "Sections 4 and 5", "as wire-protocol says", "(design: step 4)"])
+def test_citations_in_words_are_found(text):
+    assert len(unchecked("f", text)) == 1
+
+
+def test_section_in_words_without_a_number_is_no_citation():
+    assert unchecked("f", "the section it comes from; a trailer section") == []
+
+
+# The shorthand
+
+
+SHORTHAND = Shorthand.parse("""
+| Written | Means |
+|---|---|
+| `rest §1` | not a row of the table |
+
+| Files | A bare `§` means |
+|---|---|
+| `Sources/*`, `Tests/*` | [realtime](realtime.md) |
+| `Sources/REST/*`, `Tests/EndToEnd/rest_*` | [rest](rest.md) |
+| `Sources/HTTP/*` | nothing: the document is named |
+
+| Another | table |
+|---|---|
+| `Sources/Tree/*` | [rest](rest.md) |
+""")
+
+
+@pytest.mark.parametrize("path, document", [
+    ("Sources/Tree/Key.swift", "realtime"),
+    ("Sources/REST/RESTBody.swift", "rest"),
+    ("Sources/HTTP/Grammar.swift", None),
+    ("Tests/EndToEnd/rest_cases/values.py", "rest"),
+    ("Tests/EndToEnd/cases/writes.py", "realtime"),
+    ("README.md", None),
+    ("docs/rest.md", "rest"),
+    ("docs/index.md", None),
+])
+def test_the_longest_pattern_says_what_a_bare_citation_means(path, document):
+    assert SHORTHAND.document(path, "docs") == document
+
+
+# Markdown
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("[a](b.md)", ["b.md"]),
+    ("[a](b.md#c) and ![d](e.svg)", ["b.md#c", "e.svg"]),
+    ("[`a`](b.md \"title\")", ["b.md"]),
+    ("[a]: b.md", ["b.md"]),
+    ("`[a](b.md)`", []),
+    ("```\n[a](b.md)\n```", []),
+])
+def test_links_are_read(text, expected):
+    assert [target for _, target in markdown.links(text)] == expected
+
+
+@pytest.mark.parametrize("target, fault", [
+    ("https://example.org/none", None),
+    ("../../../README.md", None),
+    ("rest.md", None),
+    ("realtime.md#73-order", None),
+    ("", None),
+    ("realtime.md#74-order", "leads to no heading"),
+    ("#nowhere", "leads to no heading"),
+    ("none.md", "leads to no file"),
+    ("../../../../outside.md", "leads to no file"),
+    ("/README.md", "is absolute: it leads nowhere in a checkout"),
+])
+def test_link_targets_are_judged(target, fault):
+    assert target_fault("public/docs/protocol/index.md", target) == fault
+
+
+def test_anchors_are_those_of_github():
+    text = "# A b, `c`!\n## 7.3 Order\n### 4.2 `q` — listen\n# Same\n# Same\n```\n# no heading\n```\n## [Link](x.md) in it\n"
+    assert markdown.anchors(text) == {"a-b-c", "73-order", "42-q--listen", "same", "same-1", "link-in-it"}
+
+
+@pytest.mark.parametrize("text, faults", [
+    ("| a | b |\n|---|---|\n| 1 | 2 |", []),
+    ("| a | b |\n|---|:-:|\n| 1 \\| 2 | 3 |", []),
+    ("```\n| no | table |\n```", []),
+    ("| a | b |\n|---|---|\n| 1 |", ["1 cells in a table of 2"]),
+    ("| a | b |\n|---|---|\n| 1 | 2 | 3 |", ["3 cells in a table of 2"]),
+    ("| a | b |\n|---|---|\n| `x | y` | 2 |", ["3 cells in a table of 2"]),
+    ("| a | b |\n|---|---|\n| 1 | 2", ["the row does not end with |"]),
+    ("| a | b |\n|---|\n| 1 | 2 |", ["1 cells in a table of 2"]),
+    ("| a | b |\n|---|---|\n| 1 | 2 |\n\n| 3 | 4 |", ["a row without a header"]),
+])
+def test_broken_tables_are_found(text, faults):
+    assert [fault.text for fault in markdown.table_faults(text)] == faults
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("see `Sources/Tree/Key.swift`.", ["Sources/Tree/Key.swift"]),
+    ("under Sources/Tree, and deploy/test.", ["Sources/Tree", "deploy/test"]),
+    ("`Tests/EndToEnd/test_*.py`", ["Tests/EndToEnd/test_*.py"]),
+    ("../Sources/Tree and MySources/Tree", []),
+])
+def test_paths_are_read(text, expected):
+    assert [path for _, path in markdown.repository_paths(text)] == expected
+
+
+@pytest.mark.parametrize("path, there", [
+    ("Sources/Tree/Key.swift", True), ("Sources/Tree/", True), ("Sources/X/X.docc/X.md", True), ("Tests/*/test_cli.py", True),
+    ("Sources/Tree/NoSuchFile.swift", False), ("Sources/NoSuchModule", False), ("Tests/*/test_nothing.py", False),
+])
+def test_missing_paths_are_found(path, there):
+    assert exists(path) is there
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("`RequestHead` and ``KeySet/init(_:)``", ["RequestHead", "KeySet", "init"]),
+    ("`Engine.decide`", []),
+    ("`HashCache.swift`", []),
+    ("a RequestHead in prose, `lowerCamel`, `JSON`, `X-Firebase-ETag`", []),
+])
+def test_names_of_types_are_read(text, expected):
+    assert [name for _, name in markdown.type_names(text)] == expected
+
+
+def test_names_of_files_are_read():
+    assert markdown.file_names("`Tree/Key+Text.swift`, `test_cli.py`, `pando.json`") == [
+        (1, "Key+Text.swift"), (1, "test_cli.py")]
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("in /work/wt/tree", ["/work/wt/tree"]),
+    ("`/root/.cache`, /home/ann/x", ["/root/.cache", "/home/ann/x"]),
+    ("../shared/spec", ["../shared/spec"]),
+    ("`/etc/pando/secret`, example.org/work/, framework/root/", []),
+])
+def test_private_paths_are_found(text, expected):
+    assert [path for _, path in markdown.private_paths(text)] == expected
+
+
+def test_faults_carry_their_line():
+    text = "one\n```\ncode\n```\n`Sources/NoSuch`\n| row |\n"
+    assert markdown.repository_paths(text) == [(5, "Sources/NoSuch")]
+    assert markdown.table_faults(text) == [markdown.Fault(6, "a row without a header")]
+    assert [citation.line for citation in citations("a\n// b (rest\n// §8.1)\n", DOCUMENTS)] == [3]

@@ -1,0 +1,85 @@
+"""What the documents say of the repository is so: links, anchors, paths, names of types; tables are whole."""
+
+import posixpath
+import re
+
+import pytest
+
+import markdown
+from repository import documents, exists, files, identifiers, none, read
+
+README_LINES = 200
+# Documents that speak of one module each: its page.
+MODULE_PAGES = [path for path in documents() if path.startswith("Sources/")]
+
+
+def target_fault(path, target):
+    """What is wrong with a link, or None. Addresses of the web are not asked."""
+    if re.match(r"[a-z][a-z0-9+.-]*:", target):
+        return None
+    file, _, anchor = target.partition("#")
+    if file.startswith("/"):
+        return "is absolute: it leads nowhere in a checkout"
+    goal = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
+    if goal.startswith("..") or not exists(goal):
+        return "leads to no file"
+    if anchor and goal.endswith(".md") and anchor not in markdown.anchors(read(goal)):
+        return "leads to no heading"
+    return None
+
+
+@pytest.mark.parametrize("path", documents())
+def test_links_lead_somewhere(path):
+    found = ((line, target, target_fault(path, target)) for line, target in markdown.links(read(path)))
+    none([f"{path}:{line}: {target} {fault}" for line, target, fault in found if fault])
+
+
+@pytest.mark.parametrize("path", documents())
+def test_paths_of_the_repository_exist(path):
+    none([f"{path}:{line}: there is no {found}" for line, found in markdown.repository_paths(read(path))
+          if not exists(found)])
+
+
+@pytest.mark.parametrize("path", documents())
+def test_types_exist(path):
+    known = identifiers()
+    none([f"{path}:{line}: the code has no {name}" for line, name in markdown.type_names(read(path)) if name not in known])
+
+
+@pytest.mark.parametrize("path", documents())
+def test_files_named_without_their_folder_exist(path):
+    known = {name.rpartition("/")[2] for name in files("Sources", "Tests")} | {"Package.swift"}
+    # `+Backup.swift` is the part of a type in a file of its own, behind the type's name.
+    known |= {name[name.index("+"):] for name in known if "+" in name}
+    none([f"{path}:{line}: there is no {name}" for line, name in markdown.file_names(read(path)) if name not in known])
+
+
+@pytest.mark.parametrize("path", documents())
+def test_tables_are_whole(path):
+    none([f"{path}:{fault.line}: {fault.text}" for fault in markdown.table_faults(read(path))])
+
+
+@pytest.mark.parametrize("path", documents())
+def test_no_path_of_a_private_machine(path):
+    none([f"{path}:{line}: {found}" for line, found in markdown.private_paths(read(path))])
+
+
+def test_every_module_has_a_page():
+    folders = {path.split("/")[1] for path in files("Sources") if path.endswith(".swift")}
+    pages = {path.split("/")[1] for path in MODULE_PAGES}
+    none([f"Sources/{name} has no page" for name in sorted(folders - pages)])
+
+
+def test_every_document_is_linked():
+    """A page of public/docs that no other document links is found by nobody."""
+    linked = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), target.partition("#")[0]))
+        for path in documents() for _, target in markdown.links(read(path))
+    }
+    pages = [path for path in documents() if path.startswith("public/docs/") and path != "public/docs/index.md"]
+    none([f"{path} is linked nowhere" for path in pages if path not in linked])
+
+
+def test_the_readme_is_short():
+    count = len(read("README.md").splitlines())
+    assert count <= README_LINES, f"README.md has {count} lines of {README_LINES}: move details to public/docs"
