@@ -88,9 +88,7 @@ extension Machine {
                 let step = (due + interval).nanoseconds - due.nanoseconds
                 return (times, Int(clamping: (end.nanoseconds - due.nanoseconds + step - 1) / step))
             }
-            try GatheredBytes.with(block.rawSpan) { (bytes) throws(DiskFailure) in
-                try disk.write(bytes, to: file, at: offset)
-            }
+            try disk.write(block.rawSpan, to: file, at: offset)
             try disk.sync(file)
             let now = MonotonicTime.now
             times.record(nanoseconds: now.nanoseconds - due.nanoseconds)
@@ -115,9 +113,7 @@ extension Machine {
         guard isPrepared else { return file }
         let zeros = [UInt8](repeating: 0, count: 1 << 20)
         for offset in stride(from: 0, to: fileByteCount, by: zeros.count) {
-            try GatheredBytes.with(zeros.rawSpan) { (bytes) throws(DiskFailure) in
-                try disk.write(bytes, to: file, at: offset)
-            }
+            try disk.write(zeros.rawSpan, to: file, at: offset)
         }
         try disk.sync(file)
         return file

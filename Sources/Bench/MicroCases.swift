@@ -105,21 +105,21 @@ private func put(
     _ name: String, _ effort: MicroEffort, listening: [Path], _ value: (Int64) -> Node
 ) -> Timing {
     var engine = Engine(root: groups(), access: .open)
-    for path in listening { _ = engine.run(command(.listen(Listen(path: path)), session: 2)) }
+    for path in listening { _ = engine.execute(command(.listen(Listen(path: path)), session: 2)) }
     var (turn, number) = (0, Int64(0))
     var payloads: [UInt8] = []
     return Timing(name, effort) {
         turn = (turn + 1) & 4095
         number += 1
         let write = Write(Target(paths[turn]), Draft(value(number)))
-        var delta = engine.decide(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+        var delta = engine.decide(command(.put(write)))
         payloads.removeAll(keepingCapacity: true)
         var printed: PrintedNodes?
         for record in 0..<delta.recordCount(hadQueue: false) {
             _ = delta.append(record: record, to: &payloads, using: &printed)
         }
         let effects = engine.commit(delta)
-        guard case .ok? = effects.reply else { return false }
+        guard case .ok? = effects.result else { return false }
         return effects.pushes.count == listening.count && !payloads.isEmpty
     }
 }
@@ -140,7 +140,7 @@ func growthTimings(_ effort: MicroEffort) -> [Timing] {
             let write = Write(
                 Target(Path(["groups", Key(index: start / 1000)])),
                 Draft(.object(Children(ascending: children))))
-            _ = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+            _ = engine.execute(command(.put(write)))
         }
         var random = SeededGenerator(seed: 1)
         let places = (0..<4096).map { _ in
@@ -152,8 +152,8 @@ func growthTimings(_ effort: MicroEffort) -> [Timing] {
             turn = (turn + 1) & 4095
             number += 1
             let write = Write(Target(places[turn]), Draft(.integer(-number)))
-            let (_, effects) = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
-            if case .ok? = effects.reply { return true }
+            let (_, effects) = engine.execute(command(.put(write)))
+            if case .ok? = effects.result { return true }
             return false
         }
     }
@@ -163,13 +163,13 @@ func fanOutTimings(_ effort: MicroEffort) -> [Timing] {
     func timing(_ name: String, listenerCount: Int, at path: (Int) -> Path) -> Timing {
         var engine = Engine(root: groups(), access: .open)
         for index in 0..<listenerCount {
-            _ = engine.run(command(.listen(Listen(path: path(index))), session: UInt64(index + 2)))
+            _ = engine.execute(command(.listen(Listen(path: path(index))), session: UInt64(index + 2)))
         }
         var number: Int64 = 0
         return Timing(name, effort / 10) {
             number += 1
             let write = Write(Target(paths[7]), Draft(.integer(number)))
-            let (_, effects) = engine.run(command(.put(write, expectedHash: nil, wantsCurrentValue: false)))
+            let (_, effects) = engine.execute(command(.put(write)))
             return effects.pushes.count == 1
         }
     }
@@ -257,15 +257,16 @@ func headTimings(_ effort: MicroEffort) throws -> [Timing] {
 
 func journalTimings(_ effort: MicroEffort) throws -> [Timing] {
     let payload = [UInt8](repeating: 0x61, count: 150)
-    var batch = EntryBatch()
+    var batch = LogBatch()
     return [
         Timing("journal, an entry of 150 bytes into a batch", effort) {
-            if batch.byteCount > 1 << 20 { batch = EntryBatch() }
-            let mark = batch.mark
-            batch.payloads.append(payload.rawSpan)
+            if batch.byteCount > 1 << 20 { batch = LogBatch() }
+            let savepoint = batch.savepoint
+            batch.beginRecord()
+            batch.bytes.append(payload.rawSpan)
             batch.endRecord(.delta, namespace: 1, timestamp: 1_760_000_000_000)
             batch.endEntry()
-            return batch.byteCount - mark.byteCount > 150
+            return batch.byteCount - savepoint.byteCount > 150
         }
     ]
 }

@@ -66,7 +66,7 @@ struct Backup: ParsableCommand {
         var encoder = CheckpointEncoder(header)
         try state.forEachRecord { kind, namespace, payload in
             encoder.append(kind, namespace: namespace, payload: payload.rawSpan)
-            if encoder.isFull { try file.write(encoder.takeBlock()) }
+            if encoder.isFull { try file.write(encoder.endBlock()) }
             progress.update("writing", done: file.byteCount, of: nil)
         }
         try file.write(encoder.finish())

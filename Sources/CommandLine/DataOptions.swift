@@ -81,7 +81,7 @@ enum Offline {
             let byteCount = records.reduce(0) {
                 $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
             }
-            guard try journal.reserve(byteCount) else { throw .noRoom(byteCount: byteCount) }
+            guard try journal.reserve(byteCount) else { throw .diskFull(byteCount: byteCount) }
             try journal.append(entry: records)
             try journal.write()
             try journal.sync()

@@ -52,9 +52,7 @@ struct OutputFile: ~Copyable {
         }
         do throws(DiskFailure) {
             let offset = byteCount
-            try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-                try disk.write(gathered, to: file, at: offset)
-            }
+            try disk.write(bytes.rawSpan, to: file, at: offset)
             byteCount += bytes.count
             unsyncedByteCount += bytes.count
             if unsyncedByteCount >= Self.syncByteCount {

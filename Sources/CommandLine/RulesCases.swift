@@ -191,7 +191,7 @@ extension RulesCases.Case {
         guard case .data(let target) = request.location else { throw .invalidPath }
         if request.method.isRead { return .get(target.path, request.query) }
         switch try request.readBody(body.rawSpan) {
-        case .value(let draft): return .put(Write(target, draft), expectedHash: nil, wantsCurrentValue: false)
+        case .value(let draft): return .put(Write(target, draft))
         case .update(let updates):
             return .merge(base: target.path, updates.map { Write($0.target, $0.draft) })
         }

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// One connection, as the host names it. Never reused while the engine knows it.
+/// One connection, as the host numbers it. The host does not reuse a number while the engine has state for it.
 package struct SessionID: Hashable, Sendable {
     package let rawValue: UInt64
 
@@ -11,12 +11,12 @@ package struct SessionID: Hashable, Sendable {
     }
 }
 
-/// A request to one database, with everything that is not the engine's to know: the host stamps the time, so
-/// that the same commands in the same order give the same state and effects anywhere.
+/// A request to one database, with its time and its credential. The host chooses both, so that the same commands
+/// in the same order give the same state and the same effects on every machine.
 package struct Command: Sendable {
     package var session: SessionID
     package var credential: Credential
-    /// Milliseconds since 1970; never decreasing.
+    /// Milliseconds since 1970; never less than in an earlier command.
     package var time: Int64
     package var operation: Operation
 
@@ -28,27 +28,34 @@ package struct Command: Sendable {
     }
 }
 
-/// What a command asks for (realtime §4, free of its spelling). Reads are boxed: queries are large, and
-/// a write would be moved in their size.
+/// What a command asks for (realtime §4), without the protocol's spelling. Cases that hold a query are
+/// boxed: a query is large, and without the box each write would be moved in its size.
 package enum Operation: Sendable {
     indirect case listen(Listen)
     indirect case unlisten(Path, Query?, tag: Int64?)
-    /// - query: Nil for none, which rules distinguish from one that only names the default order.
+    /// - query: Nil for a plain read. Rules distinguish it from a query that only names the default order.
     indirect case get(Path, Query?)
-    case put(Write, expectedHash: Text?, wantsCurrentValue: Bool)
-    /// Writes that happen together or not at all. `base` is where the client stood.
+    /// Sets a location, whatever it holds.
+    case put(Write)
+    /// Sets a location if it still holds the value that `expectedHash` stands for: compare-and-set (§11).
+    /// - expectedHash: The simple hash (§9.1); empty for no data.
+    /// - wantsCurrentValue: If the comparison fails, the result carries the current value (§11.2).
+    case transaction(Write, expectedHash: Text, wantsCurrentValue: Bool)
+    /// Several writes, of which all are done or none.
+    /// - base: The location that the client named; pushes of the write are relative to it.
     case merge(base: Path, [Write])
-    /// - signIn: Which of the session's sign-ins the credential is of, as the host numbers them: what can be
-    ///   revoked. 0 is of none.
+    /// Queues writes for the end of the session.
+    /// - signIn: Which sign-in of the session the credential belongs to, as the host numbers them, so that it
+    ///   can be revoked; 0 for none.
     case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
-    /// The session's sign-ins of these numbers count no more: what they queued is dropped, and never runs.
+    /// Removes the queued writes of revoked sign-ins. They never run.
     case revokeOnDisconnect(Set<UInt32>)
-    /// The connection is gone: its listens end, its onDisconnect writes run.
+    /// The connection is closed: its listens end and its queued writes run.
     case endSession
 }
 
-/// A draft and where it goes.
+/// A value to be written, and its location.
 package struct Write: Equatable, Sendable {
     package var target: Target
     package var draft: Draft
@@ -59,15 +66,16 @@ package struct Write: Equatable, Sendable {
     }
 }
 
-/// A subscription to a location, whole or through a query (§4.2).
+/// A listen at a location, whole or through a query (§4.2).
 package struct Listen: Sendable {
     package var path: Path
     /// Nil for a default listen.
     package var query: Query?
-    /// Set if and only if there is a query.
+    /// The client's number for the listen. Set if and only if there is a query.
     package var tag: Int64?
-    /// The simple hash of what the client holds; nil when it did not say.
+    /// The simple hash of the data that the client has; nil when the client sent none.
     package var hash: Text?
+    /// The compound hash of the data that the client has; nil when the client sent none.
     package var compoundHash: CompoundHash?
 
     package init(

@@ -1,20 +1,18 @@
 import PandoRules
 import PandoTree
 
-/// What a session wants written when it ends (realtime §12.1): the sparse tree that the SDKs keep as
-/// well.
+/// The writes that a session has queued for its end (realtime §12.1): a sparse tree, as in the SDKs.
 ///
 ///     rooms ─┬─ r1 ─── typing      (nil, as anonymous)
-///            └─ r2                 ({…}, as ann)         what is queued below r2 has become part of this
+///            └─ r2                 ({…}, as ann)         writes below r2 became part of this one
 ///
-/// Always true: a branch with something queued has no branches below it, and every branch but the root has
-/// one or the other. So the order of the writes does not matter.
+/// Always true: a branch with a queued write has no branches below it, and every branch but the root has a queued write
+/// or branches. So the order of the writes does not matter.
 package struct DisconnectQueue: Sendable {
-    /// Who has queued something.
+    /// The credential with which a write was queued.
     package struct Author: Equatable, Sendable {
         package var credential: Credential
-        /// By which of the session's sign-ins; 0 for none. Two may have the same credential, and one of them
-        /// be revoked.
+        /// The number of the session's sign-in; 0 for none. Of two with the same credential one may be revoked.
         package var signIn: UInt32
 
         package init(credential: Credential, signIn: UInt32 = 0) {
@@ -23,21 +21,20 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// What is queued at one path.
+    /// The write that is queued at one path.
     private struct Pending: Sendable {
         var value: QueuedValue
-        /// As whom it runs (§12.2): whoever has put something into it; all of them must be allowed to write
-        /// all of it.
+        /// All authors of its parts (§12.2). When it runs, each of them must be permitted to write all of it.
         var authors: [Author]
-        /// About how many it takes in the log; of what was overwritten inside it, too.
+        /// About its bytes in the log, overwritten parts included.
         var byteCount: Int
     }
 
-    /// What is queued, in all.
+    /// Sums over all queued writes.
     private struct Totals: Sendable, Equatable {
         /// Paths.
         var count = 0
-        /// Bytes in the log, about.
+        /// About the bytes in the log.
         var byteCount = 0
 
         static func += (left: inout Totals, right: Totals) {
@@ -51,13 +48,13 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// A queued write, and as whom it runs.
+    /// A queued write, and its authors.
     struct Entry: Sendable {
         var write: Write
         /// At least one.
         var authors: [Author]
 
-        /// Those of the authors, each once.
+        /// The credentials of the authors, each once.
         var credentials: [Credential] {
             var credentials: [Credential] = []
             for author in authors where !credentials.contains(author.credential) {
@@ -79,27 +76,25 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// Operations that one session may have pending; our own bound, so that a client cannot fill the server's
-    /// memory.
+    /// Queued paths of one session; our own limit, so that a client cannot fill the server's memory.
     static let capacity = 10_000
 
-    /// Different people whose writes one connection may put into one another: nobody does that, and each is
-    /// remembered.
+    /// Authors of one queued write; our own limit, since each is stored. Clients do not normally have more than one.
     static let authorLimit = 8
 
     private var root = Branch()
     private var totals = Totals()
-    /// Paths with something queued.
+    /// The number of queued paths. O(1).
     var count: Int { totals.count }
-    /// Bytes that it takes in the log, about. O(1): a client may ask for one write more any number of times.
+    /// About the bytes in the log. O(1), since it is read for every queued write.
     var byteCount: Int { totals.byteCount }
 
     var isEmpty: Bool { count == 0 }
 
-    /// The data of everything queued, in the order of ``pending``.
+    /// The data of all queued writes, in the order of ``pending``. O(queue).
     var nodes: [Node] { pending.map(\.write.draft.node) }
 
-    /// Everything queued, by path in ascending order.
+    /// All queued writes, in ascending order of paths. O(queue × log).
     var pending: [Entry] {
         var all: [Entry] = []
         all.reserveCapacity(count)
@@ -117,14 +112,15 @@ package struct DisconnectQueue: Sendable {
         return all
     }
 
-    /// Traps when the totals are wrong. O(queue); for tests.
+    /// Traps when the totals or the tree are wrong. O(queue); for tests.
     func checkInvariants() {
         precondition(totals == root.totals && totals.count == pending.count, "what is queued is miscounted")
     }
 
     // MARK: Adding
 
-    /// False when too much is queued, or too many people have put something into what lies above a write.
+    /// Whether the writes can be added: false when too many are queued, or a queued write above has too many authors.
+    /// O(depth) for each write.
     func canAdd(_ writes: [Write], by author: Author) -> Bool {
         guard count + writes.count <= Self.capacity else { return false }
         return writes.allSatisfy { write in
@@ -140,7 +136,9 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// - Complexity: O(depth) a write, and O(what it replaces).
+    /// Queues writes. A write replaces what is queued at its path and below; below a queued write it becomes a part of
+    /// that.
+    /// - Complexity: O(depth) for each write, and O(queue that it replaces).
     mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
             let pending = Pending(
@@ -149,8 +147,8 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// Replaces what is queued at the path and below; under something queued it becomes part of that.
-    /// - Returns: By how much the totals change.
+    /// Queues one write in a branch.
+    /// - Returns: The change of the totals.
     private static func add(_ new: Pending, at keys: ArraySlice<Key>, to branch: inout Branch) -> Totals {
         guard let key = keys.first else {
             var difference = Totals(count: 1, byteCount: new.byteCount)
@@ -171,8 +169,8 @@ package struct DisconnectQueue: Sendable {
 
     // MARK: Cancelling
 
-    /// Where something is queued into which one of these sign-ins has put something, in ascending order: to
-    /// be cancelled, since all of it runs as all of its authors. The root alone where that is everything.
+    /// The queued paths that have one of these sign-ins as an author, in ascending order. They have to be cancelled,
+    /// since each runs with all of its authors. Only the root, if that is everything.
     /// - Complexity: O(queue).
     func paths(by signIns: Set<UInt32>) -> [Path] {
         var paths: [Path] = []
@@ -185,19 +183,20 @@ package struct DisconnectQueue: Sendable {
             }
         }
         gather(root, .root)
-        // One record of the log in place of thousands.
+        // One record of the log instead of thousands.
         return paths.count == count && count > 0 ? [.root] : paths
     }
 
-    /// Removes what is queued at the path and below. A put queued above loses that part: its children become
-    /// writes of their own, and the put itself, which would have cleared everything else, is gone.
+    /// Removes the writes at the path and below. A queued write above loses that part: its other children become
+    /// writes of their own, and the write itself, which would have removed everything else, is dropped.
+    /// - Complexity: O(depth + queue below the path + children of a write above).
     mutating func cancel(at path: Path) {
         var difference = Totals()
         _ = Self.cancel(at: path.keys[...], in: &root, &difference)
         totals += difference
     }
 
-    /// - Returns: True when nothing is left in the branch.
+    /// - Returns: Whether the branch is empty.
     private static func cancel(at keys: ArraySlice<Key>, in branch: inout Branch, _ difference: inout Totals)
         -> Bool
     {
@@ -207,7 +206,7 @@ package struct DisconnectQueue: Sendable {
             return true
         }
         if let pending = branch.pending {
-            // A leaf has no part that could be cut from it.
+            // A leaf has no parts.
             guard !pending.value.node.isLeaf else { return false }
             difference -= Totals(count: 1, byteCount: pending.byteCount)
             branch.pending = nil
@@ -219,7 +218,7 @@ package struct DisconnectQueue: Sendable {
                 branch.children[key] = Branch(pending: part)
             }
         }
-        // Out of the table while it changes, so that it has one owner.
+        // Removed while it changes, so that it is not copied.
         if var child = branch.children.removeValue(forKey: key) {
             if !cancel(at: keys.dropFirst(), in: &child, &difference) { branch.children[key] = child }
         }
@@ -228,31 +227,30 @@ package struct DisconnectQueue: Sendable {
 }
 
 extension Write {
-    /// About how many bytes it takes in the log to queue it. O(size).
+    /// About the bytes in the log when it is queued. O(size).
     package var queuedByteCount: Int {
         Self.queuedByteCount(of: draft.node, belowPathOf: target.fullPath.count)
             + draft.placeholders.count * Self.placeholderByteCount
     }
 
-    /// - Parameter keyCount: Keys of its path.
+    /// - Parameter keyCount: The number of keys of its path.
     fileprivate static func queuedByteCount(of node: Node, belowPathOf keyCount: Int) -> Int {
         headByteCount + keyCount * keyByteCount + node.weight(upTo: weightLimit)
     }
 
-    /// Session, credential and counts of its record; a key of a path, and a server value, as they are
-    /// commonly.
+    /// Typical bytes of session, credential and counts in a record, of a key, and of a server value.
     private static var headByteCount: Int { 64 }
     private static var keyByteCount: Int { 16 }
     private static var placeholderByteCount: Int { 64 }
-    /// More than a message can hold.
+    /// More than a message can contain.
     private static var weightLimit: Int { 1 << 30 }
 }
 
-/// A value to be written later: a draft that parts can be put into and cut from without a look at the rest.
+/// A value to be written later: a draft of which parts can be replaced and removed without visiting the rest.
 struct QueuedValue: Sendable {
-    /// The server values of a draft, laid out like its node.
+    /// The server values of a draft, as a tree like its node.
     private struct Slots: Sendable {
-        /// The node here is a server value; then it is a leaf.
+        /// The server value of this node, which is then a leaf.
         var value: ServerValue?
         var priority: ServerValue?
         var children: [Key: Slots] = [:]
@@ -292,11 +290,11 @@ struct QueuedValue: Sendable {
         }
     }
 
-    /// The value as a draft; placeholders by path in ascending order.
+    /// The value as a draft, with placeholders in ascending order of paths.
     var draft: Draft {
         var placeholders: [Draft.Placeholder] = []
         func gather(_ slots: Slots, _ path: Path) {
-            // The value first: it replaces the node, and keeps the priority.
+            // The value first: resolving it replaces the node, and keeps the priority.
             if let value = slots.value { placeholders.append(.init(target: Target(path), value: value)) }
             if let value = slots.priority {
                 placeholders.append(.init(target: Target(path, isPriority: true), value: value))
@@ -309,8 +307,7 @@ struct QueuedValue: Sendable {
         return Draft(node, placeholders: placeholders, depth: depth)
     }
 
-    /// The children with what is theirs of the server values, in key order. The value's own priority belongs
-    /// to none.
+    /// The children with their server values, in the order of keys. The priority of the value itself is dropped.
     var children: [(key: Key, value: QueuedValue)] {
         node.children.entries.map { entry in
             (
@@ -320,8 +317,7 @@ struct QueuedValue: Sendable {
         }
     }
 
-    /// Does to the value what a put of `other` does to a tree (§8.4). A final key `.priority` means the
-    /// priority.
+    /// Changes the value as a put of `other` changes a tree (§8.4). A final key `.priority` means the priority.
     mutating func overwrite(at keys: ArraySlice<Key>, with other: QueuedValue) {
         let isPriority = keys.last == Path.priorityKey
         node.apply(Change(path: Path(Array(keys)), node: other.node))
@@ -329,16 +325,16 @@ struct QueuedValue: Sendable {
         Self.overwrite(&slots, isPriority ? keys.dropLast() : keys, isPriority, with: other.slots, node)
     }
 
-    /// - Parameter node: What the value holds at these slots, after the write.
+    /// - Parameter node: The value at these slots after the write.
     private static func overwrite(
         _ slots: inout Slots, _ keys: ArraySlice<Key>, _ isPriority: Bool, with new: Slots, _ node: Node
     ) {
-        // What vanished takes its server values with it.
+        // A node that vanished loses its server values.
         guard !node.isEmpty else {
             slots = Slots()
             return
         }
-        // A leaf that an object has replaced is no server value any more; its priority it keeps.
+        // A node that became an object is no server value any more. It keeps its priority.
         if case .object = node.withoutPriority { slots.value = nil }
         if let key = keys.first {
             var child = slots.children.removeValue(forKey: key) ?? Slots()

@@ -1,37 +1,37 @@
 import PandoBytes
 import PandoTree
 
-/// What must leave the engine because of one command: pushes first, then the reply (realtime §6.3).
+/// What clients must be sent because of one command: the pushes first, then the result (realtime §6.3).
 /// Nothing of it may leave the process before the command's delta is durable.
 package struct Effects: Sendable {
     package var pushes: [Push] = []
-    /// For the session that commanded; nil when nobody waits for an answer.
-    package var reply: Reply?
-    /// A put has found at its place what it brought: nobody hears of it, and nothing need be written down.
+    /// For the session that sent the command; nil when it expects no answer.
+    package var result: CommandResult?
+    /// The location of a put held the value already: there are no pushes, and the journal needs no record.
     package var isRedundant = false
 
-    package init(pushes: [Push] = [], reply: Reply? = nil) {
+    package init(pushes: [Push] = [], result: CommandResult? = nil) {
         self.pushes = pushes
-        self.reply = reply
+        self.result = result
     }
 }
 
-/// One distinct thing to say, and to whom: encoded once however many listen.
+/// One distinct message and its recipients. The host encodes it once, however many recipients there are.
 package struct Push: Sendable {
     package enum Body: Sendable {
         /// The location now holds this, whole (§5.1).
         case overwrite(Path, Node)
         /// Several locations below the path changed at once; entries are relative and more than one (§5.2).
         case merge(Path, [Entry])
-        /// The answer to a compound hash (§5.3).
+        /// The ranges that differ from a client's compound hash (§5.3).
         case rangeMerge(Path, [RangeMerge])
-        /// What a listen begins with, where finding that out takes time: it is left to
-        /// ``InitialState/body(knowing:)``.
+        /// The first data of a listen, where its computation takes long. The host calls
+        /// ``InitialState/body(knowing:)`` when it encodes the push.
         indirect case initial(InitialState)
     }
 
     package struct Entry: Sendable {
-        /// Relative to the merge, never empty. Names a node: priorities are told as part of theirs.
+        /// Relative to the merge, never empty. Always names a node: a priority is sent as a part of its node.
         package var path: Path
         package var node: Node
     }
@@ -42,31 +42,31 @@ package struct Push: Sendable {
     }
 
     package var body: Body
-    /// Sessions that get the push without a tag. Arrays are shared with the engine, not copied.
+    /// Sessions that get the push without a tag. The arrays share storage with the engine.
     package var recipients: [ContiguousArray<SessionID>] = []
     package var taggedRecipients: [TaggedRecipient] = []
 }
 
-/// What a location held when a listen began, and what the client said it holds of it (§4.2).
+/// What a location held when a listen began, and which data the client had then (§4.2).
 package struct InitialState: Sendable {
     package var path: Path
-    /// What the location holds; of a listen through a query, see ``window``.
+    /// The location's data. For a listen through a query see ``window``.
     package var node: Node
-    /// What a query lets through of the location, where putting it into one node takes time.
+    /// The result of a query, where it takes long to make one node of it.
     package var window: Window?
-    /// The simple hash of what the client holds; nil when it did not say.
+    /// The simple hash of the data that the client has; nil when the client sent none.
     package var hash: Text?
     package var compoundHash: CompoundHash?
 
-    /// Whether ``body`` must hash the data: an empty hash is that of nothing and only of that.
+    /// Whether ``body(knowing:)`` has to hash the data. It has not for an empty hash, which means no data.
     var needsHash: Bool { comparesSimpleHash || compoundHash != nil }
 
-    /// Whether ``body(knowing:)`` looks at the simple hash of the node.
+    /// Whether ``body(knowing:)`` compares the simple hash of the node.
     package var comparesSimpleHash: Bool { (hash?.utf8Count ?? 0) > 0 && !node.isEmpty }
 
-    /// What the client lacks: all of it, the ranges that differ, or nothing (nil). O(size) where a hash is
-    /// compared.
+    /// What the client has to be sent: all data, the ranges that differ, or nothing (nil).
     /// - Parameter knownHash: The simple hash of the node; nil where it is not known.
+    /// - Complexity: O(size of the data) where a hash is compared.
     package func body(knowing knownHash: String?) -> Push.Body? {
         if let window {
             var state = self
@@ -74,33 +74,34 @@ package struct InitialState: Sendable {
             state.window = nil
             return state.body(knowing: nil)
         }
-        if let hash, isHeld(by: hash, knownHash) { return nil }
+        if let hash, isCurrent(hash, knownHash) { return nil }
         guard let compoundHash, let ranges = node.rangeMerges(against: compoundHash) else {
             return .overwrite(path, node)
         }
         if !ranges.isEmpty { return .rangeMerge(path, ranges) }
-        // No range differs and the whole does: a priority that is in no range's hash (§9.6). Then all is
-        // sent.
+        // No range differs, but the simple hash does: a priority differs that is in no range's hash (§9.6).
+        // Then all data is sent.
         return hash == nil ? nil : .overwrite(path, node)
     }
 
-    private func isHeld(by hash: Text, _ knownHash: String?) -> Bool {
+    private func isCurrent(_ hash: Text, _ knownHash: String?) -> Bool {
         if hash.utf8Count == 0 { return node.isEmpty }
         return !node.isEmpty && Text(knownHash ?? node.hash) == hash
     }
 }
 
-/// The answer to the session that commanded.
-package enum Reply: Sendable {
+/// The result of a command, for the session that sent it.
+package enum CommandResult: Sendable {
     case ok
     case listening
     case data(Node)
-    /// The children of a node that a query lets through: ``Window`` finds them, which takes time.
+    /// A query and the node it applies to. The host finds the children with ``Window``, since it takes long.
     indirect case filtered(Node, Query)
     case permissionDenied
-    /// A compare-and-set found another value (§11.2). The current one is told to whom has no listen there.
+    /// A transaction found another value (§11.2). `current` is nil for a session that may not read it, or that
+    /// listens there and gets it as a push.
     case dataStale(current: CurrentValue?)
-    /// The command cannot be done on this tree; the text says why.
+    /// The command is not possible on this tree; the text says why.
     case failed(StaticString)
 
     package struct CurrentValue: Sendable {
@@ -108,7 +109,7 @@ package enum Reply: Sendable {
         /// Nil until it is computed.
         package var knownHash: String?
 
-        /// O(size) where it is not known.
+        /// The simple hash of the value. O(size of the value) where it is not known.
         package var hash: String { knownHash ?? node.hash }
     }
 }

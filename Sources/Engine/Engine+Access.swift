@@ -2,18 +2,18 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Asking the rules (rules §2). Where nobody has to be asked (no rules, an administrator) nothing
-// is made for the question either.
+// How commands are authorised (rules §2). Where the rules do not decide (no rules are loaded, or an
+// administrator asks), nothing is computed for them either.
 
-/// What a command asks of the rules.
+/// The access that a command needs.
 package enum RuleQuestion: Sendable {
     case read(Path, Query?)
-    /// - Parameter after: The tree as the write would leave it.
+    /// - after: The tree as the write would leave it.
     case write([Path], after: Node)
 }
 
 extension Engine {
-    /// What the rules are asked for this command; nil for one that everybody may do.
+    /// The access that this command needs; nil for none. O(size of the writes).
     package func question(of command: Command) -> RuleQuestion? {
         func write(_ writes: [Write]) -> RuleQuestion {
             let changes = changes(of: writes, at: command.time)
@@ -22,17 +22,17 @@ extension Engine {
         switch command.operation {
         case .listen(let listen): return .read(listen.path, Self.visible(listen.query))
         case .get(let path, let query): return .read(path, query)
-        case .put(let one, _, _): return write([one])
+        case .put(let one), .transaction(let one, _, _): return write([one])
         case .merge(_, let writes), .onDisconnect(let writes, _): return writes.isEmpty ? nil : write(writes)
         case .unlisten, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
         }
     }
 
-    /// What rules see of a listen's query: one that asks for nothing is none (rules §3.2).
-    /// Clients do not spell the default order, so it is the same as no query.
+    /// The query of a listen as rules see it: an empty query is none (rules §3.2). Clients do not spell
+    /// the default order, so a query with that order alone is empty.
     static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
 
-    /// Why the rules deny the command; nil when they do not. Far slower than asking them.
+    /// Why the rules deny the command; nil when they do not. Far slower than ``decide(_:)``.
     package func explainDenial(of command: Command) -> Denial? {
         let scope = RuleScope(credential: command.credential, milliseconds: command.time, root: root)
         return switch question(of: command) {
@@ -42,50 +42,50 @@ extension Engine {
         }
     }
 
-    /// May the location be read, whole or through the query?
+    /// Whether the location may be read, whole or through the query.
     /// - Parameters:
-    ///   - query: Nil for none; one that only names the default order is one.
+    ///   - query: Nil for none. A query that only names the default order is not none.
     ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
-        access.verdict(on: credential)
+        access.decisionWithoutRules(for: credential)
             ?? access.allowsRead(
                 at: path, query: query, in: RuleScope(credential: credential, milliseconds: time, root: root))
     }
 
-    /// May the location be listened to through the query? As ``decide(_:)`` asks.
+    /// Whether a listen at the location is permitted, as ``decide(_:)`` finds out.
     package func mayListen(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         mayRead(path, Self.visible(query), as: credential, at: time)
     }
 
-    /// May all of this be written, as one write?
-    /// - Parameter changes: What it comes to on the tree as it is. Asked for only when rules look at it.
+    /// Whether all of this may be written, as one write.
+    /// - Parameter changes: The resolved changes. Evaluated only when the rules decide.
     func mayWrite(
         _ targets: @autoclosure () -> [Path], _ changes: @autoclosure () -> [Change],
         as credential: Credential,
         at time: Int64
     ) -> Bool {
-        if let verdict = access.verdict(on: credential) { return verdict }
+        if let isAllowed = access.decisionWithoutRules(for: credential) { return isAllowed }
         let scope = RuleScope(credential: credential, milliseconds: time, root: root)
         return access.allowsWrite(at: targets(), after: root.applying(changes()), in: scope)
     }
 
-    /// Those of the queued writes that may run, together, at this moment: each as whoever queued it, all
-    /// against the tree as the ones that run leave it. One that may not run is dropped by itself
-    /// (realtime §12.3); that changes what the others are looked at with, so they are asked again.
+    /// The queued writes that are permitted now, together: each with the credentials that queued it, and against the
+    /// tree that all permitted ones leave. A write that is not permitted is dropped alone (realtime §12.3).
+    /// That changes the resulting tree, so the others are then checked again.
     func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [Write] {
-        // Writes that lean on one another in a long row are left out; then whoever stands alone goes on.
+        // Where writes depend on one another in a long chain, only those remain that are permitted alone.
         let settled =
             settle(queued, at: time) ?? settle(queued.filter { mayRun($0, with: [$0], at: time) }, at: time)
         return (settled ?? []).map(\.write)
     }
 
-    /// Drops what may not run until nothing more is dropped.
+    /// Drops writes that are not permitted, until all remaining ones are.
     /// - Returns: Nil when that takes too many rounds.
     private func settle(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry]? {
         var remaining = queued
         for _ in 0..<Self.runRoundLimit {
             let asksRules = remaining.contains {
-                $0.authors.contains { access.verdict(on: $0.credential) == nil }
+                $0.authors.contains { access.decisionWithoutRules(for: $0.credential) == nil }
             }
             let after = asksRules ? root.applying(changes(of: remaining.map(\.write), at: time)) : root
             let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
@@ -95,8 +95,8 @@ extension Engine {
         return nil
     }
 
-    /// How often the writes of one queue are looked at together: a row of writes each of which needs the one
-    /// before it must not cost the square of its length.
+    /// How often the writes of one queue are checked together. A chain of writes, of which each needs the one
+    /// before, must not cost the square of its length.
     private static let runRoundLimit = 16
 
     private func mayRun(_ entry: DisconnectQueue.Entry, with all: [DisconnectQueue.Entry], at time: Int64)
@@ -108,14 +108,14 @@ extension Engine {
     private func mayRun(_ entry: DisconnectQueue.Entry, leaving after: Node, at time: Int64) -> Bool {
         entry.credentials.allSatisfy { credential in
             let scope = RuleScope(credential: credential, milliseconds: time, root: root)
-            return access.verdict(on: credential)
+            return access.decisionWithoutRules(for: credential)
                 ?? access.allowsWrite(at: [entry.write.target.path], after: after, in: scope)
         }
     }
 }
 
 extension Node {
-    /// The tree with all of the changes done.
+    /// The tree after all of the changes.
     fileprivate func applying(_ changes: [Change]) -> Node {
         var node = self
         for change in changes { node.apply(change) }

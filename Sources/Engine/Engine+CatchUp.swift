@@ -1,16 +1,17 @@
 import PandoTree
 
 extension Engine {
-    /// What a session is to be sent that has missed the pushes about some places: the values of now, one push
-    /// for each of its listens (realtime §5.1, §5.2).
+    /// Pushes for a session that has missed earlier ones: the current values, one push for each of its listens
+    /// (realtime §5.1, §5.2).
     /// - Parameters:
-    ///   - paths: Places that have changed, none at or below another. Those to which it does not listen any
-    ///     more are left out; of one above its listens, each listen is sent whole.
-    ///   - tags: Filtered listens whose windows have changed; sent whole.
+    ///   - paths: Locations that have changed, none at or below another. Locations that the session no longer
+    ///     listens to are left out. For a location above listens, each listen is sent whole.
+    ///   - tags: Filtered listens whose windows have changed. They are sent whole.
+    /// - Complexity: O(paths × depth), and for a path above listens O(listens of the session).
     package func catchUp(_ session: SessionID, paths: Set<Path>, tags: Set<Int64>) -> [Push] {
-        guard let state = sessions[session] else { return [] }
+        guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
-        for (listen, changed) in changes(of: paths, in: state) {
+        for (listen, changed) in changes(of: paths, in: own) {
             var push = Push(body: .overwrite(changed[0], root[changed[0]]))
             if changed.count > 1 {
                 push.body = .merge(
@@ -20,8 +21,8 @@ extension Engine {
             pushes.append(push)
         }
         guard !tags.isEmpty else { return pushes }
-        for key in state.filteredListens.members where tags.contains(key.tag) {
-            guard let window = listeners.window(of: key) else { continue }
+        for key in own.filtered.members where tags.contains(key.tag) {
+            guard let window = listens.table.window(of: key) else { continue }
             pushes.append(
                 Push(
                     body: .overwrite(key.path, window.node),
@@ -30,20 +31,20 @@ extension Engine {
         return pushes
     }
 
-    /// The places, grouped by the listen that covers them, in the order of paths.
-    private func changes(of paths: Set<Path>, in state: SessionState) -> [(listen: Path, changed: [Path])] {
+    /// The changed locations, grouped by the listen that covers them, in the order of paths.
+    private func changes(of paths: Set<Path>, in own: SessionListens) -> [(listen: Path, changed: [Path])] {
         var byListen: [Path: [Path]] = [:]
         for path in paths {
-            if let listen = state.uncoveredListen(at: path) {
+            if let listen = own.uncoveredListen(at: path) {
                 byListen[listen, default: []].append(path)
             } else {
-                for (listen, isCovered) in state.defaultListens where !isCovered && path.contains(listen) {
+                for (listen, isCovered) in own.defaults where !isCovered && path.contains(listen) {
                     byListen[listen] = [listen]
                 }
             }
         }
         return byListen.sorted { $0.key < $1.key }.map { listen, changed in
-            // A place above the listen has taken everything in.
+            // A location above the listen includes all others.
             (listen, changed.contains(listen) ? [listen] : changed.sorted())
         }
     }

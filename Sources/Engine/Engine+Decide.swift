@@ -3,27 +3,28 @@ import PandoRules
 import PandoTree
 
 extension Engine {
-    /// What the command comes to on the tree as it is now. Changes nothing.
+    /// Decides what a command does to the tree as it is now. Changes nothing.
+    /// - Complexity: O(depth) and what the rules cost, for a put; O(size of the location) for a transaction
+    ///   whose hash is not known (``nodeToHash(at:comparedWith:)``).
     package func decide(_ command: consuming Command) -> Delta {
-        // Taken out: what a put brings moves on into its delta, and nothing of it is counted anew.
-        var operation = Operation.endSession
-        swap(&operation, &command.operation)
+        // Moved out: the parts of a put move on into its delta, so that no reference is counted.
+        let operation = exchange(&command.operation, with: .endSession)
         let command = command
         switch consume operation {
         case .listen(let listen):
             guard mayRead(listen.path, Self.visible(listen.query), as: command.credential, at: command.time)
             else { return denial(command, .listen(listen)) }
             guard (listen.query == nil) == (listen.tag == nil) else {
-                return refusal(command, "A query and a tag belong together")
+                return failure(command, "A query and a tag belong together")
             }
-            guard (sessions[command.session]?.listenCount ?? 0) < SessionState.listenLimit else {
-                return refusal(command, "Too many listens on this connection")
+            guard (listens[command.session]?.count ?? 0) < SessionListens.limit else {
+                return failure(command, "Too many listens on this connection")
             }
             if listen.query != nil,
-                (sessions[command.session]?.filteredCounts[listen.path] ?? 0)
-                    >= SessionState.filteredListenLimit
+                (listens[command.session]?.filteredCounts[listen.path] ?? 0)
+                    >= SessionListens.filteredLimit
             {
-                return refusal(command, "Too many listens with a query at this location on this connection")
+                return failure(command, "Too many listens with a query at this location on this connection")
             }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
@@ -32,24 +33,27 @@ extension Engine {
             guard mayRead(path, query, as: command.credential, at: command.time)
             else { return denial(command, .get(path, query)) }
             return delta(command, .nothing, read(path, query))
-        case .put(let write, let expectedHash, let wantsCurrentValue):
-            return decidePut(command, write, expectedHash, wantsCurrentValue)
+        case .put(let write):
+            guard mayPut(write, command) else { return denial(command, .put(write)) }
+            return decideSet(command, write)
+        case .transaction(let write, let expectedHash, let wantsCurrentValue):
+            return decideTransaction(command, write, expectedHash, wantsCurrentValue)
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
         case .onDisconnect(let writes, let signIn):
             guard writes.isEmpty || mayWrite(command, writes, changes(of: writes, at: command.time))
             else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
-            guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
+            guard writes.allSatisfy(\.isPriorityValid) else { return failure(command, Self.invalidPriority) }
             let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
-            guard canQueue(writes, by: author, for: command.session) else {
-                return refusal(command, "Too many onDisconnect operations are pending")
+            guard queues.canAdd(writes, by: author, to: command.session) else {
+                return failure(command, "Too many onDisconnect operations are pending")
             }
             return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
         case .cancelOnDisconnect(let path):
             guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
             return delta(command, .unqueue([path]), .ok)
         case .revokeOnDisconnect(let signIns):
-            let paths = sessions[command.session]?.queue.paths(by: signIns) ?? []
+            let paths = queues[command.session]?.paths(by: signIns) ?? []
             return Delta(session: command.session, kind: paths.isEmpty ? .nothing : .unqueue(paths))
         case .endSession:
             return Delta(
@@ -58,71 +62,73 @@ extension Engine {
         }
     }
 
-    private func delta(_ command: Command, _ kind: Delta.Kind, _ reply: Reply) -> Delta {
-        Delta(session: command.session, kind: kind, reply: reply)
+    private func delta(_ command: Command, _ kind: Delta.Kind, _ result: CommandResult) -> Delta {
+        Delta(session: command.session, kind: kind, result: result)
     }
 
     private func denial(_ command: Command, _ operation: Operation) -> Delta {
         delta(command, .denied(operation), .permissionDenied)
     }
 
-    private func refusal(_ command: Command, _ reason: StaticString) -> Delta {
+    private func failure(_ command: Command, _ reason: StaticString) -> Delta {
         delta(command, .nothing, .failed(reason))
     }
 
     private static let invalidPriority: StaticString = "A priority must be null, a number or a string"
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
-    /// The data of a location, through a query when it filters (§4.4, §7.4); left to be done where the query
-    /// looks at many children.
-    private func read(_ path: Path, _ query: Query?) -> Reply {
+    /// The data of a location, or the result of a query (§4.4, §7.4). A query that visits many children is left
+    /// to the host.
+    private func read(_ path: Path, _ query: Query?) -> CommandResult {
         let node = root[path]
         guard let query, !query.loadsAllData else { return .data(node) }
         if query.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, query) }
         return .data(Window(query, over: node).node)
     }
 
-    /// Children up to which a query is answered at once: some ten microseconds.
+    /// A query that visits no more children is answered at once: some ten microseconds.
     package static let inlineQueryChildCount = 256
 
     // MARK: Writes
 
-    private func decidePut(
-        _ command: Command, _ write: consuming Write, _ expectedHash: Text?, _ wantsCurrentValue: Bool
+    private func decideTransaction(
+        _ command: Command, _ write: consuming Write, _ expectedHash: Text, _ wantsCurrentValue: Bool
     ) -> Delta {
-        // Permission first, hash second: the other way round leaks whether a guess is right.
+        // Permission first, hash second. In the other order a client without permission could test guesses.
         guard mayPut(write, command) else {
             return denial(
-                command, .put(write, expectedHash: expectedHash, wantsCurrentValue: wantsCurrentValue))
+                command, .transaction(write, expectedHash: expectedHash, wantsCurrentValue: wantsCurrentValue)
+            )
         }
-        if let expectedHash {
-            let current = root.value(at: write.target.fullPath)
-            let (isEqual, hash) = compare(current, at: write.target.fullPath, with: expectedHash)
-            guard isEqual else {
-                return delta(
-                    command, .nothing,
-                    staleReply(
-                        current, hash: hash, at: write.target, wantsCurrentValue, command.session,
-                        command.credential,
-                        command.time))
-            }
+        let path = write.target.fullPath
+        let current = root.value(at: path)
+        let (isEqual, hash) = compare(current, at: path, with: expectedHash)
+        guard isEqual else {
+            let stale = staleResult(
+                current, hash: hash, at: write.target, wantsCurrentValue, command.session, command.credential,
+                command.time)
+            return delta(command, .nothing, stale)
         }
-        guard write.isPriorityValid else { return refusal(command, Self.invalidPriority) }
+        return decideSet(command, write)
+    }
+
+    /// Decides a write of one location that is permitted.
+    private func decideSet(_ command: Command, _ write: consuming Write) -> Delta {
+        guard write.isPriorityValid else { return failure(command, Self.invalidPriority) }
         if write.target.isPriority {
             let current = root[write.target.path]
             let change = resolve(write, at: command.time)
-            guard !current.isEmpty else { return refusal(command, Self.missingNode) }
+            guard !current.isEmpty else { return failure(command, Self.missingNode) }
             guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
             return delta(command, .put(change), .ok)
         }
-        // Whether it is there already, its commit sees: to look for it here would be half of what the commit
-        // costs.
+        // Whether the location holds the value already is left to the commit: to compare here would cost half
+        // of what the commit costs.
         return delta(command, .put(resolve(write, at: command.time)), .ok)
     }
 
-    /// Whether a location holds what a hash stands for. That of nothing is empty, and needs no look at what
-    /// is there.
-    /// - Returns: Its hash too, unless it was not needed.
+    /// Whether a location holds the value that a hash stands for. The empty hash stands for no data.
+    /// - Returns: Also the location's hash, unless it is unknown and was not needed.
     private func compare(_ node: Node, at path: Path, with expectedHash: Text) -> (
         isEqual: Bool, hash: String?
     ) {
@@ -135,7 +141,7 @@ extension Engine {
         mayPut(write, as: command.credential, at: command.time)
     }
 
-    /// May this be put, by the rules? They are asked once more when it is done.
+    /// Whether the rules permit this put. ``decide(_:)`` asks them again.
     package func mayPut(_ write: Write, as credential: Credential, at time: Int64) -> Bool {
         mayWrite(
             [write.target.path], write.isPriorityValid ? [resolve(write, at: time)] : [], as: credential,
@@ -144,23 +150,23 @@ extension Engine {
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
         let changes = changes(of: writes, at: command.time)
-        // An empty one is a no-op that succeeds, whatever the rules say (§4.6).
+        // A merge without entries succeeds and does nothing, whatever the rules say (§4.6).
         guard writes.isEmpty || mayWrite(command, writes, changes) else {
             return denial(command, .merge(base: base, writes))
         }
-        guard writes.allSatisfy(\.isPriorityValid) else { return refusal(command, Self.invalidPriority) }
+        guard writes.allSatisfy(\.isPriorityValid) else { return failure(command, Self.invalidPriority) }
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
-    /// Resolves writes that lie beside one another against the tree as it is, all at one instant, and drops
-    /// those that change nothing.
+    /// Resolves the server values of writes, all at one instant, and drops writes that change nothing.
     ///
-    /// In the order in which they are to be done: first what brings data, so that no ancestor is without
-    /// children for a moment and vanishes with its priority; then removals; then priorities, so that one may
-    /// be set on a node that the same write makes.
+    /// The changes are in the order in which they must be done. Values come first: otherwise an ancestor could be
+    /// without children for a moment, and would vanish together with its priority. Removals follow, then
+    /// priorities, so that a write can set the priority of a node that it creates.
     ///
-    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone it is refused
-    /// (§4.5); among others it is let pass, as recorded traffic of the JavaScript SDK expects.
+    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone such a write fails
+    /// (§4.5); in a merge it succeeds, as recorded traffic of the JavaScript SDK expects.
+    /// - Parameter writes: None at or above another.
     func changes(of writes: [Write], at time: Int64) -> [Change] {
         var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
         for write in writes {
@@ -173,7 +179,7 @@ extension Engine {
         }
         if !removals.isEmpty { changes += removals }
         guard !priorities.isEmpty else { return changes }
-        // A priority counts where a node will be; what the nodes above it bring is what it is compared with.
+        // A priority applies to the node as the other changes leave it, and is compared with that.
         var after = root
         for change in changes { after.apply(change) }
         for change in priorities {
@@ -183,25 +189,23 @@ extension Engine {
         return changes
     }
 
-    /// Puts server values in place (§10).
+    /// Resolves the server values of a write (§10).
     private func resolve(_ write: consuming Write, at time: Int64) -> Change {
         if write.draft.placeholders.isEmpty, !write.target.isPriority {
-            // Moved, not counted anew.
-            var change = Change(path: Path(), node: .empty)
-            swap(&change.path, &write.target.path)
-            swap(&change.node, &write.draft.node)
-            return change
+            // Moved, so that no reference is counted.
+            return Change(
+                path: exchange(&write.target.path, with: Path()),
+                node: exchange(&write.draft.node, with: .empty))
         }
         let path = write.target.fullPath
         return Change(
             path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
     }
 
-    /// What the session's onDisconnect queue comes to now: one atomic write, one instant (§12.3). An
-    /// operation that its credential may no longer do is dropped, and so is a priority for a node that is not
-    /// there.
+    /// The changes of the session's onDisconnect queue: one atomic write at one instant (§12.3). Writes that
+    /// their credential no longer permits are dropped, and so is a priority of a node that does not exist.
     private func queuedChanges(of session: SessionID, at time: Int64) -> [Change] {
-        guard let queue = sessions[session]?.queue, !queue.isEmpty else { return [] }
+        guard let queue = queues[session] else { return [] }
         return changes(of: runnable(queue.pending, at: time), at: time)
     }
 

@@ -1,36 +1,37 @@
 import PandoTree
 
-// Windows over large locations. To find the ten highest of a million children takes most of a second: a host
-// has the window made on a snapshot before it runs the listen (``locationOfWindow(of:at:)``), hands it over,
-// and what has changed since is caught up with here.
+// Windows over large locations. To find the ten highest of a million children takes most of a second. A host may
+// have another thread make the window on a snapshot (``locationOfWindow(of:at:)``) before it executes the listen.
+// ``prepare(_:at:over:)`` then applies to it what has changed since.
 
-/// A window that was made before its listen is run.
+/// A window that was made before its listen is executed.
 struct PreparedWindow: Sendable {
     var path: Path
     var window: Window
 }
 
 extension Engine {
-    /// Children up to which a window is made at once: some two milliseconds.
+    /// A window over no more children is made at once: some two milliseconds.
     package static let inlineWindowChildCount = 2048
-    /// Entries that are compared to catch up with what has changed; beyond, the window is made anew.
+    /// Children that may have changed since the snapshot. If more have, the window is made anew.
     private static let differenceLimit = 4096
-    /// Entries of a window that are moved for that, about: a few milliseconds.
+    /// Entries of the window that are moved for these changes, about: a few milliseconds.
     private static let movedEntryLimit = 4 << 20
 
-    /// What a window has to be made over before a listen can begin; nil when that takes next to no time: the
-    /// location has few children, the query needs few, or others listen through it already.
+    /// The node over which a window should be made before a listen begins. Nil when that takes next to no time:
+    /// the location has few children, the query visits few, or the window exists for another session. O(depth).
     package func locationOfWindow(of query: Query, at path: Path) -> Node? {
         let node = root[path]
         guard query.visits(moreThan: Self.inlineWindowChildCount, of: node),
-            !listeners.hasWindow(of: query, at: path)
+            !listens.table.hasWindow(of: query, at: path)
         else { return nil }
         return node
     }
 
-    /// Takes a window that was made over a snapshot, for the listen that is run next.
+    /// Stores a window that was made over a snapshot, for the listen that is executed next.
     /// - Parameter node: The snapshot.
-    /// - Returns: false when too much has changed since: then it has to be made anew.
+    /// - Returns: false when too much has changed since. Then the window has to be made anew.
+    /// - Complexity: O(changes since the snapshot × entries of the window), bounded to a few milliseconds.
     package mutating func prepare(_ window: Window, at path: Path, over node: Node) -> Bool {
         let current = root[path]
         var prepared = PreparedWindow(path: path, window: window)
@@ -38,7 +39,7 @@ extension Engine {
             guard
                 let differences = current.children.differences(
                     from: node.children, atMost: Self.differenceLimit),
-                // Each moves what lies behind it in the window.
+                // Each change moves the entries behind it in the window.
                 differences.count * window.entries.count <= Self.movedEntryLimit
             else { return false }
             if !differences.isEmpty {
@@ -51,6 +52,6 @@ extension Engine {
         return true
     }
 
-    /// The listen has been run, or refused: what was made for it is not used again.
+    /// Removes the stored window, after its listen was executed or has failed.
     package mutating func discardPreparedWindow() { preparedWindow = nil }
 }

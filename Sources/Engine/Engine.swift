@@ -2,28 +2,28 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// One database: a deterministic state machine that decides, then commits.
+/// One database as a deterministic state machine that decides, then commits.
 ///
 ///     Command ── decide ──▶ Delta ── commit ──▶ Effects
 ///                reads        │      changes
-///                             └─ journal entry
+///                             └─ records for the journal
 ///
-/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same
-/// commands in the same order give the same tree, the same deltas and the same effects on every machine. No
-/// clock, no random bits, no order of a hash table is in here.
+/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same commands in
+/// the same order give the same tree, the same deltas and the same effects on every machine: nothing here depends
+/// on a clock, on random bits or on the order of a hash table.
 ///
-/// Nobody copies it: whoever asks it something asks it where it is. (A copy would count every part of it anew
-/// for each question, and make the next change copy all that is known of sessions.)
+/// An engine cannot be copied. A copy would retain every part of it for each question, and the next change would
+/// copy the listens of all sessions. For a snapshot copy ``root``.
 package struct Engine: ~Copyable, Sendable {
-    /// The tree. A copy is a snapshot.
+    /// The tree. A copy is a snapshot. O(1).
     package private(set) var root: Node
     package var access: Access
-    var listeners = ListenerTable()
-    var sessions: [SessionID: SessionState] = [:]
+    var listens = ListenRegistry()
+    var queues = DisconnectQueues()
     var hashes = HashCache()
-    /// For the listen that comes next.
+    /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
-    /// See ``takeReplaced()``.
+    /// Large nodes that commits have removed from the tree: see ``removeReplacedNodes()``.
     private var replaced: [Node] = []
 
     package init(root: Node = .empty, access: Access) {
@@ -31,32 +31,34 @@ package struct Engine: ~Copyable, Sendable {
         self.access = access
     }
 
-    /// Decides and commits at once.
-    package mutating func run(_ command: Command) -> (Delta, Effects) {
+    /// Decides and commits one command.
+    package mutating func execute(_ command: Command) -> (Delta, Effects) {
         let delta = decide(copy command)
         return (delta, commit(copy delta))
     }
 
-    /// True when the session has onDisconnect writes queued.
+    /// Whether the session has onDisconnect writes queued. O(1).
     package func hasQueue(_ session: SessionID) -> Bool {
-        sessions[session]?.queue.isEmpty == false
+        queues.contains(session)
     }
 
-    /// The data of what the session has queued, in the order in which its end writes it. O(queue).
-    package func queuedNodes(of session: SessionID) -> [Node] { sessions[session]?.queue.nodes ?? [] }
+    /// The data of the session's queued writes, in the order in which its end writes them. O(queue).
+    package func queuedNodes(of session: SessionID) -> [Node] { queues[session]?.nodes ?? [] }
 
-    /// Sessions with queued onDisconnect writes, in ascending order: after a crash, all of them have ended.
+    /// Sessions with queued onDisconnect writes, in ascending order. After a crash all of them have ended.
+    /// O(sessions).
     package var sessionsWithQueue: [SessionID] {
-        sessions.filter { !$0.value.queue.isEmpty }.map(\.key).sorted { $0.rawValue < $1.rawValue }
+        queues.sessions.sorted { $0.rawValue < $1.rawValue }
     }
 
-    /// Does what the delta says, and tells who must hear of it. O(changes × depth + listeners told).
+    /// Does what the delta says.
+    /// - Parameter delta: Decided by this engine, with no commit in between.
+    /// - Complexity: O(changes × depth × log n + listeners that get a push).
     package mutating func commit(_ delta: consuming Delta) -> Effects {
         let session = delta.session
-        var effects = Effects(reply: delta.reply.take())
-        // Taken out, so that its parts are not counted anew.
-        var kind = Delta.Kind.nothing
-        swap(&kind, &delta.kind)
+        var effects = Effects(result: delta.result.take())
+        // Moved out, so that no reference is counted.
+        let kind = exchange(&delta.kind, with: .nothing)
         switch consume kind {
         case .nothing, .denied: break
         case .put(let change):
@@ -67,33 +69,30 @@ package struct Engine: ~Copyable, Sendable {
             write(changes, base: base, &effects)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
-        case .queue(let writes, let author): queue(writes, by: [author], for: session)
-        case .unqueue(let paths): for path in paths { cancelQueued(at: path, of: session) }
+        case .queue(let writes, let author): queues.add(writes, by: [author], to: session)
+        case .unqueue(let paths): for path in paths { queues.cancel(at: path, of: session) }
         case .endSession(let changes):
-            // Listens first: the dead are told nothing.
+            // Listens first: the closed connection gets no push of its own writes.
             endAllListens(of: session)
-            sessions[session] = nil
+            queues.removeAll(of: session)
             invalidateHashes(changes)
             write(changes, base: .root, &effects)
         }
         return effects
     }
 
-    /// Large nodes that commits have taken out of the tree since the last call, nil for none: to free a
-    /// million children takes a tenth of a second, which a host may leave to another thread.
-    package mutating func takeReplaced() -> [Node]? {
-        if replaced.isEmpty { return nil }
-        var taken: [Node] = []
-        swap(&taken, &replaced)
-        return taken
+    /// Removes and returns the large nodes that commits have taken out of the tree since the last call; nil for
+    /// none. To free a million children takes a tenth of a second, which a host may leave to another thread.
+    package mutating func removeReplacedNodes() -> [Node]? {
+        replaced.isEmpty ? nil : exchange(&replaced, with: [])
     }
 
-    /// Printed bytes from which on a node is left to be freed: what takes some twenty microseconds.
+    /// A node that prints to more bytes is not freed at once: it takes some twenty microseconds.
     private static let inlineFreeByteCount = 16 << 10
 
-    /// Keeps what was in the tree if it is large.
-    private mutating func note(replaced node: consuming Node) {
-        // Most are leaves, which are not weighed.
+    /// Stores a node that is no longer in the tree, if it is large.
+    private mutating func storeReplaced(_ node: consuming Node) {
+        // Most nodes are leaves. A leaf is freed at once, whatever its size.
         switch node {
         case .object, .prioritized:
             if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
@@ -106,83 +105,84 @@ package struct Engine: ~Copyable, Sendable {
         for change in changes { hashes.invalidate(change.path) }
     }
 
-    /// Whether the delta is a put of what is there already: what its commit would tell
-    /// (``Effects/isRedundant``).
+    /// Whether the delta is a put of a value that its location holds already: what its commit would report as
+    /// ``Effects/isRedundant``. O(depth + size of the value).
     package func isRedundant(_ delta: Delta) -> Bool {
-        if case .put(let change) = delta.kind { isThere(change) } else { false }
+        if case .put(let change) = delta.kind { isPresent(change) } else { false }
     }
 
-    /// Of a priority always false: whoever decided looked.
-    private func isThere(_ change: Change) -> Bool {
+    /// Whether the tree holds the value already. For a priority always false: the decision has compared it.
+    private func isPresent(_ change: Change) -> Bool {
         !change.path.namesPriority && root.holds(change.node, at: change.path)
     }
 
-    /// Does the change of a put, and says who hears what.
-    /// - Returns: false when it is there already.
+    /// Does the change of a put, and makes its pushes.
+    /// - Returns: false when the location held the value already.
     private mutating func put(_ change: consuming Change, _ effects: inout Effects) -> Bool {
-        if listeners.isEmpty {
+        if listens.table.isEmpty {
             var old = Node.empty
             guard root.update(with: change, replaced: &old) else { return false }
-            note(replaced: consume old)
+            storeReplaced(consume old)
             return true
         }
-        if isThere(change) { return false }
+        if isPresent(change) { return false }
         write(change, &effects)
         return true
     }
 
-    /// Does a change, which is one, and says who hears what.
+    /// Does one change that changes something, and makes its pushes.
     private mutating func write(_ change: consuming Change, _ effects: inout Effects) {
         if change.path.namesPriority {
             let whole = change.path.parent
-            return effects.pushes = write([change], telling: [whole], base: .root)
+            return effects.pushes = write([change], pushing: [whole], base: .root)
         }
-        listeners.watch(change.path, in: root)
+        listens.table.capturePreimages(at: change.path, in: root)
         let old = root.exchange(copy change)
-        effects.pushes = listeners.pushes(for: change, old: old, in: root)
-        note(replaced: consume old)
+        effects.pushes = listens.table.pushes(for: change, old: old, in: root)
+        storeReplaced(consume old)
     }
 
-    /// Does the changes, and says who hears what.
+    /// Does several changes, and makes their pushes.
     private mutating func write(_ changes: [Change], base: Path, _ effects: inout Effects) {
-        guard !listeners.isEmpty else {
+        guard !listens.table.isEmpty else {
             for change in changes {
                 if change.path.namesPriority {
                     root.apply(change)
                 } else {
-                    note(replaced: root.exchange(change))
+                    storeReplaced(root.exchange(change))
                 }
             }
             return
         }
         if changes.count == 1 { return write(changes[0], &effects) }
-        if let told = root.locationsToTell(of: changes) {
-            return effects.pushes = write(changes, telling: told, base: base)
+        if let locations = root.locationsToPush(of: changes) {
+            return effects.pushes = write(changes, pushing: locations, base: base)
         }
-        for change in changes { listeners.watch(change.path, in: root) }
+        for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
         var olds: [Node] = []
         olds.reserveCapacity(changes.count)
         for change in changes { olds.append(root.exchange(change)) }
-        effects.pushes = listeners.pushes(for: changes, olds: olds, base: base, in: root)
-        for old in olds { note(replaced: old) }
+        effects.pushes = listens.table.pushes(for: changes, olds: olds, base: base, in: root)
+        for old in olds { storeReplaced(old) }
     }
 
-    /// As ``write(_:base:)``, when what is told is not what is done.
-    private mutating func write(_ changes: [Change], telling paths: [Path], base: Path) -> [Push] {
+    /// Does several changes whose pushes are not the changes themselves but the new values of `paths`.
+    private mutating func write(_ changes: [Change], pushing paths: [Path], base: Path) -> [Push] {
         let olds = paths.map { root[$0] }
-        for path in paths { listeners.watch(path, in: root) }
+        for path in paths { listens.table.capturePreimages(at: path, in: root) }
         for change in changes { root.apply(change) }
-        let told = paths.map { Change(path: $0, node: root[$0]) }
-        if told.count == 1 { return listeners.pushes(for: told[0], old: olds[0], in: root) }
-        return listeners.pushes(for: told, olds: olds, base: base, in: root)
+        let pushed = paths.map { Change(path: $0, node: root[$0]) }
+        if pushed.count == 1 { return listens.table.pushes(for: pushed[0], old: olds[0], in: root) }
+        return listens.table.pushes(for: pushed, olds: olds, base: base, in: root)
     }
 
-    /// Takes a tree as it was written down. Listeners are not told: there are none yet.
+    /// Does a change that a journal or an import holds. There are no listeners yet, so there are no pushes.
     package mutating func restore(_ change: Change) {
         root.apply(change)
     }
 
-    /// Takes a part of a tree as it was written down.
+    /// Adds a part of a tree that a checkpoint holds.
+    /// - Throws: For children that do not follow those of an earlier part.
     mutating func restore(_ part: TreePart) throws(UnreadableRecord) {
         switch part {
         case .node(let path, let node): root.set(node, at: path)
@@ -194,35 +194,12 @@ package struct Engine: ~Copyable, Sendable {
         }
     }
 
-    // MARK: Queues
+    // MARK: Invariants
 
-    mutating func queue(_ writes: [Write], by authors: [DisconnectQueue.Author], for session: SessionID) {
-        guard !writes.isEmpty else { return }
-        sessions[session, default: SessionState()].queue.add(writes, by: authors)
-    }
-
-    mutating func cancelQueued(at path: Path, of session: SessionID) {
-        sessions[session]?.queue.cancel(at: path)
-        if sessions[session]?.isIdle == true { sessions[session] = nil }
-    }
-
-    /// Forgets all that a session queued, without running it.
-    mutating func clearQueue(of session: SessionID) {
-        sessions[session]?.queue = DisconnectQueue()
-        if sessions[session]?.isIdle == true { sessions[session] = nil }
-    }
-
-    /// What is kept for listens and sessions, for tests: points of the listener trie, the root included, and
-    /// sessions with anything to remember. Traps when something was left behind that nobody needs.
-    /// O(listens).
-    package func checkInvariants() -> (points: Int, sessions: Int) {
-        precondition(sessions.values.allSatisfy { !$0.isIdle }, "an idle session was left behind")
-        for state in sessions.values {
-            state.queue.checkInvariants()
-            for (path, isCovered) in state.defaultListens {
-                precondition(state.hasDefaultListen(covering: path, strictly: true) == isCovered, "\(path)")
-            }
-        }
-        return (listeners.checkInvariants(), sessions.count)
+    /// Counts the nodes of the listener trie (the root included) and the sessions that have listens or queued writes;
+    /// for tests. Traps when any state is left that nothing needs. O(listens × depth + queues).
+    package func checkInvariants() -> (nodes: Int, sessions: Int) {
+        queues.checkInvariants()
+        return (listens.checkInvariants(), Set(listens.sessions).union(queues.sessions).count)
     }
 }

@@ -1,98 +1,100 @@
 import PandoTree
 
-// Who hears what of a write (realtime §6.4, §6.5, §7.5, §17.1).
+// Which pushes a write causes (realtime §6.4, §6.5, §7.5, §17.1).
 //
-//     at or above the change   everybody hears the change itself: one push, shared by all of them
-//     below the change         a listen whose value differs hears its own new value
-//     filtered                 the window moves; the listen hears the difference, as one message
+//     at or above the change   every listen gets the change itself: one push, shared by all of them
+//     below the change         a listen whose value differs gets its own new value
+//     filtered                 the window is updated; the listen gets the difference, as one message
 //
-// A write of several changes stays one message per listen, so that nobody sees half of it. The changes here
-// are those of `PushLocations.swift`: none names a priority, and none lies at or below another.
+// A write of several changes stays one message for each listen, so that no client sees half of it. The changes
+// here are those of `PushLocations.swift`: none names a priority, and none is at or below another.
 
 extension ListenerTable {
-    /// Notes for the filtered listens on the way to a change each child that the change is in, as it is
-    /// before. Free while nobody listens through a query.
-    func watch(_ path: Path, in tree: Node) {
-        guard filteredCount > 0 else { return }
-        var point = root
-        var node = tree
+    /// Before a change: stores, at each node with views on the way to it, the child that the change is in, with its
+    /// value before. Costs nothing while there are no views.
+    func capturePreimages(at path: Path, in tree: Node) {
+        guard viewCount > 0 else { return }
+        var node = root
+        var value = tree
         for key in path.keys {
-            let child = node[key]
+            let child = value[key]
             // A merge often names one child several times in a row.
-            if !point.filtered.isEmpty, point.watched.last?.key != key { point.watched.append((key, child)) }
-            guard let next = point.children[key] else { return }
-            point = next
-            node = child
+            if !node.views.isEmpty, node.preimages.last?.key != key { node.preimages.append((key, child)) }
+            guard let next = node.children[key] else { return }
+            node = next
+            value = child
         }
     }
 
-    /// The pushes of one change that has just been done. Order: the one that is shared, then windows from the
-    /// root down, then the listens below in key order.
-    /// - Parameter old: What the change's path held before.
+    /// The pushes of one change that was just done. Order: the shared one, then windows from the root down, then
+    /// the listens below in the order of keys.
+    /// - Parameter old: The value at the change's path before.
     func pushes(for change: Change, old: Node, in tree: Node) -> [Push] {
         var windows: [Push] = []
         var shared = Push(body: .overwrite(change.path, change.node))
-        var point = root
+        var node = root
         var depth = 0
         while true {
-            if !point.defaults.isEmpty { shared.recipients.append(point.defaults.members) }
-            if !point.filtered.isEmpty {
-                move(point, inside: [change], isWhole: depth == change.path.count, tree, &windows)
+            if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
+            if !node.views.isEmpty {
+                updateViews(of: node, inside: [change], isWhole: depth == change.path.count, tree, &windows)
             }
-            guard depth < change.path.count, let next = point.children[change.path[depth]] else { break }
-            point = next
+            guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+            node = next
             depth += 1
         }
         var pushes = shared.recipients.isEmpty ? [] : [shared]
         if !windows.isEmpty { pushes += windows }
         guard depth == change.path.count else { return pushes }
-        hearBelow(point, old: old, new: change.node) { point, value in
-            tell(point, Change(path: point.path, node: value), tree, &pushes)
+        visitListeners(below: node, old: old, new: change.node) { node, value in
+            pushWhole(Change(path: node.path, node: value), to: node, tree, &pushes)
         }
         return pushes
     }
 
-    /// The pushes of several changes that have just been done at once. Order: by change, from the root down,
-    /// then into the listens below in key order.
+    /// The pushes of several changes that were just done at once. Order: by change, from the root down, then the
+    /// listens below in the order of keys.
     /// - Parameters:
-    ///   - olds: What each change's path held before.
-    ///   - base: Where the writer stood; a shared merge is told relative to it.
+    ///   - olds: The values at each change's path before.
+    ///   - base: The location that the writer named. A shared merge is relative to it.
     func pushes(for changes: [Change], olds: [Node], base: Path, in tree: Node) -> [Push] {
+        precondition(changes.count == olds.count)
         var pushes: [Push] = []
         var shared: Push?
-        for report in reports(of: changes, olds) {
-            let point = report.point
-            if let below = report.below {
-                tell(point, below, tree, &pushes)
+        for notice in notices(of: changes, olds) {
+            let node = notice.node
+            if let newValue = notice.newValue {
+                pushWhole(newValue, to: node, tree, &pushes)
                 continue
             }
-            let hearsAll = report.changes.count == changes.count
-            // Whoever hears every change, from at or above the writer's place, hears the same message.
-            let isShared = hearsAll && point.path.contains(base)
-            if isShared, !point.defaults.isEmpty {
+            let getsAllChanges = notice.changes.count == changes.count
+            // All listens that get every change, at or above the writer's base, share one message.
+            let isShared = getsAllChanges && node.path.contains(base)
+            if isShared, !node.defaults.isEmpty {
                 shared = shared ?? Push(body: message(changes, base: base))
-                shared?.recipients.append(point.defaults.members)
+                shared?.recipients.append(node.defaults.members)
             }
-            if isShared, point.filtered.isEmpty { continue }
-            let inside = hearsAll ? changes : report.changes.map { changes[$0] }
-            if !isShared, !point.defaults.isEmpty {
+            if isShared, node.views.isEmpty { continue }
+            let inside = getsAllChanges ? changes : notice.changes.map { changes[$0] }
+            if !isShared, !node.defaults.isEmpty {
                 pushes.append(
-                    Push(body: message(inside, base: point.path), recipients: [point.defaults.members]))
+                    Push(body: message(inside, base: node.path), recipients: [node.defaults.members]))
             }
-            // Several changes are below the point; one that is at it is the only one it hears.
-            move(point, inside: inside, isWhole: inside[0].path.count == point.path.count, tree, &pushes)
+            // Several changes are all below the node. A change at the node itself is its only one.
+            updateViews(
+                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, &pushes)
         }
         if let shared { pushes.insert(shared, at: 0) }
         return pushes
     }
 
-    /// Tells a point what it holds from now on, because of a change above it.
-    private func tell(_ point: Point, _ value: Change, _ tree: Node, _ pushes: inout [Push]) {
-        if !point.defaults.isEmpty {
+    /// Makes the pushes of a node whose whole value is new, because of a change above it.
+    private func pushWhole(_ value: Change, to node: TrieNode, _ tree: Node, _ pushes: inout [Push]) {
+        if !node.defaults.isEmpty {
             pushes.append(
-                Push(body: .overwrite(value.path, value.node), recipients: [point.defaults.members]))
+                Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
         }
-        move(point, inside: [], isWhole: true, tree, &pushes)
+        updateViews(of: node, inside: [], isWhole: true, tree, &pushes)
     }
 
     /// One change is an overwrite; several are one merge (§17.1).
@@ -103,107 +105,113 @@ extension ListenerTable {
 
     // MARK: Finding the listens
 
-    /// What one point hears of a write of several changes.
-    private struct Report {
-        let point: Point
-        /// Indexes of the changes at or below the point.
+    /// What a write of several changes does to one node with listeners.
+    private struct Notice {
+        let node: TrieNode
+        /// Indexes of the changes at or below the node.
         var changes: [Int] = []
-        /// The point's own new value, when a change above it altered that. Then there is no other.
-        var below: Change?
+        /// The node's own new value, where a change above it altered that. Then ``changes`` is empty.
+        var newValue: Change?
     }
 
-    private func reports(of changes: [Change], _ olds: [Node]) -> [Report] {
-        var reports: [Report] = []
-        func report(_ point: Point) -> Int {
-            if let index = point.reportIndex { return index }
-            point.reportIndex = reports.count
-            reports.append(Report(point: point))
-            return reports.count - 1
+    private func notices(of changes: [Change], _ olds: [Node]) -> [Notice] {
+        var notices: [Notice] = []
+        func index(of node: TrieNode) -> Int {
+            if let index = node.noticeIndex { return index }
+            node.noticeIndex = notices.count
+            notices.append(Notice(node: node))
+            return notices.count - 1
         }
-        for (index, change) in changes.enumerated() {
-            var point = root
+        for (number, change) in changes.enumerated() {
+            var node = root
             var depth = 0
             while true {
-                if point.hears { reports[report(point)].changes.append(index) }
-                guard depth < change.path.count, let next = point.children[change.path[depth]] else { break }
-                point = next
+                if node.hasListeners { notices[index(of: node)].changes.append(number) }
+                guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+                node = next
                 depth += 1
             }
             guard depth == change.path.count else { continue }
-            hearBelow(point, old: olds[index], new: change.node) { point, value in
-                reports[report(point)].below = Change(path: point.path, node: value)
+            visitListeners(below: node, old: olds[number], new: change.node) { node, value in
+                notices[index(of: node)].newValue = Change(path: node.path, node: value)
             }
         }
-        for report in reports { report.point.reportIndex = nil }
-        return reports
+        for notice in notices {
+            notice.node.noticeIndex = nil
+            assert(notice.newValue == nil || notice.changes.isEmpty, "one change is at or below another")
+        }
+        return notices
     }
 
-    /// Visits the points strictly below `point` that hear and whose value differs, in key order. Deep as the
-    /// trie is: at most ``Limits/pathDepth``.
-    private func hearBelow(_ point: Point, old: Node, new: Node, _ visit: (Point, Node) -> Void) {
-        guard !point.children.isEmpty else { return }
-        var differing: [(key: Key, point: Point, before: Node, after: Node)] = []
-        for (key, child) in point.children {
+    /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of keys.
+    /// Recursion as deep as the trie: at most ``Limits/pathDepth``.
+    private func visitListeners(
+        below node: TrieNode, old: Node, new: Node, _ visit: (TrieNode, Node) -> Void
+    ) {
+        guard !node.children.isEmpty else { return }
+        var differing: [(key: Key, node: TrieNode, before: Node, after: Node)] = []
+        for (key, child) in node.children {
             let (before, after) = (old[key], new[key])
-            // Equal subtrees share storage or are small; nobody below has anything to hear.
+            // Cheap: equal subtrees share their storage, or are small.
             if before != after { differing.append((key, child, before, after)) }
         }
         // The order of a hash table would differ from machine to machine.
         if differing.count > 1 { differing.sort { $0.key < $1.key } }
         for child in differing {
-            if child.point.hears { visit(child.point, child.after) }
-            hearBelow(child.point, old: child.before, new: child.after, visit)
+            if child.node.hasListeners { visit(child.node, child.after) }
+            visitListeners(below: child.node, old: child.before, new: child.after, visit)
         }
     }
 
     // MARK: Windows
 
-    /// Moves all windows at a point along, and says what their listeners must be told.
+    /// Updates all windows of a node, and makes the pushes for their recipients.
     /// - Parameters:
-    ///   - inside: The changes strictly below the point.
-    ///   - isWhole: A change at the point itself or above may have altered any child; then `inside` does not
-    ///     count.
-    private func move(_ point: Point, inside: [Change], isWhole: Bool, _ tree: Node, _ pushes: inout [Push]) {
-        guard !point.filtered.isEmpty else { return }
-        let node = tree[point.path]
-        let moved = isWhole ? [] : takeWatched(point, node)
-        point.watched.removeAll()
-        var values = IndexValues(of: moved)
-        for filtered in point.filtered {
-            if !isWhole, !values.mayTouch(filtered.window) { continue }
+    ///   - inside: The changes strictly below the node.
+    ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
+    private func updateViews(
+        of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ pushes: inout [Push]
+    ) {
+        guard !node.views.isEmpty else { return }
+        let value = tree[node.path]
+        let altered = isWhole ? [] : alteredChildren(of: node, value)
+        node.preimages.removeAll()
+        var values = IndexValues(of: altered)
+        for view in node.views {
+            if !isWhole, !values.mayTouch(view.window) { continue }
             let body =
                 isWhole
-                ? filtered.replace(with: node, at: point.path)
-                : filtered.update(moved, inside: inside, node, at: point.path)
-            if let body { pushes.append(Push(body: body, taggedRecipients: filtered.recipients.members)) }
+                ? view.replace(with: value, at: node.path)
+                : view.update(altered, inside: inside, value, at: node.path)
+            if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
         }
     }
 
-    /// The watched children of a point that a write altered, each once.
-    private func takeWatched(_ point: Point, _ node: Node) -> [Window.ChildChange] {
+    /// The captured children of a node that a write altered, each once.
+    private func alteredChildren(of node: TrieNode, _ value: Node) -> [Window.ChildChange] {
         var seen: Set<Key> = []
-        var moved: [Window.ChildChange] = []
-        for (key, old) in point.watched where point.watched.count == 1 || seen.insert(key).inserted {
-            moved.append(Window.ChildChange(key: key, old: old, new: node[key]))
+        var altered: [Window.ChildChange] = []
+        for (key, old) in node.preimages where node.preimages.count == 1 || seen.insert(key).inserted {
+            altered.append(Window.ChildChange(key: key, old: old, new: value[key]))
         }
-        return moved
+        return altered
     }
 }
 
-/// What children that a write altered are ordered by, before and after: found once for each index, however
-/// many windows there are. So a window that a write does not touch costs it a few comparisons.
+/// The values by which altered children are ordered, before and after a write. They are computed once for each
+/// index, however many windows use it. So a window that a write does not touch costs a few comparisons.
 private struct IndexValues {
     private typealias Value = (key: Key, value: Node)
 
-    private let moved: [Window.ChildChange]
-    /// Of each index that a window has asked for; few.
+    private let altered: [Window.ChildChange]
+    /// The values of each index that a window has asked for.
     private var known: [(index: Index, values: [Value])] = []
 
-    init(of moved: [Window.ChildChange]) {
-        self.moved = moved
+    init(of altered: [Window.ChildChange]) {
+        self.altered = altered
     }
 
-    /// Whether one of the children is in the window, was, or would have to be.
+    /// Whether one of the children was in the window, is in it, or has to enter it.
     mutating func mayTouch(_ window: Window) -> Bool {
         values(by: window.query).contains { window.admits($0.value, $0.key) }
     }
@@ -212,7 +220,7 @@ private struct IndexValues {
         if let last = known.last, last.index == query.index { return last.values }
         if let found = known.first(where: { $0.index == query.index }) { return found.values }
         var values: [Value] = []
-        for child in moved {
+        for child in altered {
             if !child.old.isEmpty { values.append((child.key, query.indexValue(of: child.old))) }
             if !child.new.isEmpty { values.append((child.key, query.indexValue(of: child.new))) }
         }
@@ -223,53 +231,55 @@ private struct IndexValues {
     private static let knownLimit = 16
 }
 
-extension ListenerTable.Filtered {
-    /// Takes another node altogether; nil when the window is as it was.
+extension ListenerTable.QueryView {
+    /// Replaces the window's data.
+    /// - Returns: nil when the window is as it was.
     fileprivate func replace(with node: Node, at path: Path) -> Push.Body? {
         window.replace(with: node).isEmpty ? nil : .overwrite(path, window.node)
     }
 
-    /// Takes the children that changed; nil when the window is as it was.
+    /// Applies altered children to the window.
+    /// - Parameter node: The location's data after the write.
+    /// - Returns: nil when the window is as it was.
     fileprivate func update(
-        _ moved: [Window.ChildChange], inside: [Change], _ node: Node, at path: Path
+        _ altered: [Window.ChildChange], inside: [Change], _ node: Node, at path: Path
     ) -> Push.Body? {
-        let difference = window.update(moved, in: node)
+        let difference = window.update(altered, in: node)
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
-        // Who leaves is named first: a client that keeps a full window must make room before it sees who
-        // enters.
-        var told = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
-        told += stayed(difference.changed, moved, inside: inside, at: path)
-        told += difference.entered.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
-        if told.count > 1 { return .merge(path, told) }
-        return .overwrite(path.appending(told[0].path.keys), told[0].node)
+        // Children that left come first: a client with a full window must remove one before it adds one.
+        var entries = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
+        entries += self.entries(ofChanged: difference.changed, altered, inside: inside, at: path)
+        entries += difference.entered.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        if entries.count > 1 { return .merge(path, entries) }
+        return .overwrite(path.appending(entries[0].path.keys), entries[0].node)
     }
 
-    /// What is told of the children that stayed: the changes in them.
+    /// Entries for the children that stayed in the window and changed: the changes in them.
     ///
-    /// A client forgets a child of its window as soon as it is empty, and ignores what comes later of it. So
-    /// a child that the removals alone would empty is told whole.
-    private func stayed(
-        _ changed: [Window.Entry], _ moved: [Window.ChildChange], inside: [Change], at path: Path
+    /// A client removes a child from its window as soon as it is empty, and then ignores later changes of it. So a
+    /// child that the removals alone would empty is sent whole.
+    private func entries(
+        ofChanged changed: [Window.Entry], _ altered: [Window.ChildChange], inside: [Change], at path: Path
     ) -> [Push.Entry] {
         if changed.isEmpty { return [] }
-        var told: [Push.Entry] = []
+        var entries: [Push.Entry] = []
         var kept = Set(changed.map(\.key))
         if inside.count > 1, inside.contains(where: \.node.isEmpty) {
             var bare: [Key: Node] = [:]
-            for child in moved where kept.contains(child.key) { bare[child.key] = child.old }
+            for child in altered where kept.contains(child.key) { bare[child.key] = child.old }
             for change in inside where change.node.isEmpty {
                 bare[change.path[path.count]]?.set(
                     .empty, at: Path(Array(change.path.keys[(path.count + 1)...])))
             }
             for child in changed where bare[child.key]?.isEmpty == true {
-                told.append(Push.Entry(path: Path([child.key]), node: child.node))
+                entries.append(Push.Entry(path: Path([child.key]), node: child.node))
                 kept.remove(child.key)
             }
         }
         for change in inside where kept.contains(change.path[path.count]) {
-            told.append(Push.Entry(path: path.relative(change.path), node: change.node))
+            entries.append(Push.Entry(path: path.relative(change.path), node: change.node))
         }
-        return told
+        return entries
     }
 }

@@ -1,14 +1,14 @@
 import PandoTree
 
-/// The simple hashes (realtime §9.1) of a few large locations, kept until something at, above or below
-/// them changes.
+/// The simple hashes (realtime §9.1) of a few large locations. A hash stays until something at, above or
+/// below its location changes.
 ///
-/// To hash a million children takes over a second, and a transaction compares the hash of its location each
-/// time. A hash is computed elsewhere, on a snapshot, and noted here by the host; every change drops what it
-/// makes untrue. While nothing is noted, a change pays for one comparison with zero.
+/// To hash a million children takes over a second, and each transaction compares the hash of its location. The
+/// hash is computed on another thread, on a snapshot, and stored here by the host. While the cache is empty, a
+/// change costs one comparison with zero.
 struct HashCache: Sendable {
-    /// Locations whose hash is kept: those at which clients run transactions at the same time, and each is
-    /// compared with the path of every change.
+    /// Locations in the cache: those at which clients run transactions at the same time. Each is compared with
+    /// the path of every change.
     static let capacity = 16
 
     private struct Entry: Sendable {
@@ -16,29 +16,28 @@ struct HashCache: Sendable {
         var hash: String
     }
 
-    /// The one that was noted last stands last.
+    /// In the order in which they were stored.
     private var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The hash of what a location holds; nil when it is not known. A path may end in a priority's
-    /// pseudo-key.
+    /// The hash of a location's value; nil when it is not known. The path may name a priority. O(capacity).
     subscript(path: Path) -> String? {
         entries.last { $0.path == path }?.hash
     }
 
-    /// Notes the hash of what a location holds now, in place of the one that was noted first.
+    /// Stores the hash of a location's current value. In a full cache it replaces the oldest one.
     mutating func note(_ hash: String, of path: Path) {
         entries.removeAll { $0.path == path }
         if entries.count == Self.capacity { entries.removeFirst() }
         entries.append(Entry(path: path, hash: hash))
     }
 
-    /// Drops the hashes that a change at this path makes untrue: those of the location, of all above and of
-    /// all below.
+    /// Removes the hashes that a change at this path makes wrong: those of the location, and of all locations
+    /// above and below.
     mutating func invalidate(_ path: Path) {
         guard !entries.isEmpty else { return }
-        let place = path.namesPriority ? path.parent : path
-        entries.removeAll { $0.path.contains(place) || place.contains($0.path) }
+        let location = path.namesPriority ? path.parent : path
+        entries.removeAll { $0.path.contains(location) || location.contains($0.path) }
     }
 }

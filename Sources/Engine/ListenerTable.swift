@@ -1,75 +1,77 @@
 import PandoTree
 
-/// Who listens where: a trie of the paths that have listens on them or below them.
+/// All listens of a database: a trie of the paths at or below which there are listens.
 ///
-///     root ─ "rooms" ─ "a"   default listens: sessions, in the order they came
-///                            filtered listens: one per distinct query, with its window and the (session,
-///                            tag)s
+///     root ─ "rooms" ─ "a"   default listens: sessions, in the order in which they came
+///                            filtered listens: one QueryView for each distinct query, with its window and
+///                            its recipients (session, tag)
 ///
-/// A write walks from the root to its path (everybody there hears of it) and then into the listens below
-/// (whose value may have changed). Cost follows the listens that are told, not those that exist.
+/// A write walks from the root to its path, where every listen gets the change, and then visits the listens
+/// below, whose value may have changed. Its cost grows with the listens that get a push, not with all listens.
 ///
-/// A class tree inside a struct: the table belongs to one engine, which belongs to one thread. A copy of the
-/// engine would share the points with it, so whoever keeps a snapshot keeps ``Engine/root``, not the engine.
-/// `@unchecked Sendable`: whoever owns the engine owns the points; they are never handed out.
+/// `@unchecked Sendable`: a tree of class instances, owned by one engine and never handed out. An engine belongs
+/// to one thread and cannot be copied, so no two threads use a node at the same time.
 struct ListenerTable: @unchecked Sendable {
-    final class Point {
+    /// One location. Invariant: it has listens, or some node below it has; except for the root.
+    final class TrieNode {
         let path: Path
-        var children: [Key: Point] = [:]
-        /// Sessions with a default listen here that no wider listen of theirs covers.
+        var children: [Key: TrieNode] = [:]
+        /// Sessions with a default listen here, where no default listen of the same session above covers it.
         var defaults = SessionSet()
-        /// Default listens here that are covered. Counted so that the point stays while they do.
+        /// The number of covered default listens here. They keep the node in the trie.
         var coveredCount = 0
-        /// One per distinct query.
-        var filtered: [Filtered] = []
-        /// Where each query stands in ``filtered``; kept beyond ``indexedCount`` of them.
+        /// One for each distinct query.
+        var views: [QueryView] = []
+        /// The index of each query in ``views``. Empty up to ``indexedCount`` views.
         private var positions: [Query: Int] = [:]
         private static let indexedCount = 8
 
-        // What a write in progress notes here; empty between writes.
+        // State of the write in progress; empty between writes.
 
-        /// Children that the write is about to change, as they are before it.
-        var watched: [(key: Key, old: Node)] = []
-        /// This point's place among the reports of the write.
-        var reportIndex: Int?
+        /// Children that the write is about to change, with their values before it.
+        var preimages: [(key: Key, old: Node)] = []
+        /// The index of this node's notice in the notices of the write.
+        var noticeIndex: Int?
 
         init(path: Path) {
             self.path = path
         }
 
         var isEmpty: Bool {
-            children.isEmpty && defaults.isEmpty && coveredCount == 0 && filtered.isEmpty
+            children.isEmpty && defaults.isEmpty && coveredCount == 0 && views.isEmpty
         }
 
-        var hears: Bool { !defaults.isEmpty || !filtered.isEmpty }
+        /// Whether a change of this location is pushed to anybody. Covered listens do not count.
+        var hasListeners: Bool { !defaults.isEmpty || !views.isEmpty }
 
         func position(of query: Query) -> Int? {
-            positions.isEmpty ? filtered.firstIndex { $0.query == query } : positions[query]
+            positions.isEmpty ? views.firstIndex { $0.query == query } : positions[query]
         }
 
-        func append(_ new: Filtered) {
-            filtered.append(new)
+        func append(_ view: QueryView) {
+            views.append(view)
             if !positions.isEmpty {
-                positions[new.query] = filtered.count - 1
-            } else if filtered.count > Self.indexedCount {
-                for (index, filtered) in filtered.enumerated() { positions[filtered.query] = index }
+                positions[view.query] = views.count - 1
+            } else if views.count > Self.indexedCount {
+                for (index, view) in views.enumerated() { positions[view.query] = index }
             }
         }
 
-        /// The last one moves into the gap.
-        func removeFiltered(at index: Int) {
-            positions[filtered[index].query] = nil
-            let last = filtered.removeLast()
-            if index < filtered.count {
-                filtered[index] = last
+        /// Removes a view. The last one moves into the gap.
+        func removeView(at index: Int) {
+            positions[views[index].query] = nil
+            let last = views.removeLast()
+            if index < views.count {
+                views[index] = last
                 if !positions.isEmpty { positions[last.query] = index }
             }
-            if filtered.isEmpty { positions = [:] }
+            if views.isEmpty { positions = [:] }
         }
     }
 
-    /// One distinct query at one location, however many sessions ask it.
-    final class Filtered {
+    /// One distinct query at one location, shared by all sessions that listen through it.
+    /// Invariant: there is at least one recipient.
+    final class QueryView {
         let query: Query
         var window: Window
         var recipients = MemberSet<[Push.TaggedRecipient]>()
@@ -80,103 +82,127 @@ struct ListenerTable: @unchecked Sendable {
         }
     }
 
-    private(set) var root = Point(path: .root)
-    /// Distinct filtered listens; while it is zero, writes need not look at what was there before.
-    private(set) var filteredCount = 0
+    private(set) var root = TrieNode(path: .root)
+    /// The number of views. While it is 0, writes need no preimages.
+    private(set) var viewCount = 0
 
     init() {}
 
-    /// Nobody listens. Kept, since every write asks.
+    /// Whether there are no listens. Stored, since every write reads it.
     private(set) var isEmpty = true
 
     // MARK: Adding and removing
 
+    /// Adds a default listen that is not in the table. O(depth).
     mutating func addDefault(_ session: SessionID, at path: Path, isCovered: Bool) {
-        let point = makePoint(at: path)
-        if isCovered { point.coveredCount += 1 } else { point.defaults.insert(session) }
+        let node = makeNode(at: path)
+        if isCovered { node.coveredCount += 1 } else { node.defaults.insert(session) }
         isEmpty = false
     }
 
+    /// Removes a default listen that is in the table. O(depth).
     mutating func removeDefault(_ session: SessionID, at path: Path, isCovered: Bool) {
-        withPoint(at: path) { point in
-            if isCovered { point.coveredCount -= 1 } else { point.defaults.remove(session) }
+        withNode(at: path) { node in
+            if isCovered { node.coveredCount -= 1 } else { node.defaults.remove(session) }
+            assert(node.coveredCount >= 0, "a covered listen was removed twice")
         }
         isEmpty = root.isEmpty
     }
 
-    /// Moves a default listen between heard and covered.
+    /// Marks a default listen as covered or as not covered. O(depth).
     mutating func setCovered(_ isCovered: Bool, _ session: SessionID, at path: Path) {
-        let point = makePoint(at: path)
+        let node = makeNode(at: path)
         if isCovered {
-            point.defaults.remove(session)
-            point.coveredCount += 1
+            node.defaults.remove(session)
+            node.coveredCount += 1
         } else {
-            point.coveredCount -= 1
-            point.defaults.insert(session)
+            node.coveredCount -= 1
+            node.defaults.insert(session)
         }
+        assert(node.coveredCount >= 0, "a listen was uncovered twice")
         isEmpty = root.isEmpty
     }
 
-    /// Adds a recipient to the window of a query, which is made over `node` when it is the first.
-    /// - Parameter prepared: The window as it is over `node`, if it is known.
+    /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first.
+    /// - Parameters:
+    ///   - tree: The location's data, over which a new window is made.
+    ///   - prepared: The window over that data, if it was made before.
     mutating func addFiltered(
-        _ key: FilteredListenKey, _ session: SessionID, over node: Node, prepared: Window? = nil
+        _ key: FilteredListenKey, _ session: SessionID, over tree: Node, prepared: Window? = nil
     ) -> Window {
-        let point = makePoint(at: key.path)
-        let filtered: Filtered
-        if let index = point.position(of: key.query) {
-            filtered = point.filtered[index]
+        let node = makeNode(at: key.path)
+        let view: QueryView
+        if let index = node.position(of: key.query) {
+            view = node.views[index]
         } else {
-            filtered = Filtered(query: key.query, window: prepared ?? Window(key.query, over: node))
-            point.append(filtered)
-            filteredCount += 1
+            view = QueryView(query: key.query, window: prepared ?? Window(key.query, over: tree))
+            node.append(view)
+            viewCount += 1
         }
-        filtered.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
+        view.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
         isEmpty = false
-        return filtered.window
+        return view.window
     }
 
+    /// Removes a filtered listen, and its view with the last recipient. O(depth).
     mutating func removeFiltered(_ key: FilteredListenKey, _ session: SessionID) {
-        var gone = 0
-        withPoint(at: key.path) { point in
-            guard let index = point.position(of: key.query) else { return }
-            point.filtered[index].recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
-            guard point.filtered[index].recipients.isEmpty else { return }
-            point.removeFiltered(at: index)
-            gone = 1
+        var removedCount = 0
+        withNode(at: key.path) { node in
+            guard let index = node.position(of: key.query) else { return }
+            node.views[index].recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
+            guard node.views[index].recipients.isEmpty else { return }
+            node.removeView(at: index)
+            removedCount = 1
         }
-        filteredCount -= gone
+        viewCount -= removedCount
         isEmpty = root.isEmpty
     }
 
-    /// The window of a filtered listen; nil when there is none.
-    func window(of key: FilteredListenKey) -> Window? { filtered(key.query, at: key.path)?.window }
+    /// The window of a filtered listen; nil when there is none. O(depth).
+    func window(of key: FilteredListenKey) -> Window? { view(of: key.query, at: key.path)?.window }
 
-    /// Whether a session listens through the query.
-    func hasWindow(of query: Query, at path: Path) -> Bool { filtered(query, at: path) != nil }
+    /// Whether any session listens through the query. O(depth).
+    func hasWindow(of query: Query, at path: Path) -> Bool { view(of: query, at: path) != nil }
 
-    private func filtered(_ query: Query, at path: Path) -> Filtered? {
-        var point = root
+    /// Whether the session has a default listen at the path, as far as the table knows: of covered listens it has only
+    /// the number. For tests.
+    func hasDefault(_ session: SessionID, at path: Path, isCovered: Bool) -> Bool {
+        var node = root
         for key in path.keys {
-            guard let next = point.children[key] else { return nil }
-            point = next
+            guard let next = node.children[key] else { return false }
+            node = next
         }
-        return point.position(of: query).map { point.filtered[$0] }
+        return isCovered ? node.coveredCount > 0 : node.defaults.contains(session)
     }
 
-    /// The points strictly below the path, in no order; nil when there are more than `count`. O(depth +
-    /// count).
-    func paths(below path: Path, atMost count: Int) -> [Path]? {
-        var point = root
+    /// Whether the session is a recipient of the query's view. For tests.
+    func hasFiltered(_ key: FilteredListenKey, _ session: SessionID) -> Bool {
+        let recipient = Push.TaggedRecipient(session: session, tag: key.tag)
+        return view(of: key.query, at: key.path)?.recipients.contains(recipient) ?? false
+    }
+
+    private func view(of query: Query, at path: Path) -> QueryView? {
+        var node = root
         for key in path.keys {
-            guard let next = point.children[key] else { return [] }
-            point = next
+            guard let next = node.children[key] else { return nil }
+            node = next
+        }
+        return node.position(of: query).map { node.views[$0] }
+    }
+
+    /// The locations of trie nodes strictly below the path, in no particular order; nil when there are more than
+    /// `count`. O(depth + count).
+    func paths(below path: Path, atMost count: Int) -> [Path]? {
+        var node = root
+        for key in path.keys {
+            guard let next = node.children[key] else { return [] }
+            node = next
         }
         var found: [Path] = []
-        var remaining = [point]
-        while let point = remaining.popLast() {
-            guard found.count + remaining.count + point.children.count <= count else { return nil }
-            for child in point.children.values {
+        var remaining = [node]
+        while let node = remaining.popLast() {
+            guard found.count + remaining.count + node.children.count <= count else { return nil }
+            for child in node.children.values {
                 found.append(child.path)
                 if !child.children.isEmpty { remaining.append(child) }
             }
@@ -184,55 +210,56 @@ struct ListenerTable: @unchecked Sendable {
         return found
     }
 
-    private func makePoint(at path: Path) -> Point {
-        var point = root
+    private func makeNode(at path: Path) -> TrieNode {
+        var node = root
         for (depth, key) in path.keys.enumerated() {
-            if let next = point.children[key] {
-                point = next
+            if let next = node.children[key] {
+                node = next
             } else {
-                let next = Point(path: Path(Array(path.keys[...depth])))
-                point.children[key] = next
-                point = next
+                let next = TrieNode(path: Path(Array(path.keys[...depth])))
+                node.children[key] = next
+                node = next
             }
         }
-        return point
+        return node
     }
 
-    /// Changes the point at a path, if there is one, and drops points that nobody needs any more.
-    private func withPoint(at path: Path, _ body: (Point) -> Void) {
-        var way = [root]
+    /// Changes the node at a path, if there is one, and removes nodes that became empty.
+    private func withNode(at path: Path, _ body: (TrieNode) -> Void) {
+        var ancestors = [root]
         for key in path.keys {
-            guard let next = way[way.count - 1].children[key] else { return }
-            way.append(next)
+            guard let next = ancestors[ancestors.count - 1].children[key] else { return }
+            ancestors.append(next)
         }
-        body(way[way.count - 1])
-        while way.count > 1, let last = way.popLast(), last.isEmpty {
-            way[way.count - 1].children[path[way.count - 1]] = nil
+        body(ancestors[ancestors.count - 1])
+        while ancestors.count > 1, let last = ancestors.popLast(), last.isEmpty {
+            ancestors[ancestors.count - 1].children[path[ancestors.count - 1]] = nil
         }
     }
 
     // MARK: Invariants
 
-    /// Points in the trie, the root included; for tests. Traps when a point is left that nobody needs, or
-    /// when a write left its notes behind. O(points).
+    /// Counts the nodes of the trie, the root included; for tests. Traps when a node is left that nothing needs,
+    /// or when a write left its state behind. O(nodes).
     func checkInvariants() -> Int {
-        var filteredTotal = 0
-        func check(_ point: Point) -> Int {
-            precondition(point === root || !point.isEmpty, "a point was left behind at \(point.path)")
+        var viewTotal = 0
+        func check(_ node: TrieNode) -> Int {
+            precondition(node === root || !node.isEmpty, "an empty node is left at \(node.path)")
             precondition(
-                point.watched.isEmpty && point.reportIndex == nil, "notes were left behind at \(point.path)")
-            precondition(point.coveredCount >= 0)
-            for (index, filtered) in point.filtered.enumerated() {
+                node.preimages.isEmpty && node.noticeIndex == nil,
+                "the state of a write is left at \(node.path)")
+            precondition(node.coveredCount >= 0)
+            for (index, view) in node.views.enumerated() {
                 precondition(
-                    point.position(of: filtered.query) == index, "a query lost its place at \(point.path)")
-                precondition(!filtered.recipients.isEmpty, "a window was left behind at \(point.path)")
+                    node.position(of: view.query) == index, "the index of a query is wrong at \(node.path)")
+                precondition(!view.recipients.isEmpty, "a view without recipients is left at \(node.path)")
             }
-            filteredTotal += point.filtered.count
-            return point.children.values.reduce(1) { $0 + check($1) }
+            viewTotal += node.views.count
+            return node.children.values.reduce(1) { $0 + check($1) }
         }
         let count = check(root)
-        precondition(filteredTotal == filteredCount, "filtered listens are miscounted")
-        precondition(isEmpty == root.isEmpty, "whether anybody listens was noted wrong")
+        precondition(viewTotal == viewCount, "the number of views is wrong")
+        precondition(isEmpty == root.isEmpty, "isEmpty is wrong")
         return count
     }
 }

@@ -2,10 +2,11 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Reading back what ``LogRecord`` writes; its payloads are drawn there.
+// Reads the payloads that ``LogRecord`` describes.
 
 extension LogRecord {
     /// The changes of a delta record.
+    /// - Throws: For a payload that cannot be read.
     package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
         var changes: [Change] = []
         try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) }
@@ -25,11 +26,12 @@ extension LogRecord {
 }
 
 extension Engine {
-    /// Does again what a record says. For recovery, before anybody listens.
+    /// Applies a record. For recovery, before there are listens.
+    /// - Throws: For a payload that cannot be read. Then the engine must be dropped: a part may be applied.
     package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
         case .delta:
-            // Each as it is read: whoever meets a record that makes no sense throws the whole state away.
+            // Each change is applied as it is read. After an error the whole state is dropped.
             try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.forEachChange { restore($0) }
             }
@@ -40,13 +42,13 @@ extension Engine {
                 cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
-            // Its sign-ins are not written down: they are over by the time it is read.
-            queue(writes, by: credentials.map { .init(credential: $0) }, for: session)
+            // Sign-ins are not stored: the sessions have ended by the time the record is read.
+            queues.add(writes, by: credentials.map { .init(credential: $0) }, to: session)
         case .onDisconnectCancelled:
             let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readCancellation()
             }
-            if let path { cancelQueued(at: path, of: session) } else { clearQueue(of: session) }
+            if let path { queues.cancel(at: path, of: session) } else { queues.removeAll(of: session) }
         }
     }
 }
@@ -110,7 +112,7 @@ extension ByteCursor {
     func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
 
     private mutating func readCount() throws(UnreadableRecord) -> Int {
-        // Every counted thing takes at least a byte, so a count beyond the rest is a lie.
+        // Every counted item takes at least a byte, so a larger count is invalid.
         guard let value = try? readVarint(), value <= UInt64(count) else { throw ended() }
         return Int(value)
     }
@@ -131,8 +133,7 @@ extension ByteCursor {
         return string(range)
     }
 
-    /// The depth of a draft: it may count levels whose data was null, so the record's length says nothing
-    /// about it.
+    /// The depth of a draft. It may count levels whose data was null, so it is not bounded by the record's length.
     private mutating func readDepth() throws(UnreadableRecord) -> Int {
         guard let value = try? readVarint() else { throw ended() }
         guard value <= UInt64(Limits.jsonDepth) else {
@@ -141,7 +142,7 @@ extension ByteCursor {
         return Int(value)
     }
 
-    /// Checked as if a client had sent it: a path goes into the tree, and the tree is walked by recursion.
+    /// Checked as strictly as a path of a client, since the tree is visited by recursion.
     mutating func readPath(below base: Path = .root) throws(UnreadableRecord) -> Path {
         guard let range = try? readCounted() else { throw ended() }
         var keys = base.keys
@@ -150,7 +151,7 @@ extension ByteCursor {
             var end = start
             while end < range.upperBound, self[end] != UInt8(ascii: "/") { end += 1 }
             let key = legalKey(start..<end)
-            // One more key than a node's path may have: a final `.priority`, with nothing below it.
+            // A final `.priority` may be one key more than a node's path may have.
             let isPriority =
                 end == range.upperBound && key == nil && self.key(start..<end) == Path.priorityKey
             guard isPriority || keys.count < Limits.pathDepth, let key = isPriority ? Path.priorityKey : key,
@@ -178,7 +179,7 @@ extension ByteCursor {
 }
 
 extension ByteCursor {
-    /// A leaf without a priority: most of what is written is one, and needs no parser of objects.
+    /// A leaf without a priority, as most values are. It needs no parser of objects.
     private func leaf(_ range: Range<Int>) throws(UnreadableRecord) -> Node {
         do {
             return try unsafe withBytes(range) { bytes in
@@ -200,7 +201,7 @@ extension ByteCursor {
 }
 
 extension Target {
-    /// Undoes ``fullPath``.
+    /// The target whose ``fullPath`` this is.
     init(full path: Path) {
         self = path.namesPriority ? Target(path.parent, isPriority: true) : Target(path)
     }

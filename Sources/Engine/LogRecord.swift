@@ -2,14 +2,12 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// What the engine writes down of a delta, and how it reads it back. The journal carries these payloads and
-// does not look inside.
+// The records of a delta for the journal, which does not read the payloads.
 //
 //  delta                     base path, count, then for each change:  path below the base, JSON
 //  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
 //                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON;
-//                            then further credentials, to the end, if several people put something into one
-//                            write
+//                            then further credentials, to the end, if one write has several authors
 //  onDisconnectCancelled     session (8), 0 path | 1 (everything)
 //
 //  path        length, `a/b` (a final `.priority` means only the priority)
@@ -22,7 +20,7 @@ import PandoTree
 package struct LogRecord: Sendable {
     package enum Kind: Sendable {
         case delta, onDisconnectRegistered, onDisconnectCancelled
-        /// A part of the tree as it stands: see `TreeRecord.swift`.
+        /// A part of the current tree: see `TreeRecord.swift`.
         case tree
     }
 
@@ -30,7 +28,7 @@ package struct LogRecord: Sendable {
     package var payload: [UInt8]
 }
 
-/// A payload that passed its checksum and still makes no sense: written by another version, or by a bug.
+/// A payload with a good checksum that cannot be read: another version wrote it, or it is a bug.
 package struct UnreadableRecord: Error, Equatable {
     package var reason: String
 
@@ -40,9 +38,10 @@ package struct UnreadableRecord: Error, Equatable {
 }
 
 extension Delta {
-    /// How many records are to be made durable, as one entry, before the delta's effects leave, unless they
-    /// turn out redundant; 0 for what leaves no trace.
+    /// The number of records of the delta. They are one entry, which must be durable before the delta's effects leave,
+    /// unless these are redundant. 0 for a delta that changes nothing durable.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
+    /// - Complexity: O(1).
     package func recordCount(hadQueue: Bool) -> Int {
         switch kind {
         case .nothing, .denied, .listen, .unlisten: 0
@@ -52,11 +51,13 @@ extension Delta {
         }
     }
 
-    /// Appends the payload of one of the records. Changes nothing in the end: a change is taken out while it
-    /// is printed, since to look at it where it is would count its parts anew.
+    /// Appends the payload of one record. The delta is the same afterwards: the change of a put is only moved out while
+    /// it is printed, so that no reference is counted.
     /// - Parameters:
     ///   - index: Below ``recordCount(hadQueue:)``.
-    ///   - printed: Nodes that need not be printed any more.
+    ///   - printed: Nodes that were printed ahead.
+    /// - Returns: The kind of the record.
+    /// - Complexity: O(size of the record).
     package mutating func append(
         record index: Int, to payload: inout [UInt8], using printed: inout PrintedNodes?
     ) -> LogRecord.Kind {
@@ -67,7 +68,7 @@ extension Delta {
             return payload.append(registered: writes, [author.credential], for: session, using: &printed)
         case .unqueue(let paths): return payload.append(cancelled: paths[index], for: session)
         case .endSession(let changes):
-            // What it wrote comes first, if there is any.
+            // First the changes of the queue, if there are any.
             return changes.isEmpty || index == 1
                 ? payload.append(cancelled: nil, for: session)
                 : payload.append(delta: changes, using: &printed)
@@ -79,13 +80,13 @@ extension Delta {
     private mutating func appendPut(to payload: inout [UInt8], using printed: inout PrintedNodes?)
         -> LogRecord.Kind?
     {
-        guard let change = kind.takePut() else { return nil }
+        guard let change = kind.extractPut() else { return nil }
         payload.append(delta: change, using: &printed)
         kind = .put(consume change)
         return .delta
     }
 
-    /// The same as an array, where speed does not matter.
+    /// All records as an array, for tests and tools.
     package func records(hadQueue: Bool) -> [LogRecord] {
         var delta = self
         return (0..<recordCount(hadQueue: hadQueue)).map { index in
@@ -101,6 +102,7 @@ extension LogRecord {
         kind = print(&payload, &printed)
     }
 
+    /// The record of a delta with these changes. O(size).
     package static func delta(_ changes: [Change]) -> LogRecord {
         LogRecord { $0.append(delta: changes, using: &$1) }
     }
@@ -116,7 +118,7 @@ extension LogRecord {
 // MARK: - Payloads
 
 extension [UInt8] {
-    /// One change is below its own path, whole.
+    /// With one change the base is its whole path.
     fileprivate mutating func append(delta change: Change, using printed: inout PrintedNodes?) {
         append(counted: change.path)
         append(counted: change.node, using: &printed) { writer in
@@ -128,7 +130,7 @@ extension [UInt8] {
     fileprivate mutating func append(delta changes: [Change], using printed: inout PrintedNodes?)
         -> LogRecord.Kind
     {
-        // Paths below the base only: many changes far down would otherwise repeat all that is above them.
+        // Paths are relative to the base, so that many changes deep in the tree do not repeat the keys above them.
         let baseCount = Self.commonBaseCount(of: changes)
         let keys = changes.first?.path.keys ?? []
         append(counted: keys.span.extracting(..<baseCount))
@@ -141,7 +143,7 @@ extension [UInt8] {
         return .delta
     }
 
-    /// Keys of the deepest path that all changes are at or below.
+    /// The number of keys of the deepest path that all changes are at or below.
     private static func commonBaseCount(of changes: [Change]) -> Int {
         guard let first = changes.first?.path else { return 0 }
         var count = first.count
@@ -199,7 +201,7 @@ extension [UInt8] {
         append(counted: node, using: &printed) { _ in }
     }
 
-    /// - Parameter head: Writes a few bytes that come before it.
+    /// - Parameter head: Writes up to ``headByteLimit`` bytes before it.
     @inline(__always)
     private mutating func append(
         counted node: Node, using printed: inout PrintedNodes?, behind head: (inout ByteWriter) -> Void
@@ -213,17 +215,17 @@ extension [UInt8] {
         replace(littleEndian: UInt32(count - start), at: start - 4)
     }
 
-    /// Room for what ``append(counted:using:behind:)`` lets be written.
+    /// The most bytes that a `head` of ``append(counted:using:behind:)`` writes.
     private static var headByteLimit: Int { 2 }
 }
 
-// MARK: - What is queued
+// MARK: - Queued writes
 
-/// What sessions had queued at one moment.
+/// The queued writes of all sessions at one moment.
 package struct QueueSnapshot: Sendable {
     fileprivate let queues: [(session: SessionID, queue: DisconnectQueue)]
 
-    /// Replayed into an engine without queues, they make the same ones. One record for each pending write.
+    /// The records that restore the queues in an engine without any, one for each queued write. O(queues).
     package var records: [LogRecord] {
         queues.flatMap { session, queue in
             queue.pending.map { .registered(session, [$0.write], $0.credentials) }
@@ -232,16 +234,14 @@ package struct QueueSnapshot: Sendable {
 }
 
 extension Engine {
-    /// All that sessions have queued, for a checkpoint: a snapshot, which another thread may write down.
-    /// O(sessions).
+    /// The queued writes of all sessions, for a checkpoint that another thread writes. O(sessions).
     package var queueSnapshot: QueueSnapshot {
-        QueueSnapshot(
-            queues: sessionsWithQueue.map { ($0, sessions[$0]?.queue ?? DisconnectQueue()) })
+        QueueSnapshot(queues: queues.all)
     }
 
     /// The records of ``queueSnapshot``.
     package var queueRecords: [LogRecord] { queueSnapshot.records }
 
-    /// Bytes that the session's queue takes in the log, about. O(1).
-    package func queuedByteCount(of session: SessionID) -> Int { sessions[session]?.queue.byteCount ?? 0 }
+    /// About the bytes of the session's queue in the log. O(1).
+    package func queuedByteCount(of session: SessionID) -> Int { queues[session]?.byteCount ?? 0 }
 }

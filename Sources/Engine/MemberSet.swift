@@ -1,17 +1,16 @@
 import PandoTree
 
-/// Distinct members in a fixed order, with O(1) insertion and removal. A removal moves the last member into
-/// the gap, so the order follows from the insertions and removals alone, never from a hash.
+/// Distinct members in an order that depends only on the insertions and removals, never on a hash. Insertion and
+/// removal are O(1): a removal moves the last member into the gap.
 ///
-/// The members are one array that a push shares without a copy.
+/// The members are one array. A push shares its storage.
 struct MemberSet<Members>
 where
     Members: RangeReplaceableCollection & MutableCollection & RandomAccessCollection,
     Members.Index == Int, Members.Element: Hashable
 {
     private(set) var members = Members()
-    /// Where each member stands; kept beyond ``indexedCount`` members, since a short array is searched
-    /// faster.
+    /// The index of each member. Empty up to ``indexedCount`` members, since a short array is searched faster.
     private var positions: [Members.Element: Int] = [:]
 
     var isEmpty: Bool { members.isEmpty }
@@ -42,8 +41,7 @@ where
             members[index] = last
             if !positions.isEmpty { positions[last] = index }
         }
-        // Well below the bound, so that a set that breathes around it does not build its index again and
-        // again.
+        // Well below the limit, so that a set whose count stays near it does not build its index repeatedly.
         if members.count < indexedCount / 2 { positions = [:] }
         return true
     }

@@ -1,36 +1,34 @@
 import PandoTree
 
-// A write is stored as it was decided, but not always told that way. Clients take the entries of a merge one
-// after the other, in an order of their own, and two kinds of change come out differently in different
-// orders:
+// A write is stored as it was decided, but not always pushed that way. Clients apply the entries of a merge one
+// after the other, in an order of their own. The result of two kinds of change depends on that order:
 //
-//  * a priority, when its node does not exist yet at that moment: the client drops it;
-//  * a removal that leaves a node without children for a moment, when other entries bring it new ones: in one
-//    order the node keeps its priority, in the other it vanishes with it and comes back without.
+//  * a priority: if its node does not exist yet, the client ignores it;
+//  * a removal that leaves a node without children for a moment, while other entries add new ones: in one order
+//    the node keeps its priority; in the other it vanishes with its priority and comes back without.
 //
-// Both are told as the whole node, which has no order (§5.1: a whole-node push is safer).
+// For both, the whole node is pushed (§5.1: a whole-node push is safer).
 
 extension Node {
-    /// The locations to tell whole when these changes, which lie beside one another, are done to this tree;
-    /// nil when the changes can be told as they are, which is nearly always.
-    /// - Parameter changes: More than one, or none.
-    ///
-    /// - Returns: Ascending; none at or below another. Every change is at or below one of them.
-    /// - Complexity: O(depth) a removal and nothing else without priorities; O(n log n) with.
-    func locationsToTell(of changes: [Change]) -> [Path]? {
+    /// The locations to push whole when these changes are done to this tree. Nil when the changes can be pushed
+    /// as they are, which is nearly always.
+    /// - Parameter changes: More than one, or none. None at or below another.
+    /// - Returns: In ascending order; none at or below another. Every change is at or below one of them.
+    /// - Complexity: Without priorities O(depth) for each removal; with priorities O(n log n).
+    func locationsToPush(of changes: [Change]) -> [Path]? {
         var wholes: [Path] = []
         for change in changes where change.path.namesPriority { wholes.append(change.path.parent) }
         if hasPriority(above: changes) { wholes += fragileNodes(in: changes) }
         if wholes.isEmpty { return nil }
         for change in changes where !change.path.namesPriority { wholes.append(change.path) }
-        // An ancestor stands right before what lies below it.
+        // In this order an ancestor comes right before the locations below it.
         wholes.sort()
         var kept: [Path] = []
         for path in wholes where kept.last?.contains(path) != true { kept.append(path) }
         return kept
     }
 
-    /// True when a removal has a node with a priority above it: only then is there anything to lose.
+    /// Whether a removal has a node with a priority above it. Only such a priority can be lost.
     private func hasPriority(above changes: [Change]) -> Bool {
         for change in changes where change.node.isEmpty && !change.path.namesPriority {
             var node = self
@@ -42,8 +40,8 @@ extension Node {
         return false
     }
 
-    /// Topmost nodes that the removals among the changes would take away together with their priority, and
-    /// that the whole write keeps.
+    /// The topmost nodes that the removals alone would remove together with their priority, and that the whole
+    /// write keeps.
     private func fragileNodes(in changes: [Change]) -> [Path] {
         var (bare, after) = (self, self)
         for change in changes where !change.path.namesPriority {

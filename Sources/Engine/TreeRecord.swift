@@ -1,38 +1,36 @@
 import PandoBytes
 import PandoTree
 
-// A tree as it stands, in parts of bounded size: what a checkpoint holds of a namespace. Read back in order,
-// they make the same tree.
+// A tree in parts of bounded size, as checkpoints contain it. Read in order, the parts make the same tree.
 //
 //  tree      path, 0, node                     a leaf
-//            path, 1, then (key, node)…        more children of the object there, in key order, behind all it has;
+//            path, 1, then (key, node)…        more children of the object there, in key order, behind those before;
 //                                              to the end of the record
-//            path, 2, node                     the priority of the object there: behind all of its children
+//            path, 2, node                     the priority of the object there, behind all of its children
 //
 //  node      0 | 1                             false, true
 //            2 zigzag varint                   an integer
 //            3 double (8)
 //            4 length, text
 //            5 count, then (key, node)…        an object, its children in key order
-//            6 node node                       a priority, and what carries it
+//            6 node node                       a priority, and the node that has it
 //
 //  path, key: length and text. Lengths and counts are varints.
 
-/// Bytes of a record that is no single leaf: what writing them keeps in memory over the tree itself.
+/// The largest record in bytes, unless it is a single leaf. A writer needs so much memory in addition to the tree.
 package let treeRecordByteLimit = 1 << 20
 
-/// The records of a tree, made one at a time from a snapshot; nothing is said of an empty one. In memory is
-/// one record.
+/// The records of a tree, made one at a time from a snapshot. An empty tree has none. Only one record is in memory.
 ///
-/// It finds its way back by the keys on the way, so it may rest between two records for as long as it likes:
-/// an answer over a socket rests until its client has read.
+/// It resumes by the keys where it stopped, so any time may pass between two records: a response waits until its client
+/// has read.
 package struct TreeRecords: Sendable {
     /// An object that is being written.
     private struct Frame {
         let path: Path
         let children: Children
         let priority: Priority?
-        /// The last child that is written down.
+        /// The last child that is in a record.
         var last: Key?
 
         init(_ node: Node, at path: Path) {
@@ -43,14 +41,14 @@ package struct TreeRecords: Sendable {
     }
 
     private let byteLimit: Int
-    /// Bytes of the record before.
+    /// The size of the previous record.
     private var lastByteCount = Self.firstRoomByteCount
     /// A root without children.
     private var leaf: Node?
     /// Outermost first.
     private var frames: [Frame] = []
 
-    /// - Parameter byteLimit: Bytes of a record that is no single leaf, about.
+    /// - Parameter byteLimit: About the largest record, unless it is a single leaf.
     package init(of root: Node, byteLimit: Int = treeRecordByteLimit) {
         self.byteLimit = byteLimit
         if case .object = root.withoutPriority {
@@ -60,9 +58,10 @@ package struct TreeRecords: Sendable {
         }
     }
 
-    /// - Returns: Nil behind the last.
-    /// - Complexity: O(record + depth × log n). What turns out not to fit is printed again in more room, and
-    ///   what no record has room for in parts: that costs about a third of it once more.
+    /// The next record.
+    /// - Returns: Nil after the last one.
+    /// - Complexity: O(record + depth × log n). A child that does not fit is printed again with more capacity, or in
+    ///   parts, which costs about a third more.
     package mutating func next() -> LogRecord? {
         if let leaf = leaf.take() {
             var payload = Self.head(.root, .node)
@@ -81,7 +80,7 @@ package struct TreeRecords: Sendable {
                 payload.append(priority.node)
                 return LogRecord(kind: .tree, payload: payload)
             }
-            // Not even alone: then, if it has parts, in parts.
+            // The child does not fit even alone. If it is an object, it is written in parts.
             frames[top].last = key
             if case .object = child.withoutPriority {
                 frames.append(Frame(child, at: frames[top].path.appending(key)))
@@ -94,13 +93,13 @@ package struct TreeRecords: Sendable {
         return nil
     }
 
-    /// Appends as many of the frame's children as fit.
-    /// - Returns: The child that did not; nil when all are written.
+    /// Appends as many children of the frame as fit.
+    /// - Returns: The first child that does not fit; nil when all are written.
     private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
         let children = frames[top].children
         var last = frames[top].last
-        // A small tree does not take the room of a large one: as much as the record before, then four times
-        // as much.
+        // The capacity grows from that of the previous record by factors of four, so that a small tree does not reserve
+        // the capacity of a large one.
         var limit = max(4 * payload.count, lastByteCount)
         var tooLarge: (Key, Node)?
         repeat {
@@ -142,8 +141,8 @@ private enum NodeTag {
 }
 
 extension ByteWriter {
-    /// Appends those children behind the key `last` that fit, and moves `last` to the last one of them.
-    /// - Returns: The child that did not fit; nil when all did.
+    /// Appends the children behind the key `last` as far as they fit, and sets `last` to the last one of them.
+    /// - Returns: The first child that does not fit; nil when all do.
     fileprivate mutating func append(_ children: Children, behind last: inout Key?) -> (Key, Node)? {
         var tooLarge: (Key, Node)?
         let first = last
@@ -167,10 +166,10 @@ extension ByteWriter {
         return tooLarge
     }
 
-    /// Does not go on when there is no more room. Recursion as deep as paths may be.
+    /// Stops when the capacity is used up. Recursion as deep as paths may be.
     fileprivate mutating func append(_ node: borrowing Node) {
         switch node {
-        case .empty: preconditionFailure("nothing is not written down")
+        case .empty: preconditionFailure("no record holds an empty node")
         case .boolean(let value): append(value ? NodeTag.yes : NodeTag.no)
         case .integer(let value):
             append(NodeTag.integer)
@@ -205,7 +204,7 @@ extension ByteWriter {
 }
 
 extension [UInt8] {
-    /// Of a leaf, or a priority.
+    /// Appends a leaf or a priority.
     fileprivate mutating func append(_ leaf: Node) {
         var byteCount = 32
         if case .string(let text) = leaf { byteCount += text.utf8Count }
@@ -222,9 +221,9 @@ extension [UInt8] {
     }
 }
 
-// MARK: - Reading back
+// MARK: - Reading
 
-/// What one record says.
+/// The content of one record.
 enum TreePart {
     case node(Path, Node)
     case children(Path, ContiguousArray<Children.Entry>)
@@ -250,7 +249,8 @@ enum TreePart {
 }
 
 extension LogRecord {
-    /// What a tree record says, for people: the path, and its node, a part of its children, or its priority.
+    /// A tree record for display: the path, and its node, some of its children, or its priority.
+    /// - Throws: For a payload that cannot be read.
     package static func treePart(reading payload: RawSpan) throws(UnreadableRecord) -> Change {
         switch try TreePart(reading: payload) {
         case .node(let path, let node): Change(path: path, node: node)
@@ -265,7 +265,7 @@ extension LogRecord {
 extension ByteCursor {
     fileprivate mutating func readPriority() throws(UnreadableRecord) -> Priority {
         let start = offset
-        // A priority has no parts: whatever claims to be deeper is refused before it is read.
+        // A priority has no children: anything deeper is refused before it is read.
         guard let priority = Priority(try readNode(depth: Limits.pathDepth, mayHavePriority: false)) else {
             throw UnreadableRecord(reason: "no priority at byte \(start)")
         }

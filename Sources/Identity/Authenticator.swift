@@ -2,17 +2,17 @@ import PandoBytes
 import PandoRules
 import Synchronization
 
-/// Tells whose a token is. Any thread.
+/// Verifies tokens. Any thread.
 ///
-/// Which key is tried is decided by us: a token's `alg` names a family, and of that family only keys that
-/// were configured are asked, each for the algorithms it was configured for (auth §5).
+/// The token's `alg` only selects a family of keys. Of that family only configured keys are tried, and each only for
+/// the algorithms that it was configured for (auth §5).
 ///
-///     no dots        `owner` in --dev · a secret of ours, where that is allowed
-///     alg none       --dev only
-///     HS256          our secrets: legacy tokens, and those of the modern shape
-///     RS…, ES, EdDSA key files, then issuers, whose name is in `iss`
+///     no dots        `owner` with --dev; a configured secret, where that is allowed
+///     alg none       only with --dev
+///     HS256          configured secrets: legacy tokens and JWTs
+///     RS…, ES, EdDSA key files, then issuers, found by `iss`
 package final class Authenticator: Sendable {
-    /// What the operator is told; nothing of a token is in it.
+    /// Receives a message for the operator. It contains nothing of a token.
     package typealias Report = @Sendable (String) -> Void
 
     private struct State {
@@ -20,8 +20,8 @@ package final class Authenticator: Sendable {
         var local: LocalKeys
         var stamp: [String]
         var lookedAt: Duration
-        var standing: RevocationState
-        var whenChanged: (@Sendable (RevocationState) -> Void)?
+        var revocations: RevocationState
+        var onRevocationChange: (@Sendable (RevocationState) -> Void)?
     }
 
     private let state: Mutex<State>
@@ -29,12 +29,12 @@ package final class Authenticator: Sendable {
     private let failures: FailureLimit
     private let report: Report
     private let monotonic: @Sendable () -> Duration
-    /// All that can be verified without a key or a file: see ``verifyAtOnce(_:)``.
+    /// Whether tokens of `--dev` are accepted: see ``verifyAtOnce(_:)``.
     private let acceptsDevelopmentTokens: Bool
     private let needsKeys: Bool
     private let tokenByteLimit: Int
 
-    /// How often the files are looked at, at most: when a token is to be verified, not before.
+    /// The shortest time between two checks of the files. They are checked only when a token is verified.
     private static let fileInterval: Duration = .seconds(2)
 
     /// Reads secrets and key files. Nothing is fetched yet.
@@ -58,7 +58,7 @@ package final class Authenticator: Sendable {
         state = Mutex(
             State(
                 configuration: configuration, local: local, stamp: stamp, lookedAt: monotonic(),
-                standing: local.standing))
+                revocations: local.revocations))
         remote = configuration.issuers.map { IssuerKeys($0, fetch: fetch, now: monotonic, report: report) }
         failures = FailureLimit(perMinute: configuration.failuresPerMinute)
         acceptsDevelopmentTokens = configuration.acceptsDevelopmentTokens
@@ -68,7 +68,7 @@ package final class Authenticator: Sendable {
         self.report = report
     }
 
-    /// What cannot be read of the files and variables that a configuration names.
+    /// The problems of the files and variables that a configuration names.
     package static func fileProblems(of configuration: IdentityConfiguration) async -> [String] {
         var problems: [String] = []
         _ = await LocalKeys(configuration, &problems)
@@ -77,30 +77,29 @@ package final class Authenticator: Sendable {
 
     // MARK: Keys
 
-    /// Fetches what issuers publish, so that the first who signs in need not wait for it.
+    /// Fetches the keys of all issuers, so that the first sign-in does not wait for them.
     package func prefetch() async {
         await withTaskGroup { group in
             for issuer in remote { group.addTask { _ = try? await issuer.keys(for: nil) } }
         }
     }
 
-    /// Waits for the fetches that are under way.
-    func fetchUnderWay() async {
-        for issuer in remote { await issuer.underWay?.value }
+    /// Waits for the fetches in progress.
+    func waitForFetches() async {
+        for issuer in remote { await issuer.fetchInProgress?.value }
     }
 
-    /// Who may stay, as of now.
-    package var standing: RevocationState { state.withLock { $0.standing } }
+    /// The current keys and revocations, against which earlier sign-ins are checked.
+    package var revocations: RevocationState { state.withLock { $0.revocations } }
 
-    /// Has `body` called each time that keys or revocations are others than before: whoever was let in before
-    /// must be held against them, and so must whatever was remembered. In the order of the changes, on any
+    /// Sets the function that is called after each change of keys or revocations. The caller then has to check
+    /// all sessions and all cached identities against them. The calls come in the order of the changes, on any
     /// thread.
-    package func whenStandingChanges(_ body: @escaping @Sendable (RevocationState) -> Void) {
-        state.withLock { $0.whenChanged = body }
+    package func onRevocationChange(_ body: @escaping @Sendable (RevocationState) -> Void) {
+        state.withLock { $0.onRevocationChange = body }
     }
 
-    /// Reads secrets, key files and revocations again. When there is any problem, all of them stay as they
-    /// were.
+    /// Reads secrets, key files and revocations again. If there is any problem, it is reported, and all of them stay as they were.
     package func reload() async {
         let configuration = state.withLock { $0.configuration }
         let stamp = await LocalKeys.stamp(configuration)
@@ -110,16 +109,16 @@ package final class Authenticator: Sendable {
             state.stamp = stamp
             guard problems.isEmpty else { return }
             state.local = local
-            let standing = local.standing
-            guard standing != state.standing else { return }
-            state.standing = standing
-            // Under the lock: of two changes the later one is told last.
-            state.whenChanged?(standing)
+            let revocations = local.revocations
+            guard revocations != state.revocations else { return }
+            state.revocations = revocations
+            // With the lock held, so that the calls come in the order of the changes.
+            state.onRevocationChange?(revocations)
         }
-        for problem in problems { report("\(problem); the keys from before stay") }
+        for problem in problems { report("\(problem); the earlier keys stay in use") }
     }
 
-    /// Reads again what has changed; looks at the files every two seconds, however often it is asked.
+    /// Reads files again that have changed. It checks them at most every two seconds, however often it is called.
     package func reloadIfChanged() async {
         let now = monotonic()
         let (configuration, known): (IdentityConfiguration, [String]?) = state.withLock { state in
@@ -132,14 +131,14 @@ package final class Authenticator: Sendable {
 
     // MARK: Verifying
 
-    /// The verdict where it takes no key and no wait: on tokens of `--dev` and on what is no token for us at
-    /// all; nil when ``verify(_:at:from:)`` must be asked.
-    package func verifyAtOnce(_ token: Text) -> Verdict? {
+    /// Verifies what needs no key and no wait: tokens of `--dev`, and text that is no token. Nil when
+    /// ``verify(_:at:from:)`` has to be called. O(bytes).
+    package func verifyAtOnce(_ token: Text) -> VerificationResult? {
         guard token.utf8Count <= tokenByteLimit else { return .refused(.unparsable) }
         guard acceptsDevelopmentTokens else { return needsKeys ? nil : .refused(.unparsable) }
         if token == "owner" { return .accepted(Identity(credential: .admin)) }
         if SignedToken.hasForm(token) {
-            do throws(Refusal) {
+            do throws(TokenError) {
                 let token = try SignedToken(token)
                 if token.algorithm == .none { return .accepted(try unsigned(token)) }
             } catch {
@@ -149,41 +148,42 @@ package final class Authenticator: Sendable {
         return needsKeys ? nil : .refused(.unparsable)
     }
 
-    private func unsigned(_ token: SignedToken) throws(Refusal) -> Identity {
+    private func unsigned(_ token: SignedToken) throws(TokenError) -> Identity {
         guard token.signature.isEmpty else { throw .badSignature }
         return try ClaimChecks(now: 0, skew: 0, revokedBefore: [:]).identity(fromUnsigned: token.claims)
     }
 
-    /// Finds out whose a token is. May wait for an issuer, ten seconds and a little at most.
+    /// Verifies a token. May wait for an issuer: ten seconds and a little at most.
     /// - Parameters:
     ///   - now: Wall time, seconds since 1970.
-    ///   - address: Who shows it, to count failures; nil is not counted.
-    package func verify(_ token: Text, at now: Int64, from address: Text? = nil) async -> Verdict {
+    ///   - address: The client, whose failures are counted; nil for none.
+    package func verify(_ token: Text, at now: Int64, from address: Text? = nil) async -> VerificationResult {
         if let verdict = verifyAtOnce(token) { return verdict }
-        let isCounted = address.map { failures.mayFail($0, now: monotonic()) } ?? true
+        let isCounted = address.map { failures.countFailure(of: $0, now: monotonic()) } ?? true
         await reloadIfChanged()
-        do throws(Refusal) {
+        do throws(TokenError) {
             let identity = try await identity(token, at: now, isTrusted: isCounted)
-            if isCounted, let address { failures.forgive(address, now: monotonic()) }
+            if isCounted, let address { failures.removeFailure(of: address, now: monotonic()) }
             return .accepted(identity)
         } catch {
-            // What comes from an address that has shown too many, and is not by a key of ours, was not looked
-            // into.
-            guard isCounted else { return .refused(error.isBeforeSignature ? .tooManyFailures : error) }
-            // Who comes late has done nothing wrong, and nobody can help an issuer that is down.
+            // The address has shown too many bad tokens, and this one names no key that is here. It was not
+            // examined further.
+            guard isCounted else { return .refused(error.precedesSignatureCheck ? .tooManyFailures : error) }
+            // An expired token or an unreachable issuer is no failure of the client.
             if let address, error == .expired || error == .keysUnavailable {
-                failures.forgive(address, now: monotonic())
+                failures.removeFailure(of: address, now: monotonic())
             }
             return .refused(error)
         }
     }
 
-    /// - Parameter isTrusted: false asks no issuer for a key that is not here.
-    private func identity(_ token: Text, at now: Int64, isTrusted: Bool) async throws(Refusal) -> Identity {
+    /// - Parameter isTrusted: Whether an issuer may be asked for an unknown key.
+    private func identity(_ token: Text, at now: Int64, isTrusted: Bool) async throws(TokenError) -> Identity
+    {
         let (configuration, local) = state.withLock { ($0.configuration, $0.local) }
         guard SignedToken.hasForm(token) else {
             guard configuration.allowsSecretAsAdmin,
-                let secret = local.secrets.first(where: { $0.isShown(as: token) })
+                let secret = local.secrets.first(where: { $0.isEqual(to: token) })
             else { throw .unparsable }
             var identity = Identity(credential: .admin, keyID: secret.key.id)
             identity.keyFingerprint = secret.key.fingerprint
@@ -204,46 +204,46 @@ package final class Authenticator: Sendable {
         }
     }
 
-    /// Asks each whose name the token bears, in the order of the configuration. Of several refusals the last
-    /// one is told, but that somebody's time is over is always told.
+    /// Tries every key file and issuer that has the name in `iss`, in the order of the configuration. Of several
+    /// errors the last one is thrown, but ``TokenError/expired`` has precedence.
     private func identity(
         _ token: SignedToken, _ local: LocalKeys, _ checks: ClaimChecks, isTrusted: Bool
-    ) async throws(Refusal) -> Identity {
+    ) async throws(TokenError) -> Identity {
         guard let name = token.claims.text("iss") else { throw .wrongIssuer }
-        var refusal = Refusal.wrongIssuer
+        var tokenError = TokenError.wrongIssuer
         for file in local.files where file.issuer.name == name {
-            do throws(Refusal) {
-                return try Self.identity(token, of: file.issuer, file.keys, checks, isOurs: true)
+            do throws(TokenError) {
+                return try Self.identity(token, of: file.issuer, file.keys, checks, isLocal: true)
             } catch {
-                if refusal != .expired { refusal = error }
+                if tokenError != .expired { tokenError = error }
             }
         }
         for source in remote where source.issuer.name == name {
-            do throws(Refusal) {
-                // Nothing is asked of the issuer for what it cannot have signed.
+            do throws(TokenError) {
+                // Nothing is fetched for a token that this issuer cannot have signed.
                 if source.issuer.isFirebase {
                     guard token.algorithm == .RS256, token.keyID != nil else { throw .unsupportedHeader }
                 }
                 let keys = try await source.keys(for: isTrusted ? token.keyID : nil)
-                return try Self.identity(token, of: source.issuer, keys, checks, isOurs: false)
+                return try Self.identity(token, of: source.issuer, keys, checks, isLocal: false)
             } catch {
-                if refusal != .expired { refusal = error }
+                if tokenError != .expired { tokenError = error }
             }
         }
-        throw refusal
+        throw tokenError
     }
 
     private static func identity(
-        _ token: SignedToken, of issuer: Issuer, _ keys: KeySet, _ checks: ClaimChecks, isOurs: Bool
-    ) throws(Refusal) -> Identity {
+        _ token: SignedToken, of issuer: Issuer, _ keys: KeySet, _ checks: ClaimChecks, isLocal: Bool
+    ) throws(TokenError) -> Identity {
         let key = try keys.signer(of: token)
         var identity = try checks.identity(from: token.claims, of: issuer, keyID: key.id)
-        if isOurs { identity.keyFingerprint = key.fingerprint }
+        if isLocal { identity.keyFingerprint = key.fingerprint }
         return identity
     }
 }
 
-/// Why nobody could be verified with a configuration: every problem of it.
+/// A configuration with which no token can be verified, and all its problems.
 package struct UnusableIdentity: Error, Sendable, CustomStringConvertible {
     package var problems: [String]
     package var description: String { problems.joined(separator: "\n") }

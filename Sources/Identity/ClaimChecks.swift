@@ -2,32 +2,32 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// What every token is held against, whoever signed it.
+/// The checks of claims that every token has to pass, whoever signed it.
 struct ClaimChecks: Sendable {
     /// Wall time, seconds since 1970.
     var now: Int64
     /// Seconds by which a clock may be wrong.
     var skew: Int64
-    /// By subject: tokens of people who signed in before count no more. Seconds since 1970.
+    /// By subject: the time before which sign-ins are revoked. Seconds since 1970.
     var revokedBefore: [Text: Int64]
 
-    /// Times further ahead are nonsense, not patience.
+    /// Times further in the future are errors.
     private static let horizon = Double(10 * 366 * 86_400)
-    /// How long a token of ours lives that does not say (auth §2.3).
+    /// The lifetime of a token signed with a secret that has no `exp`, in seconds (auth §2.3).
     private static let defaultLifetime: Double = 86_400
     /// Longest subject of an issuer: that of OpenID Connect Core §2, and that of Firebase (auth §2.1).
     private static let subjectLimit = 255
     private static let firebaseSubjectLimit = 128
     /// Longest `uid` of a legacy token (auth §2.3).
     private static let legacySubjectLimit = 256
-    /// What custom tokens are for: to be exchanged, not to be shown to a database (auth §2.2).
+    /// The audience of custom tokens, which are exchanged for ID tokens and are not for databases (auth §2.2).
     private static let customTokenAudience: Text =
         "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
 
     // MARK: Issuers
 
     /// Checks claims whose signature is good, in the order of auth §5.2.
-    func identity(from claims: JSONObject, of issuer: Issuer, keyID: Text?) throws(Refusal) -> Identity {
+    func identity(from claims: JSONObject, of issuer: Issuer, keyID: Text?) throws(TokenError) -> Identity {
         guard claims.text("iss") == issuer.name else { throw .wrongIssuer }
         guard claims.names("aud", issuer.audience) else { throw .wrongAudience }
         let expires = try time("exp", of: claims)
@@ -51,11 +51,11 @@ struct ClaimChecks: Sendable {
             signedInAt: try signedInAt(claims))
     }
 
-    // MARK: Our own secrets
+    // MARK: Configured secrets
 
-    /// Claims that one of our secrets has signed: a legacy token (auth §2.3), or one of the modern shape.
-    func identity(fromOwn claims: JSONObject, keyID: Text?) throws(Refusal) -> Identity {
-        // A trial run that wrote would be worse than none.
+    /// Checks claims that a configured secret has signed: of a legacy token (auth §2.3), or of a JWT with registered claims.
+    func identity(fromOwn claims: JSONObject, keyID: Text?) throws(TokenError) -> Identity {
+        // `simulate` asks for a trial run, which is not implemented: the write would be real.
         guard !claims.contains("simulate"), !claims.names("aud", Self.customTokenAudience) else {
             throw .notForDatabase
         }
@@ -82,8 +82,8 @@ struct ClaimChecks: Sendable {
             signedInAt: try signedInAt(claims))
     }
 
-    /// `exp`, or a day from `nbf` or `iat`: a token that never ends cannot be taken back.
-    private func ownExpiry(of claims: JSONObject) throws(Refusal) -> Double {
+    /// `exp`, or a day after `nbf` or `iat`: a token without end could not be revoked.
+    private func ownExpiry(of claims: JSONObject) throws(TokenError) -> Double {
         if claims.contains("exp") { return try time("exp", of: claims) }
         if let start = try optionalTime("nbf", of: claims) { return start + Self.defaultLifetime }
         return try time("iat", of: claims) + Self.defaultLifetime
@@ -91,9 +91,8 @@ struct ClaimChecks: Sendable {
 
     // MARK: `--dev`
 
-    /// Claims that nobody has signed. Their times are not looked at: the emulator's helper writes 1970
-    /// (auth §2.5).
-    func identity(fromUnsigned claims: JSONObject) throws(Refusal) -> Identity {
+    /// Reads claims without a signature. Their times are ignored: the emulator's helper writes 1970 (auth §2.5).
+    func identity(fromUnsigned claims: JSONObject) throws(TokenError) -> Identity {
         guard !claims.names("aud", Self.customTokenAudience) else { throw .notForDatabase }
         guard
             let subject = Self.subject(claims.text("sub") ?? claims.text("user_id"), limit: Self.subjectLimit)
@@ -109,12 +108,12 @@ struct ClaimChecks: Sendable {
         return text
     }
 
-    private func time(_ name: Text, of claims: JSONObject) throws(Refusal) -> Double {
+    private func time(_ name: Text, of claims: JSONObject) throws(TokenError) -> Double {
         guard let seconds = try optionalTime(name, of: claims) else { throw .badTime }
         return seconds
     }
 
-    private func optionalTime(_ name: Text, of claims: JSONObject) throws(Refusal) -> Double? {
+    private func optionalTime(_ name: Text, of claims: JSONObject) throws(TokenError) -> Double? {
         guard claims.contains(name) else { return nil }
         let seconds: Double
         switch claims.leaf(name) {
@@ -126,26 +125,26 @@ struct ClaimChecks: Sendable {
         return seconds
     }
 
-    private func checkTimes(expires: Double, _ claims: JSONObject) throws(Refusal) {
-        // The others are read first: whatever is no time is said to be none, also of an old token.
+    private func checkTimes(expires: Double, _ claims: JSONObject) throws(TokenError) {
+        // The others are read first, so that a malformed time is reported for an expired token too.
         let starts = try optionalTime("nbf", of: claims)
         let issued = try optionalTime("iat", of: claims)
         guard expires > Double(now - skew) else { throw .expired }
         guard starts ?? 0 <= Double(now + skew), issued ?? 0 <= Double(now + skew) else { throw .notYetValid }
     }
 
-    private func checkRevocation(of subject: Text, _ claims: JSONObject) throws(Refusal) {
+    private func checkRevocation(of subject: Text, _ claims: JSONObject) throws(TokenError) {
         guard let since = revokedBefore[subject] else { return }
         guard let signedIn = try signedInAt(claims), signedIn >= Double(since) else { throw .revoked }
     }
 
-    /// When somebody has shown who they are; refreshed tokens keep it.
-    private func signedInAt(_ claims: JSONObject) throws(Refusal) -> Double? {
+    /// The time of the sign-in. Refreshed tokens keep it.
+    private func signedInAt(_ claims: JSONObject) throws(TokenError) -> Double? {
         try optionalTime(claims.contains("auth_time") ? "auth_time" : "iat", of: claims)
     }
 
-    /// A live connection ends at `exp`, not before and not later. One that was let in within the skew behind
-    /// it would end at once, so it has the rest of the skew.
+    /// A connection acts as the identity until `exp`. A token that was accepted within the skew after `exp` would
+    /// end at once, so it lasts for one skew longer.
     private func validUntil(_ expires: Double) -> Int64 {
         let end = Int64(expires.rounded(.up))
         return end > now ? end : end + skew
@@ -156,7 +155,7 @@ struct ClaimChecks: Sendable {
 enum AuthVariable {
     /// `{"uid":…,"provider":…,"token":{every claim, as it was signed}}`
     /// - Parameters:
-    ///   - provider: What `provider` is where the claims do not say; null when nil.
+    ///   - provider: `provider`, where the claims have none; nil for null.
     ///   - signInProvider: Put into claims that have no `firebase` member.
     static func variable(of subject: Text, _ claims: JSONObject, provider: Text?, signInProvider: Text?)
         -> Text

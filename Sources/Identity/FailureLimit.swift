@@ -1,13 +1,13 @@
 import PandoBytes
 import Synchronization
 
-/// Counts bad tokens by the address that shows them. From the limit on, only tokens that may well be good are
-/// looked at until the minute is over, so that guessing costs the guesser more than us (auth §5.3), and
-/// whoever shares the address with one gets in all the same.
+/// Counts bad tokens by client address. Once an address has reached the limit, only tokens that name a known key are
+/// verified until the minute is over. So guessing costs an attacker more than the server (auth §5.3), and other
+/// clients at the same address can still sign in.
 ///
-/// Any thread. Bounded: of more than ``addressLimit`` addresses those are forgotten that are not heard of.
+/// Any thread. Bounded: of more than ``addressLimit`` addresses the ones without recent failures are removed.
 package final class FailureLimit: Sendable {
-    /// Addresses that are counted at once; about half a MiB.
+    /// Addresses in the table; about half a MiB.
     static let addressLimit = 4096
     static let window: Duration = .seconds(60)
 
@@ -24,11 +24,12 @@ package final class FailureLimit: Sendable {
         self.limit = limit
     }
 
-    /// Counts a failure before it is one: of many tokens that are verified at once, no more than the limit
-    /// begin. ``forgive(_:now:)`` takes it back.
+    /// Counts a failure in advance, before a token is verified. So of many tokens at the same time no more than the
+    /// limit are verified. ``removeFailure(of:now:)`` undoes it.
     /// - Parameter now: Monotonic.
-    /// - Returns: false when the address has no more to spend; nothing is counted then.
-    package func mayFail(_ address: Text, now: Duration) -> Bool {
+    /// - Returns: false when the address has reached the limit. Then nothing is counted.
+    /// - Complexity: O(1).
+    package func countFailure(of address: Text, now: Duration) -> Bool {
         guard limit > 0 else { return true }
         let group = AddressGroup(address)
         return counts.withLock { counts in
@@ -43,8 +44,8 @@ package final class FailureLimit: Sendable {
         }
     }
 
-    /// What was begun was no failure.
-    package func forgive(_ address: Text, now: Duration) {
+    /// Undoes a ``countFailure(of:now:)``: the verification did not fail. O(1).
+    package func removeFailure(of address: Text, now: Duration) {
         guard limit > 0 else { return }
         let group = AddressGroup(address)
         counts.withLock { counts in

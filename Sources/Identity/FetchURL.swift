@@ -1,6 +1,6 @@
 import Foundation
 
-/// An address that keys may be fetched from: `https`, or `http` on this machine.
+/// A URL that keys may be fetched from: `https`, or `http` on a loopback host.
 struct FetchURL: Sendable, Equatable {
     let url: URL
     let isSecure: Bool

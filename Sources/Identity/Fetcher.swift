@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import Synchronization
 
-/// What an issuer has answered.
+/// The response of an issuer.
 struct FetchedDocument: Sendable {
     var body: [UInt8]
     /// `max-age` of `Cache-Control`, less `Age`; nil where there is none.
@@ -14,13 +14,13 @@ struct FetchError: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Fetches small documents: bounded in size and time, and never sent on to another address.
+/// Fetches small documents, with limits on size and time, and without following redirects.
 ///
-/// The documents say whose signatures count, so a redirect (perhaps to plain HTTP) is an error.
+/// The documents decide whose signatures are valid, so a redirect (perhaps to plain HTTP) is an error.
 enum Fetcher {
     /// JWK sets are a few KiB.
     static let byteLimit = 1 << 20
-    /// For the whole answer, the connection included.
+    /// Seconds for the whole request, the connection included.
     static let timeLimit: TimeInterval = 10
 
     static func fetch(_ address: FetchURL) async throws(FetchError) -> FetchedDocument {
@@ -36,7 +36,7 @@ enum Fetcher {
             let session = URLSession(configuration: configuration, delegate: exchange, delegateQueue: nil)
             let task = session.dataTask(with: request)
             task.resume()
-            // Holds also where the peer trickles, which the session's own limit would allow.
+            // Also bounds a response that comes slowly, which the session's own limit would allow.
             DispatchQueue.global().asyncAfter(deadline: .now() + timeLimit) { task.cancel() }
             session.finishTasksAndInvalidate()
         }
@@ -44,9 +44,9 @@ enum Fetcher {
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 ///
-/// `@unchecked Sendable`: what changes is in a mutex.
+/// `@unchecked Sendable`: all mutable state is in a mutex.
 private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private struct State {
         var document = FetchedDocument(body: [])
@@ -74,7 +74,7 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
         let response = response as? HTTPURLResponse
         let status = response?.statusCode ?? 0
         state.withLock { state in
-            if status != 200 { state.problem = "answered \(status)" }
+            if status != 200 { state.problem = "the response has status \(status)" }
             state.document.maxAge = response.flatMap(Self.maxAge)
         }
         completionHandler(status == 200 ? .allow : .cancel)
@@ -83,7 +83,7 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let isTooLong = state.withLock { state in
             if state.document.body.count + data.count > Fetcher.byteLimit {
-                state.problem = "answered more than \(Fetcher.byteLimit) bytes"
+                state.problem = "the response has more than \(Fetcher.byteLimit) bytes"
                 return true
             }
             state.document.body += data
@@ -99,7 +99,7 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
             let status = (task.response as? HTTPURLResponse)?.statusCode
             let problem =
                 state.problem ?? error?.localizedDescription
-                ?? (status == 200 ? nil : "answered \(status ?? 0)")
+                ?? (status == 200 ? nil : "the response has status \(status ?? 0)")
             let result: Result<FetchedDocument, FetchError> =
                 problem.map { .failure(FetchError(description: $0)) } ?? .success(state.document)
             return (UncheckedFinish(call: finish), result)
@@ -107,7 +107,7 @@ private final class FetchExchange: NSObject, URLSessionDataDelegate, @unchecked 
         finish.call?(result)
     }
 
-    /// Takes the closure out of the mutex; it is called once.
+    /// Carries the closure out of the mutex. It is called once.
     private struct UncheckedFinish: @unchecked Sendable {
         let call: ((Result<FetchedDocument, FetchError>) -> Void)?
     }

@@ -11,12 +11,12 @@ import PandoTree
 //    "revoked_before": {"<uid>": <seconds since 1970>}
 //  }
 //
-//  "jwks" is "auto" (discovery) or an address; "certificates" in its place is the address of PEM certificates
+//  "jwks" is "auto" (discovery) or a URL; "certificates" in its place is the URL of PEM certificates
 //  by `kid`.
 
 extension IdentityConfiguration {
     /// Reads the `auth` member of a configuration file (auth §5.1), adding to what is there.
-    /// - Parameter problems: Everything that is wrong, each with the place it stands at.
+    /// - Parameter problems: Every problem is appended, with its path in the file.
     package mutating func read(_ object: JSONObject, _ problems: inout [String]) {
         for (name, _) in object.members {
             let place = "auth.\(name)"
@@ -60,7 +60,7 @@ extension IdentityConfiguration {
         }
     }
 
-    /// `revoked_before`, in the place of what was there.
+    /// Reads `revoked_before`, which replaces the earlier value.
     mutating func readRevocations(of object: JSONObject, _ problems: inout [String]) {
         guard let subjects = object.object("revoked_before") else {
             return problems.append("auth.revoked_before: must be an object of times by uid")
@@ -131,11 +131,11 @@ extension IdentityConfiguration {
     }
 }
 
-/// Takes text members out of an object one by one, and says at the end which ones nobody has asked for.
+/// Reads text members of an object, and reports the members that were not read.
 private struct Members {
     let object: JSONObject
     let place: String
-    var asked: Set<Text> = []
+    var read: Set<Text> = []
     var found: [String] = []
 
     init(_ object: JSONObject, _ place: String) {
@@ -144,7 +144,7 @@ private struct Members {
     }
 
     mutating func optionalText(_ name: Text) -> Text? {
-        asked.insert(name)
+        read.insert(name)
         guard object.contains(name) else { return nil }
         guard let text = object.text(name), !text.string.isEmpty else {
             found.append("\(name): must be text")
@@ -171,7 +171,7 @@ private struct Members {
     }
 
     mutating func finish(_ problems: inout [String]) {
-        for (name, _) in object.members where !asked.contains(name) { found.append("\(name): is no option") }
+        for (name, _) in object.members where !read.contains(name) { found.append("\(name): is no option") }
         problems += found.map { "\(place).\($0)" }
     }
 }

@@ -1,8 +1,8 @@
 import PandoBytes
 
-/// Whose tokens are taken (auth §5.1). Values only: nothing is opened yet.
+/// Which tokens are accepted (auth §5.1). Values only: no file is opened.
 package struct IdentityConfiguration: Sendable {
-    /// Where a secret comes from. Never a flag's value: those are seen by everybody on the machine.
+    /// Where a secret comes from. Never from a flag: every user of the machine can read flags.
     package struct SecretSource: Sendable {
         package enum Place: Sendable {
             case file(String)
@@ -52,7 +52,7 @@ package struct IdentityConfiguration: Sendable {
         }
     }
 
-    /// What is said in an option each: one key file, one issuer, one project.
+    /// The options that have a flag each: one key file, one issuer, one project.
     package struct Shorthand: Sendable {
         package var keyFile: String?
         package var keyIssuer: String?
@@ -71,16 +71,16 @@ package struct IdentityConfiguration: Sendable {
     package var clockSkew: Int64 = 60
     package var tokenByteLimit = Self.tokenByteMaximum
     package var revokedBefore: [Text: Int64] = [:]
-    /// The configuration file: its `auth.revoked_before` is read again as keys are; nothing else of it is.
+    /// The configuration file. Its `auth.revoked_before` is read again when key files are; nothing else of it is.
     package var revocationFile: String?
-    /// Bad tokens one address may show in a minute; 0 for any number.
+    /// Bad tokens of one address in a minute; 0 for no limit.
     package var failuresPerMinute = 600
-    /// `owner` and unsigned tokens (auth §2.5). Only where nobody but this machine is listened to.
+    /// Accepts `owner` and unsigned tokens (auth §2.5). Only for a server that listens on loopback.
     package var acceptsDevelopmentTokens = false
 
-    /// The official verifier's cap (auth §5.2).
+    /// The limit of the official verifier, in seconds (auth §5.2).
     package static let clockSkewMaximum: Int64 = 60
-    /// Longest token (auth §5.2).
+    /// The longest token, in bytes (auth §5.2).
     package static let tokenByteMaximum = 8 << 10
     /// Where the keys of Firebase's ID tokens are published (auth §2.1).
     package static let firebaseCertificates =
@@ -93,7 +93,8 @@ package struct IdentityConfiguration: Sendable {
         RemoteIssuer(issuer: Issuer(firebaseProject: project), keys: .certificates(firebaseCertificates))
     }
 
-    /// Makes key files and issuers of ``shorthand``.
+    /// Turns ``shorthand`` into key files and issuers.
+    /// - Parameter problems: Every incomplete set of options is appended.
     package mutating func spellOut(_ problems: inout [String]) {
         let given = shorthand
         shorthand = Shorthand()
@@ -103,7 +104,7 @@ package struct IdentityConfiguration: Sendable {
             keyFiles.append(KeyFile(path: file, issuer: Issuer(name: Text(issuer), audience: Text(audience))))
         default:
             problems.append(
-                "--jwks-file, --jwks-issuer, --jwks-audience: go together; keys vouch for one issuer and one audience"
+                "--jwks-file, --jwks-issuer, --jwks-audience: give all three or none; the keys are for one issuer and one audience"
             )
         }
         switch (given.oidcIssuer, given.oidcAudience) {
@@ -111,17 +112,17 @@ package struct IdentityConfiguration: Sendable {
         case (let issuer?, let audience?):
             issuers.append(
                 RemoteIssuer(issuer: Issuer(name: Text(issuer), audience: Text(audience)), keys: .discovery))
-        default: problems.append("--oidc-issuer, --oidc-audience: go together")
+        default: problems.append("--oidc-issuer, --oidc-audience: give both or none")
         }
         if let project = given.firebaseProject { issuers.append(Self.firebase(project: Text(project))) }
     }
 
-    /// Nobody could sign in.
+    /// Whether no token at all would be accepted.
     package var isEmpty: Bool {
         secrets.isEmpty && keyFiles.isEmpty && issuers.isEmpty && !acceptsDevelopmentTokens
     }
 
-    /// Every problem that shows without opening a file or a socket.
+    /// Every problem that can be found without opening a file or a socket.
     package var problems: [String] {
         var found: [String] = []
         if !(0...Self.clockSkewMaximum).contains(clockSkew) {
@@ -153,7 +154,7 @@ package struct IdentityConfiguration: Sendable {
         return found
     }
 
-    /// What is allowed, and may be a surprise.
+    /// Warnings about settings that are valid but may be unintended.
     package var warnings: [String] {
         var names: [Text] = []
         for issuer in keyFiles.map(\.issuer) + issuers.map(\.issuer) where !names.contains(issuer.name) {
@@ -162,11 +163,11 @@ package struct IdentityConfiguration: Sendable {
         guard names.count > 1 else { return [] }
         let list = names.map(\.string).joined(separator: ", ")
         return [
-            "\(list) share one space of uids: whoever has a uid at one of them is taken for its holder at the others; tell them apart in rules by auth.token.iss"
+            "\(list) share one space of uids: a user with the same uid at another issuer is treated as the same user; distinguish them in rules by auth.token.iss"
         ]
     }
 
     private static func badURL(_ url: String) -> String {
-        "\(url): must be an https:// address (http:// only on a loopback host): whoever can change its answers signs in as anybody"
+        "\(url): must be an https:// URL (http:// only on a loopback host): who can change its response can sign in as any user"
     }
 }

@@ -1,8 +1,8 @@
 import PandoBytes
 
-/// Who vouches for people, and how the claims are read that it signs (auth §3, §5).
+/// An issuer of tokens, and how its claims are read (auth §3, §5).
 package struct Issuer: Sendable, Equatable {
-    /// `iss`, exactly.
+    /// The exact value of `iss`.
     package var name: Text
     /// What `aud` must be or contain.
     package var audience: Text
@@ -11,8 +11,8 @@ package struct Issuer: Sendable, Equatable {
     /// Put into claims without a `firebase` member, so that rules written for Firebase find
     /// `auth.token.firebase.sign_in_provider`.
     package var signInProvider: Text?
-    /// The claim that makes an administrator when it is `true`; nil for none: `admin` is a word like any
-    /// other.
+    /// The claim that makes an administrator when it is `true`; nil for none. No claim name does so by itself, not
+    /// even `admin`.
     package var adminClaim: Text?
     /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth §2.1.
     package var isFirebase = false

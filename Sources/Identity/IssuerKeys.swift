@@ -1,29 +1,29 @@
 import PandoBytes
 import PandoTree
 
-/// The keys that one issuer publishes, fetched when they are needed and kept as long as they may be.
+/// The keys that one issuer publishes: fetched when they are needed, and cached.
 ///
 ///     none ──fetch──▶ fresh ──max-age──▶ stale ──fetch──▶ fresh …
-///                                          └─24 h without an answer──▶ none
+///                                          └─24 h without a response──▶ none
 ///
-/// - A stale set is used at once, and fetched again meanwhile: nobody waits for an issuer whose keys are
-///   here.
-/// - A `kid` that a fresh set does not have means that keys were changed: one fetch, at most once a minute,
-///   or whoever makes up key ids would have us ask the issuer for each.
-/// - Whoever needs a key that is not here waits for the fetch under way, if there is one.
-/// - After a fetch that failed the next one waits, twice as long each time.
+/// - A stale set is used at once, and fetched again meanwhile. So no verification waits for a known key.
+/// - A `kid` that a fresh set does not have means that the issuer has new keys: the set is fetched again, but at
+///   most once a minute. Otherwise invented key ids would cause a fetch each.
+/// - Only one fetch is in progress at a time. A verification that needs an unknown key waits for it.
+/// - After a failed fetch the next one is delayed, twice as long each time.
 actor IssuerKeys {
     typealias Fetch = @Sendable (FetchURL) async throws(FetchError) -> FetchedDocument
 
-    static let shortestLife: Duration = .seconds(5 * 60)
-    /// An hour before ``longestLife``: in it the next set is fetched while this one is still used.
+    /// A set is fresh for at least this long.
+    static let shortestFreshness: Duration = .seconds(5 * 60)
+    /// A set is fresh for at most this long: an hour less than ``longestLife``, in which the next one is fetched.
     static let longestFreshness: Duration = .seconds(23 * 3600)
-    /// For which a set is used at all.
+    /// A set is used for at most this long.
     static let longestLife: Duration = .seconds(24 * 3600)
-    /// Where the issuer does not say.
-    static let defaultLife: Duration = .seconds(3600)
+    /// Without a `max-age` of the issuer.
+    static let defaultFreshness: Duration = .seconds(3600)
     static let unknownKeyInterval: Duration = .seconds(60)
-    /// After the first fetch that failed; each further one doubles it, up to ``longestRetryInterval``.
+    /// The delay after the first failed fetch. Each further one doubles it, up to ``longestRetryInterval``.
     static let retryInterval: Duration = .seconds(10)
     static let longestRetryInterval: Duration = .seconds(80)
 
@@ -32,7 +32,7 @@ actor IssuerKeys {
     private let fetch: Fetch
     /// Monotonic.
     private let now: @Sendable () -> Duration
-    /// Told once for each time that it begins to fail.
+    /// Called when a fetch fails and the one before did not.
     private let report: @Sendable (String) -> Void
 
     private var keys: KeySet?
@@ -40,8 +40,8 @@ actor IssuerKeys {
     private var freshUntil: Duration = .zero
     private var failureCount = 0
     private var retryAt: Duration = .zero
-    private var askedForUnknownAt: Duration?
-    private(set) var underWay: Task<Void, Never>?
+    private var fetchedForUnknownAt: Duration?
+    private(set) var fetchInProgress: Task<Void, Never>?
     private var jwksAddress: FetchURL?
 
     init(
@@ -56,56 +56,56 @@ actor IssuerKeys {
         self.report = report
     }
 
-    /// The set in which to look for a key. Waits for the issuer only where there is no set, or none with that
-    /// key.
-    /// - Throws: ``Refusal/keysUnavailable``.
-    func keys(for id: Text?) async throws(Refusal) -> KeySet {
-        if let keys = keysAtOnce() {
-            guard let id, !keys.mayHold(id), mayAskForUnknown() else { return keys }
+    /// The keys among which to search. Waits for the issuer only where there is no set, or none with that key.
+    /// - Throws: ``TokenError/keysUnavailable``.
+    func keys(for id: Text?) async throws(TokenError) -> KeySet {
+        if let keys = cachedKeys() {
+            guard let id, !keys.mayHold(id), mayFetchForUnknownKey() else { return keys }
             await refresh().value
         } else if let task = refreshUnlessFailing() {
             await task.value
         }
-        guard let keys = keysAtOnce() else { throw .keysUnavailable }
+        guard let keys = cachedKeys() else { throw .keysUnavailable }
         return keys
     }
 
-    /// The set that is here; a stale one is fetched again meanwhile. Nil when there is none that may be used.
-    func keysAtOnce() -> KeySet? {
+    /// The cached set. A stale one is fetched again meanwhile. Nil when there is none that may be used.
+    func cachedKeys() -> KeySet? {
         guard let keys, let fetchedAt, now() - fetchedAt <= Self.longestLife else { return nil }
         if now() >= freshUntil { _ = refreshUnlessFailing() }
         return keys
     }
 
-    private func mayAskForUnknown() -> Bool {
-        if underWay != nil { return true }
-        if let askedForUnknownAt, now() - askedForUnknownAt < Self.unknownKeyInterval { return false }
-        askedForUnknownAt = now()
+    private func mayFetchForUnknownKey() -> Bool {
+        if fetchInProgress != nil { return true }
+        if let fetchedForUnknownAt, now() - fetchedForUnknownAt < Self.unknownKeyInterval { return false }
+        fetchedForUnknownAt = now()
         return true
     }
 
     private func refreshUnlessFailing() -> Task<Void, Never>? {
-        if underWay == nil, failureCount > 0, now() < retryAt { return nil }
+        if fetchInProgress == nil, failureCount > 0, now() < retryAt { return nil }
         return refresh()
     }
 
-    /// The fetch under way; a new one where there is none.
+    /// The fetch in progress; a new one where there is none.
     private func refresh() -> Task<Void, Never> {
-        if let underWay { return underWay }
+        if let fetchInProgress { return fetchInProgress }
         let task = Task { await fetchKeys() }
-        underWay = task
+        fetchInProgress = task
         return task
     }
 
     private func fetchKeys() async {
-        defer { underWay = nil }
+        defer { fetchInProgress = nil }
         do {
             let (keys, maxAge) = try await fetchSet()
             self.keys = keys
             fetchedAt = now()
             failureCount = 0
             freshUntil =
-                now() + min(max(maxAge ?? Self.defaultLife, Self.shortestLife), Self.longestFreshness)
+                now()
+                + min(max(maxAge ?? Self.defaultFreshness, Self.shortestFreshness), Self.longestFreshness)
         } catch {
             if failureCount == 0 { report("keys of \(issuer.name): \(error)") }
             // Three doublings make the longest interval.
@@ -134,15 +134,15 @@ actor IssuerKeys {
 
     private func address(_ url: String) throws(FetchError) -> FetchURL {
         guard let address = FetchURL(url) else {
-            throw FetchError(description: "\(url) is no address to fetch keys from")
+            throw FetchError(description: "\(url) is not an https URL, so no keys can be fetched from it")
         }
         return address
     }
 
-    /// Where the issuer publishes its keys (OpenID Connect Discovery §4.3: its name must be the one we know).
+    /// The URL of the issuer's keys (OpenID Connect Discovery §4.3: the document must have the configured name).
     private func discover() async throws(FetchError) -> FetchURL {
         guard let address = FetchURL(discoveryOf: issuer.name.string) else {
-            throw FetchError(description: "its name is no address to fetch keys from")
+            throw FetchError(description: "its name is not an https URL, so no keys can be fetched from it")
         }
         let document = try await fetch(address)
         guard let object = JSONObject(document.body) else {

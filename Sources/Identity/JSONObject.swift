@@ -1,20 +1,20 @@
 import PandoBytes
 import PandoTree
 
-/// A JSON object read strictly, its bytes kept: what was signed is what rules see.
+/// A JSON object that was read strictly. Its bytes are kept, so that rules see exactly what was signed.
 ///
-/// Stricter than data (auth §5.2): at any depth a name stands once in its object, and nothing nests deeper
-/// than ``depthLimit``. Two readers that choose different ones of two equal names would see different people.
+/// Stricter than for data (auth §5.2): a name may occur only once in its object, at any depth, and nothing nests
+/// deeper than ``depthLimit``. Otherwise two readers could choose different ones of two equal names, and see
+/// different users.
 package struct JSONObject: Sendable {
-    /// Arrays and objects inside one another. Ours: no token needs more, and reading recurses.
+    /// The nesting of arrays and objects; our own limit, since reading recurses. No token needs more.
     package static let depthLimit = 32
 
     package let bytes: [UInt8]
-    /// Top-level names as they came, each with the place of its value.
+    /// The top-level members in order, each with the range of its value in ``bytes``.
     package let members: [(name: Text, range: Range<Int>)]
 
-    /// Nil for anything that is no such object, with text that is no text (lone surrogates) or numbers that
-    /// are none.
+    /// Reads an object. Nil for anything else, for invalid text (lone surrogates) and for invalid numbers. O(bytes).
     /// - Parameter depthLimit: Other than ``depthLimit`` for files of the operator, which may hold data.
     package init?(_ bytes: [UInt8], depthLimit: Int = Self.depthLimit) {
         var members: [(name: Text, range: Range<Int>)] = []
@@ -64,9 +64,10 @@ package struct JSONObject: Sendable {
         members.first { $0.name == name }?.range
     }
 
+    /// Whether there is such a member. O(members), as all lookups.
     package func contains(_ name: Text) -> Bool { range(of: name) != nil }
 
-    /// The value as it was written; nil where there is none.
+    /// The bytes of the value; nil where there is none.
     package func json(_ name: Text) -> ArraySlice<UInt8>? {
         range(of: name).map { bytes[$0] }
     }
@@ -83,19 +84,20 @@ package struct JSONObject: Sendable {
         }
     }
 
-    /// Nil where there is none, or no string.
+    /// A string; nil where there is none, or another value.
     package func text(_ name: Text) -> Text? {
         if case .string(let text)? = leaf(name) { text } else { nil }
     }
 
+    /// Whether the value is `true`.
     package func isTrue(_ name: Text) -> Bool { leaf(name) == .boolean(true) }
 
-    /// Nil where there is none, or no object.
+    /// An object; nil where there is none, or another value.
     package func object(_ name: Text) -> JSONObject? {
         json(name).flatMap { JSONObject(Array($0)) }
     }
 
-    /// The elements of an array, as they were written; nil where there is none, or no array.
+    /// The bytes of the elements of an array; nil where there is none, or another value.
     package func elements(_ name: Text) -> [[UInt8]]? {
         guard let json = json(name), json.first == UInt8(ascii: "[") else { return nil }
         var elements: [[UInt8]] = []
@@ -110,7 +112,7 @@ package struct JSONObject: Sendable {
         return elements
     }
 
-    /// The strings of an array; nil where there is none, or anything else in it.
+    /// The elements of an array of strings; nil where there is none, or another value.
     package func texts(_ name: Text) -> [String]? {
         guard let elements = elements(name) else { return nil }
         let texts = elements.compactMap { element -> String? in
@@ -119,7 +121,7 @@ package struct JSONObject: Sendable {
         return texts.count == elements.count ? texts : nil
     }
 
-    /// Whether the value is this string, or an array with it (`aud`, RFC 7519 §4.1.3).
+    /// Whether the value is this string, or an array that contains it (`aud`, RFC 7519 §4.1.3).
     package func names(_ name: Text, _ value: Text) -> Bool {
         if text(name) == value { return true }
         return elements(name)?.contains { Self.leaf($0[...]) == .string(value) } ?? false

@@ -2,20 +2,20 @@ import JWTKit
 import PandoBytes
 import PandoTree
 
-// The forms in which public keys are published: JWK sets (RFC 7517), PEM, and PEM certificates by `kid`.
+// The formats of public keys: JWK sets (RFC 7517), PEM, and PEM certificates by `kid`.
 
-/// A document of keys that holds none we can use.
+/// A document without a usable key, and the reason.
 package struct UnreadableKeys: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 }
 
 extension KeySet {
-    /// Keys that one document may hold. Ours: issuers publish two or three.
+    /// Keys that are read of one document; our own limit. Issuers publish two or three.
     private static let keyLimit = 64
 
-    /// `{"keys":[…]}`. Keys of other kinds, for other uses, or broken, are passed over: an issuer may publish
-    /// what it likes beside the ones we need. Symmetric ones are never taken.
-    /// - Throws: ``UnreadableKeys`` for no such document, or one without a single key for us.
+    /// Reads `{"keys":[…]}`. Keys of other types, for other uses, or broken ones are skipped: an issuer may publish
+    /// them beside the ones that are needed. Symmetric keys are never used.
+    /// - Throws: ``UnreadableKeys`` for another document, or one without a usable key.
     init(jwks document: [UInt8]) async throws(UnreadableKeys) {
         guard let elements = JSONObject(document)?.elements("keys") else {
             throw UnreadableKeys(description: "not a JSON object with an array of \"keys\"")
@@ -60,8 +60,9 @@ extension KeySet {
         return key
     }
 
-    /// One or several PEM blocks, `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`; none has a `kid`. A block
-    /// that is none of those is an error: an operator has put it there.
+    /// Reads one or several PEM blocks: `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`, without a `kid`. Any other
+    /// block is an error, since the operator has put it there.
+    /// - Throws: ``UnreadableKeys``.
     init(pem document: [UInt8]) async throws(UnreadableKeys) {
         guard let text = String(validating: document, as: UTF8.self) else {
             throw UnreadableKeys(description: "neither JSON nor PEM")
@@ -82,7 +83,8 @@ extension KeySet {
         self.init(keys: keys)
     }
 
-    /// `{"<kid>":"<PEM certificate>",…}`, as the securetoken service publishes its keys (auth §2.1).
+    /// Reads `{"<kid>":"<PEM certificate>",…}`, the format of the securetoken service (auth §2.1).
+    /// - Throws: ``UnreadableKeys``.
     init(certificates document: [UInt8]) async throws(UnreadableKeys) {
         guard let object = JSONObject(document) else {
             throw UnreadableKeys(description: "not a JSON object of certificates")

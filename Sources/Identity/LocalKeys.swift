@@ -1,21 +1,21 @@
 import Foundation
 import PandoBytes
 
-/// What the operator keeps in files and variables, read and ready to verify with.
+/// The secrets, key files and revocations of the operator, loaded.
 struct LocalKeys: Sendable {
     var secrets: [LoadedSecret] = []
     var files: [(issuer: Issuer, keys: KeySet)] = []
     var revokedBefore: [Text: Int64]
 
-    var standing: RevocationState {
+    var revocations: RevocationState {
         let keys = secrets.map(\.key) + files.flatMap(\.keys.keys)
         return RevocationState(fingerprints: Set(keys.map(\.fingerprint)), revokedBefore: revokedBefore)
     }
 
-    /// Larger ones hold no keys.
+    /// The largest key file in bytes.
     private static let fileByteLimit = 1 << 20
 
-    /// - Parameter problems: Everything that cannot be read, without a word of what is in it.
+    /// - Parameter problems: Every file and variable that cannot be read is appended, without its content.
     init(_ configuration: IdentityConfiguration, _ problems: inout [String]) async {
         revokedBefore = configuration.revokedBefore
         if let path = configuration.revocationFile, let bytes = await Self.read(path, &problems) {
@@ -65,7 +65,7 @@ struct LocalKeys: Sendable {
         return configuration.revokedBefore
     }
 
-    /// Runs `body` where it may block: the concurrency runtime has a thread for each processor, and no more.
+    /// Runs `body` on a thread that may block. The concurrency runtime has only one thread for each processor.
     private static func blocking<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: body()) }
@@ -96,7 +96,7 @@ struct LocalKeys: Sendable {
         }
     }
 
-    /// What changes when one of the files does: cheap to ask for, compared with the last time.
+    /// Modification times, sizes and inode numbers of the files, to detect changes.
     static func stamp(_ configuration: IdentityConfiguration) async -> [String] {
         let paths = configuration.files
         return await blocking { stamp(paths) }
@@ -115,7 +115,7 @@ struct LocalKeys: Sendable {
 }
 
 extension IdentityConfiguration {
-    /// Every file that is read again when it changes.
+    /// The files that are read again when they change.
     var files: [String] {
         var paths = keyFiles.map(\.path)
         for case .file(let path) in secrets.map(\.place) { paths.append(path) }

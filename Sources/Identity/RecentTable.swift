@@ -1,13 +1,12 @@
-/// A dictionary that holds a bounded number of entries: when it is full, a new one takes the place of one
-/// that was not asked for lately (second chance: a hand goes round, and passes whoever was asked for since it
-/// last came by).
+/// A dictionary with a limited number of entries. A full one replaces an entry that was not read recently, by the
+/// clock algorithm: a hand goes round, and skips entries that were read since it passed them last.
 ///
-/// - Complexity: O(1) for everything; the hand passes ``stepLimit`` entries at most.
+/// - Complexity: O(1) for everything. The hand skips at most ``stepLimit`` entries.
 struct RecentTable<Key: Hashable, Value> {
     private struct Slot {
         var key: Key
         var value: Value
-        var wasAskedFor = false
+        var wasRead = false
     }
 
     private static var stepLimit: Int { 8 }
@@ -26,7 +25,7 @@ struct RecentTable<Key: Hashable, Value> {
     subscript(key: Key) -> Value? {
         mutating get {
             guard let place = places[key] else { return nil }
-            slots[place].wasAskedFor = true
+            slots[place].wasRead = true
             return slots[place].value
         }
     }
@@ -41,8 +40,8 @@ struct RecentTable<Key: Hashable, Value> {
             slots.append(Slot(key: key, value: value))
             return
         }
-        for _ in 0..<Self.stepLimit where slots[hand].wasAskedFor {
-            slots[hand].wasAskedFor = false
+        for _ in 0..<Self.stepLimit where slots[hand].wasRead {
+            slots[hand].wasRead = false
             advance()
         }
         places[slots[hand].key] = nil

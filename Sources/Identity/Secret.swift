@@ -1,27 +1,27 @@
 import PandoBytes
 
-/// A secret that this server shares with backends: it signs their tokens (HS256), and is itself a credential
-/// where that is allowed (auth §5).
+/// A secret that this server shares with backends. It signs their tokens (HS256), and is a credential itself where
+/// that is allowed (auth §5).
 package struct Secret: Sendable {
-    /// How the bytes of a secret are written down.
+    /// How a secret is encoded as text.
     package enum Encoding: String, Sendable, CaseIterable {
         case hex, base64, raw
     }
 
-    /// Bytes: as many as HS256 has (RFC 7518 §3.2).
+    /// The shortest secret in bytes: the length of an HS256 code (RFC 7518 §3.2).
     package static let byteMinimum = 32
 
-    /// `kid`; nil fits tokens of any.
+    /// `kid`; nil for a secret that is tried with tokens of any `kid`.
     let id: Text?
     let bytes: [UInt8]
-    /// As it was written, without white space around it; what is shown as a credential.
+    /// The text as it was given, without white space around it: the credential itself.
     private let text: [UInt8]
 
     /// - Parameters:
-    ///   - written: What a file or a variable holds. White space around it does not count.
-    ///   - encoding: Nil tries hex, then Base64 of either alphabet, and takes for raw what is neither, or is
-    ///     below 32 bytes when decoded: a database secret of 40 letters is raw, as it is in Firebase.
-    /// - Throws: Why it is none, without quoting it.
+    ///   - written: The content of a file or a variable. White space around it is ignored.
+    ///   - encoding: Nil tries hex, then Base64 of either alphabet. Text that is neither, or that decodes to less
+    ///     than 32 bytes, is raw: as in Firebase, a database secret of 40 letters is raw.
+    /// - Throws: ``UnreadableKeys`` with the reason, which does not quote the secret.
     package init(written: [UInt8], encoding: Encoding?, id: Text?) throws(UnreadableKeys) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         let text = Array(written.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
@@ -35,7 +35,7 @@ package struct Secret: Sendable {
             decoded = candidates.lazy.compactMap { $0 }.first { $0.count >= Self.byteMinimum } ?? text
         }
         guard let decoded else {
-            throw UnreadableKeys(description: "is not \(encoding?.rawValue ?? "readable")")
+            throw UnreadableKeys(description: "is not valid \(encoding?.rawValue ?? "text")")
         }
         guard decoded.count >= Self.byteMinimum else {
             throw UnreadableKeys(
@@ -61,14 +61,14 @@ package struct Secret: Sendable {
             ?? PandoBytes.decodeBase64(text.rawSpan, alphabet: .urlSafe)
     }
 
-    /// The key to verify with, and what tells the secret itself.
+    /// The key, and what is needed to recognize the secret as a credential.
     func loaded() async throws -> LoadedSecret {
         let key = try await VerificationKey(secret: bytes, id: id)
         return LoadedSecret(key: key, codeOfText: key.authenticationCode(of: text) ?? [])
     }
 }
 
-/// Whoever prints a secret does not print the secret.
+/// Printing a secret prints only its length.
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String { "Secret(\(bytes.count) bytes)" }
     package var debugDescription: String { description }
@@ -77,12 +77,11 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 
 struct LoadedSecret: Sendable {
     let key: VerificationKey
-    /// The HMAC of the secret as it is written. Comparing codes takes the same time whatever is shown, and
-    /// the secret need not be kept.
+    /// The HMAC of the secret's text. Comparing codes takes the same time for every text, and the secret need not be stored.
     let codeOfText: [UInt8]
 
-    /// Whether somebody shows the secret itself.
-    func isShown(as token: Text) -> Bool {
+    /// Whether a credential is the secret itself. In constant time.
+    func isEqual(to token: Text) -> Bool {
         key.verifies(codeOfText, of: Array(token.string.utf8))
     }
 }

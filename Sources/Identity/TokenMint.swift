@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Makes tokens that our own secret signs: what `pando token` prints (auth §5).
+/// Makes tokens that a configured secret signs: the output of `pando token` (auth §5).
 package struct TokenMint: Sendable {
     package var uid: Text?
     /// Seconds.
@@ -19,20 +19,20 @@ package struct TokenMint: Sendable {
         self.isAdmin = isAdmin
     }
 
-    /// Names that mean something else in a token (auth §2.1), or that this mint writes itself.
+    /// Names that have another meaning in a token (auth §2.1), or that the mint writes itself.
     package static let reservedNames: Set<Text> = [
         "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss",
         "jti",
         "nbf", "nonce", "sub", "admin", "d", "v", "user_id", "simulate", "debug",
     ]
-    /// Custom claims, with their names (auth §2.1).
+    /// Bytes of all custom claims, with their names (auth §2.1).
     private static let claimByteLimit = 1000
-    /// Longest `uid` (auth §2.1).
+    /// The longest `uid` in bytes (auth §2.1).
     private static let uidByteLimit = 128
-    /// Ten years, less than what verifiers take for nonsense.
+    /// Seconds: ten years, less than what verifiers refuse.
     private static let longestLifetime: Int64 = 10 * 365 * 86_400
 
-    /// Every problem of what was asked for.
+    /// Every problem of the requested token.
     package var problems: [String] {
         var found: [String] = []
         if let uid {
@@ -58,16 +58,18 @@ package struct TokenMint: Sendable {
         return found
     }
 
-    /// A claim's value as JSON: text that is JSON stands for itself, any other is a string.
+    /// A claim's value as JSON: text that is JSON stays as it is, other text becomes a string.
     package static func json(_ value: [UInt8]) -> [UInt8] {
-        // Read as a member, so that it is held to what claims are held to.
+        // Read as a member, so that the limits of claims apply.
         if JSONObject(Array("{\"a\":".utf8) + value + Array("}".utf8))?.members.count == 1 { return value }
         var json: [UInt8] = []
         json.append(json: Text(String(decoding: value, as: UTF8.self)))
         return json
     }
 
+    /// Makes the token.
     /// - Parameter now: Wall time, seconds since 1970.
+    /// - Throws: An error of jwt-kit for a secret that it cannot use.
     /// - Precondition: ``problems`` is empty.
     package func token(signedWith secret: Secret, at now: Int64) async throws -> Text {
         precondition(problems.isEmpty)

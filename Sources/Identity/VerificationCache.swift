@@ -1,14 +1,13 @@
 import PandoBytes
 
-/// Remembers whose tokens are, so that a client that shows one with every request has it verified once a
-/// minute.
+/// Identities by token, so that a token that comes with every request is verified once a minute.
 ///
-/// Only those that were accepted. Tokens themselves are not kept, but their digests. Confined to one thread;
-/// whoever keeps it empties it when ``RevocationState`` changes.
+/// It holds accepted tokens only, and their digests instead of the tokens. Confined to one thread. The owner must
+/// empty it when ``RevocationState`` changes.
 package struct VerificationCache {
-    /// Tokens that are remembered at once; with their `auth` variables about a MiB.
+    /// Tokens in the cache; with their `auth` variables about a MiB.
     static let tokenLimit = 1024
-    /// For how long, at most: what an issuer takes back counts no longer than that.
+    /// How long a token stays at most: an issuer may have revoked it meanwhile.
     static let lifetime: Duration = .seconds(60)
 
     private struct Entry {
@@ -22,6 +21,7 @@ package struct VerificationCache {
 
     var count: Int { entries.count }
 
+    /// The identity of a token; nil when it is not in the cache or no longer valid.
     /// - Parameters:
     ///   - wallTime: Seconds since 1970.
     ///   - now: Monotonic.
@@ -33,18 +33,20 @@ package struct VerificationCache {
         return entry.identity
     }
 
-    package mutating func keep(
+    /// Stores the identity of a token, unless it has expired. O(1).
+    package mutating func store(
         _ identity: Identity, of token: SHA256Digest, at wallTime: Int64, now: Duration
     ) {
         guard Self.isValid(identity, wallTime) else { return }
         entries.set(Entry(identity: identity, began: now), for: token)
     }
 
+    /// O(entries).
     package mutating func removeAll() {
         entries.removeAll()
     }
 
-    /// Within the skew behind `exp` a token is verified each time.
+    /// Within the skew after `exp` a token is verified each time.
     private static func isValid(_ identity: Identity, _ wallTime: Int64) -> Bool {
         identity.expires.map { wallTime < $0 } ?? true
     }

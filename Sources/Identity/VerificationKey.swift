@@ -1,18 +1,18 @@
 import JWTKit
 import PandoBytes
 
-/// One key, and the algorithms it may verify: an RSA key never checks an HMAC, whatever a token says of
-/// itself (auth §5.2, algorithm confusion).
+/// One key, and the algorithms that it may verify. An RSA key never verifies an HMAC, whatever `alg` a token has
+/// (auth §5.2, algorithm confusion).
 struct VerificationKey: Sendable {
-    /// `kid`; nil where whoever gave the key has named none, so that it fits tokens of any.
+    /// `kid`; nil for a key without one, which is tried with tokens of any `kid`.
     let id: Text?
-    /// Of the key itself: tells whether it is still configured, whatever it is called.
+    /// A digest of the key itself, to find out whether it is still configured, with any `kid`.
     let fingerprint: SHA256Digest
     private let algorithms: [SignedToken.Algorithm: any JWTAlgorithm]
 
     func fits(_ algorithm: SignedToken.Algorithm) -> Bool { algorithms[algorithm] != nil }
 
-    /// Whether this key has made the signature, in constant time where the key is a secret.
+    /// Whether this key made the signature. In constant time for a secret.
     func verifies(_ token: SignedToken) -> Bool {
         guard let algorithm = algorithms[token.algorithm], Self.hasForm(token.signature, token.algorithm)
         else {
@@ -21,7 +21,7 @@ struct VerificationKey: Sendable {
         return (try? algorithm.verify(token.signature, signs: token.signed)) ?? false
     }
 
-    /// ES256 and EdDSA signatures have one length. (The ranges of their numbers are libcrypto's to check.)
+    /// Whether the signature has the right length. (libcrypto checks the ranges of its numbers.)
     private static func hasForm(_ signature: [UInt8], _ algorithm: SignedToken.Algorithm) -> Bool {
         switch algorithm {
         case .ES256, .EdDSA: signature.count == 64
@@ -33,14 +33,14 @@ struct VerificationKey: Sendable {
 
     // MARK: Making keys
 
-    /// Largest modulus: verifying costs with its square.
+    /// The largest modulus in bytes: the cost of verifying grows with its square.
     private static let modulusByteLimit = 8192 / 8
 
-    /// - Parameter algorithms: Those that the key is for; nil for all that its family has.
-    /// - Throws: What jwt-kit throws: for a modulus below 2048 bits.
+    /// - Parameter only: The algorithm that the key is for; nil for all of its family.
+    /// - Throws: ``TokenError/unknownKey`` for a modulus above 8192 bits, an error of jwt-kit below 2048 bits.
     init(rsa key: Insecure.RSA.PublicKey, id: Text?, only: SignedToken.Algorithm? = nil) async throws {
         let numbers = try key.getKeyPrimitives()
-        guard numbers.modulus.count <= Self.modulusByteLimit else { throw Refusal.unknownKey }
+        guard numbers.modulus.count <= Self.modulusByteLimit else { throw TokenError.unknownKey }
         var algorithms: [SignedToken.Algorithm: any JWTAlgorithm] = [:]
         for (name, digest) in [
             (.RS256, .sha256), (.RS384, .sha384), (.RS512, .sha512),
@@ -78,7 +78,7 @@ struct VerificationKey: Sendable {
         self.algorithms = algorithms
     }
 
-    // MARK: What only a secret can
+    // MARK: Secrets only
 
     /// The HMAC of some bytes; nil for a key that is no secret.
     func authenticationCode(of bytes: [UInt8]) -> [UInt8]? {
@@ -93,21 +93,20 @@ struct VerificationKey: Sendable {
 
 /// The keys of one issuer or file.
 struct KeySet: Sendable {
-    /// Keys that are tried for one token (auth §5.2).
+    /// The most keys that are tried for one token (auth §5.2).
     private static let trialLimit = 5
 
     let keys: [VerificationKey]
 
-    /// Whether a token of that `kid` may be signed by one of the keys. A `kid` only looks up (auth §5.2):
-    /// where keys have ids it must be one of theirs. Where none has, as in PEM files and for a lone secret,
-    /// there is nothing to look up, whatever the signer's library calls the key, and the signature alone
-    /// decides.
+    /// Whether a token with that `kid` may be signed by one of the keys. Where keys have ids, it must be one of
+    /// them (auth §5.2). Where none has, as in PEM files and for a single secret, the `kid` is ignored, and the
+    /// signature alone decides.
     func mayHold(_ id: Text) -> Bool { keys.contains { $0.id == id } || keys.allSatisfy { $0.id == nil } }
 
-    /// The key that has signed a token: the one of its `kid`; where it or every key has none, one of those
-    /// that its `alg` fits, and few of them are tried.
-    /// - Throws: ``Refusal/unknownKey`` or ``Refusal/badSignature``.
-    func signer(of token: SignedToken) throws(Refusal) -> VerificationKey {
+    /// The key that signed a token: the one with its `kid`. If the token or every key has no `kid`, a few of the
+    /// keys for its `alg` are tried.
+    /// - Throws: ``TokenError/unknownKey`` or ``TokenError/badSignature``.
+    func signer(of token: SignedToken) throws(TokenError) -> VerificationKey {
         var candidates = keys.filter { $0.fits(token.algorithm) }
         if let id = token.keyID, keys.contains(where: { $0.id != nil }) {
             candidates.removeAll { $0.id != id }

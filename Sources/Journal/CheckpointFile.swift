@@ -1,10 +1,9 @@
 import PandoBytes
 
-/// The file of one checkpoint on its way to a disk, to which the blocks of a ``CheckpointEncoder`` are given:
-/// what has not its name yet is nothing, whatever happens. ``CheckpointWriter`` is both; apart they may be
-/// two threads'.
+/// The file of a checkpoint that is being written, of the blocks of a ``CheckpointEncoder``. Until it has its name it
+/// is ignored. ``CheckpointWriter`` joins encoder and file; separate ones may be used by two threads.
 ///
-/// A disk of its own, or nobody else on the one given: a disk is used by one thread at a time.
+/// Needs a disk that no other thread uses meanwhile.
 package struct CheckpointFile<Storage: Disk>: ~Copyable {
     private let disk: Storage
     private let file: Storage.File
@@ -13,30 +12,28 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     package private(set) var byteCount: Int
     private var unsyncedByteCount = 0
 
-    /// Bytes between two syncs. Without them the last one would be long, and until it is done the log's own,
-    /// on the same disk, would stand behind all that had gathered.
+    /// Bytes between two syncs. Without them the last sync would take long, and syncs of the log on the same disk would
+    /// wait for it.
     private let syncByteCount: Int
 
     /// Makes the unfinished file, and writes the header.
+    /// - Throws: ``DiskFailure``.
     package init(_ header: CheckpointHeader, on disk: Storage, syncByteCount: Int) throws(DiskFailure) {
         self.syncByteCount = syncByteCount
         self.disk = disk
         name = header.name
         let bytes = header.bytes
         let file = try disk.open(name.unfinishedText, .create)
-        try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-            try disk.write(gathered, to: file, at: 0)
-        }
+        try disk.write(bytes.rawSpan, to: file, at: 0)
         self.file = file
         byteCount = bytes.count
     }
 
-    /// Writes the next blocks, and now and then syncs.
+    /// Writes the next blocks, and syncs after every ``syncByteCount`` bytes.
+    /// - Throws: ``DiskFailure``. Then only ``abandon()`` may follow.
     package mutating func write(_ blocks: [UInt8]) throws(DiskFailure) {
         let (disk, file, byteOffset) = (disk, file, byteCount)
-        try GatheredBytes.with(blocks.rawSpan) { gathered throws(DiskFailure) in
-            try disk.write(gathered, to: file, at: byteOffset)
-        }
+        try disk.write(blocks.rawSpan, to: file, at: byteOffset)
         byteCount += blocks.count
         unsyncedByteCount += blocks.count
         if unsyncedByteCount >= syncByteCount {
@@ -45,14 +42,16 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
         }
     }
 
-    /// Writes what is left, the end mark behind it, makes the file durable, and gives it its name.
-    /// - Returns: Bytes written. The name is durable, too.
+    /// Writes the rest, makes the file durable, and gives it its name.
+    /// - Parameter rest: The last blocks, with the end mark.
+    /// - Returns: The size of the file. Its name is durable too.
+    /// - Throws: ``DiskFailure``. If the file has no name yet, it is removed.
     package consuming func finish(_ rest: [UInt8]) throws(DiskFailure) -> Int {
         do throws(DiskFailure) {
             try write(rest)
             try disk.sync(file)
         } catch {
-            // A full disk gets its room back; what cannot be removed, the next start removes.
+            // Releases the space of a full disk. If that fails, the next start removes the file.
             try? disk.remove(name.unfinishedText)
             throw error
         }
@@ -61,7 +60,8 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
         return byteCount
     }
 
-    /// Gives up, and the disk its room back.
+    /// Removes the unfinished file.
+    /// - Throws: ``DiskFailure``. Then the next start removes it.
     package consuming func abandon() throws(DiskFailure) {
         try disk.remove(name.unfinishedText)
     }

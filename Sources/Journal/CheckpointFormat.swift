@@ -1,6 +1,6 @@
 import PandoBytes
 
-//  Everything that was true when a record of the log had been done, in one file named
+//  The whole state after one record of the log, in one file named
 //  checkpoint-TIMELINE-SEQUENCE.chk  (8 and 16 hex digits). Integers are little-endian throughout.
 //
 //  header     ┌────────────┬─────────┬───────────┬──────────┬──────────┬───────────┬──────────┬────────┐
@@ -24,7 +24,7 @@ import PandoBytes
 //
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
 //
-//  flags      1: the log begins here. No record has this checkpoint's sequence: what an import or a restore made is in
+//  flags      1: the log begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
 //             no log, only in here. The first segment behind it begins with the next sequence; the start that
 //             finds none makes it. So the rename that gives such a checkpoint its name is the one moment in
 //             which all of it happens. A restore begins a new timeline so: its checkpoint, alone, outweighs
@@ -40,7 +40,7 @@ import PandoBytes
 //  where, and recovery takes the one before. Nothing is removed before its successor is durable: two
 //  checkpoints and every segment since the older one are kept, so that the fall-back finds its log.
 
-/// Every number of a checkpoint's layout, version 1.
+/// The numbers of a checkpoint's layout, version 1.
 package enum CheckpointFormat {
     /// "PNDOCHK1" as a little-endian word.
     static let magic: UInt64 = 0x314B_4843_4F44_4E50
@@ -48,15 +48,15 @@ package enum CheckpointFormat {
     package static let headerByteCount = 56
     static let blockHeaderByteCount = 16
     static let recordHeaderByteCount = 12
-    /// A block is written once it has so much.
+    /// The size at which a block is full.
     static let blockByteCount = 1 << 20
-    /// The largest block: one record of the largest payload, behind a block that was nearly full.
+    /// The largest block: the largest record in a block that was nearly full.
     static let blockByteLimit = JournalFormat.payloadByteLimit + 2 * blockByteCount
-    /// What a damaged checkpoint's name gets behind itself, out of the way of the next start.
+    /// A suffix for the name of a damaged checkpoint, so that the next start ignores it.
     static let damagedSuffix = ".damaged"
 }
 
-/// What a checkpoint says about itself.
+/// The header of a checkpoint.
 package struct CheckpointHeader: Equatable, Sendable {
     package let directory: DirectoryID
     package let timeline: UInt32
@@ -64,7 +64,7 @@ package struct CheckpointHeader: Equatable, Sendable {
     package let sequence: SequenceNumber
     /// The time of that record, or later; milliseconds since 1970.
     package let timestamp: Int64
-    /// The log begins behind it: no record has its sequence.
+    /// The log begins behind this checkpoint, and no record has its sequence.
     package let beginsLog: Bool
 
     package init(
@@ -97,10 +97,11 @@ package struct CheckpointHeader: Equatable, Sendable {
         return bytes
     }
 
-    /// The header's own checksum, from which the checksum of each block continues.
+    /// The checksum of the header, from which the checksum of each block continues.
     var seed: UInt32 { crc32c(bytes.rawSpan.extracting(0..<52), continuing: 0) }
 
-    /// Reads 56 bytes, or says what is wrong with them.
+    /// Reads 56 bytes.
+    /// - Returns: The header, or why the bytes are none.
     static func read(_ bytes: RawSpan) -> Result<CheckpointHeader, JournalFlaw> {
         guard bytes.byteCount == CheckpointFormat.headerByteCount else {
             return .failure(.checkpointUnfinished)
@@ -110,7 +111,7 @@ package struct CheckpointHeader: Equatable, Sendable {
         }
         guard bytes.littleEndian(at: 52, as: UInt32.self) == crc32c(bytes.extracting(0..<52), continuing: 0)
         else { return .failure(.headerChecksumMismatch) }
-        // Checksum first: a flipped bit is damage, from which there is a way back; a newer version is not.
+        // The checksum first: from damage recovery can fall back to the checkpoint before, from a newer version it must not.
         let version = bytes.littleEndian(at: 8, as: UInt32.self)
         let flags = bytes.littleEndian(at: 48, as: UInt32.self)
         guard version == CheckpointFormat.version, flags & ~beginsLogFlag == 0 else {

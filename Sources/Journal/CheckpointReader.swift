@@ -20,7 +20,7 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
     var byteCount: Int { window.fileByteCount }
 
     /// Opens the file and reads its header.
-    /// - Throws: ``JournalError/corrupt(_:)`` for a header that is none, or does not fit the name.
+    /// - Throws: ``JournalError/corrupt(_:)`` for an invalid header, or one that contradicts the name.
     static func open(_ name: CheckpointName, on disk: Storage) throws(JournalError) -> CheckpointReader {
         let reader = try open(fileNamed: name.text, on: disk)
         guard reader.header.name == name else {
@@ -29,7 +29,7 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
         return reader
     }
 
-    /// The same of a file whatever its name: a backup.
+    /// The same for a file of any name, such as a backup.
     static func open(fileNamed name: String, on disk: Storage) throws(JournalError) -> CheckpointReader {
         let path = disk.directory + "/" + name
         let file = try onDisk { () throws(DiskFailure) in try disk.open(name, .read) }
@@ -49,9 +49,10 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
     }
 
-    /// Gives every record of the next block to `body`, after the block was checked.
-    /// - Parameter body: A record, and where it lies in the file.
+    /// Checks the next block, and calls `body` for each of its records.
+    /// - Parameter body: Gets a record, and its offset in the file.
     /// - Returns: false at the end mark.
+    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``.
     mutating func readBlock(
         _ body: (borrowing RecoveredRecord, _ byteOffset: Int) throws(EntryRejection) -> Void
     ) throws(JournalError) -> Bool {
@@ -65,18 +66,18 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
         let bytes = window.bytes(records)
         var position = 0
         while position < bytes.byteCount {
-            // A good checksum, so these are our own words; another program's are refused, not trusted.
-            let place = records.lowerBound + position
+            // The checksum is good, so Pando wrote these bytes. Fields of a newer version are refused.
+            let recordOffset = records.lowerBound + position
             guard bytes.byteCount - position >= CheckpointFormat.recordHeaderByteCount else {
                 throw .corrupt(problem(at: start, .checkpointDamaged(.cutShort)))
             }
             let length = Int(bytes.littleEndian(at: position, as: UInt32.self))
             let rawKind = bytes.littleEndian(at: position + 4, as: UInt16.self)
             guard let kind = RecordKind(rawValue: rawKind) else {
-                throw .corrupt(problem(at: place, .unknownKind(rawKind)))
+                throw .corrupt(problem(at: recordOffset, .unknownKind(rawKind)))
             }
             let flags = bytes.littleEndian(at: position + 6, as: UInt16.self)
-            guard flags == 0 else { throw .corrupt(problem(at: place, .unknownFlags(flags))) }
+            guard flags == 0 else { throw .corrupt(problem(at: recordOffset, .unknownFlags(flags))) }
             let namespace = bytes.littleEndian(at: position + 8, as: UInt32.self)
             position += CheckpointFormat.recordHeaderByteCount
             guard length <= bytes.byteCount - position else {
@@ -85,10 +86,11 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
             let payload = bytes.extracting(position..<position + length)
             do throws(EntryRejection) {
                 try body(
-                    RecoveredRecord(kind: kind, namespace: namespace, of: header, payload: payload), place)
+                    RecoveredRecord(kind: kind, namespace: namespace, of: header, payload: payload),
+                    recordOffset)
             } catch {
                 let flaw = JournalFlaw.rejected(sequence: header.sequence, reason: error.reason)
-                throw .corrupt(problem(at: place, flaw))
+                throw .corrupt(problem(at: recordOffset, flaw))
             }
             position += length
             recordCount &+= 1
@@ -105,7 +107,8 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
         )
     }
 
-    /// Loads the next block. Answers where its records are; nowhere for the end mark.
+    /// Loads and checks the next block.
+    /// - Returns: The range of its records; empty for the end mark.
     private mutating func checkBlock() throws(JournalError) -> Range<Int> {
         let headerByteCount = CheckpointFormat.blockHeaderByteCount
         guard byteCount - offset >= headerByteCount else {

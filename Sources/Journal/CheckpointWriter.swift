@@ -4,18 +4,18 @@ import PandoBytes
 ///
 ///     var writer = try CheckpointWriter(header, on: disk)
 ///     try writer.append(…)                  // many
-///     let file = try writer.finish()        // now it is durable, and has its name
+///     let file = try writer.finish()        // now the file is durable, and has its name
 ///
-/// The log up to the covered sequence must be durable before ``finish()``: a checkpoint ahead of its log is
-/// refused at the next start, unless the log begins behind it. An error leaves at most the unfinished file,
-/// which ``abandon()`` and the next start remove. A disk of its own, or nobody else on the one given: a disk
-/// is used by one thread at a time.
+/// The log up to the covered sequence must be durable before ``finish()``: the next start refuses a checkpoint that is
+/// ahead of its log, unless the log begins behind it. After an error at most the unfinished file is left, which
+/// ``abandon()`` and the next start remove. Needs a disk that no other thread uses meanwhile.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private var encoder: CheckpointEncoder
     private var file: CheckpointFile<Storage>
 
     /// Makes the unfinished file.
-    /// - Parameter syncByteCount: Bytes between two syncs; more where no log waits for the disk.
+    /// - Parameter syncByteCount: Bytes between two syncs. More is faster, where no log is written meanwhile.
+    /// - Throws: ``DiskFailure``.
     package init(
         _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = 4 << 20
     ) throws(DiskFailure) {
@@ -23,44 +23,47 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
         file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount)
     }
 
-    /// Bytes written so far, the block being filled included.
+    /// Bytes so far, the current block included.
     package var byteCount: Int { file.byteCount + encoder.pendingByteCount }
 
-    /// - Parameter payload: At most ``JournalFormat/payloadByteLimit``.
-    /// - Complexity: One copy of `payload`; now and then a write of about a mebibyte, and a sync.
+    /// Appends a record.
+    /// - Parameter payload: At most ``JournalFormat/payloadByteLimit`` bytes.
+    /// - Throws: ``DiskFailure``. Then only ``abandon()`` may follow.
+    /// - Complexity: One copy of `payload`. When a block is full, a write of about a mebibyte, and perhaps a sync.
     package mutating func append(
         _ kind: RecordKind, namespace: UInt32, payload: RawSpan
     ) throws(DiskFailure) {
         encoder.append(kind, namespace: namespace, payload: payload)
-        if encoder.isFull { try file.write(encoder.takeBlock()) }
+        if encoder.isFull { try file.write(encoder.endBlock()) }
     }
 
-    /// Writes the end mark, makes the file durable, and gives it its name.
-    /// - Returns: What was written. The name is durable, too.
+    /// Writes the end mark, makes the file durable, and gives it its name, which is durable too.
+    /// - Returns: The size of the file, and the number of its records.
+    /// - Throws: ``DiskFailure``.
     package consuming func finish() throws(DiskFailure) -> (byteCount: Int, recordCount: Int) {
         let recordCount = encoder.recordCount
         let byteCount = try file.finish(encoder.finish())
         return (byteCount, Int(clamping: recordCount))
     }
 
-    /// Gives up, and the disk its room back.
+    /// Removes the unfinished file.
+    /// - Throws: ``DiskFailure``. Then the next start removes it.
     package consuming func abandon() throws(DiskFailure) {
         try file.abandon()
     }
 }
 
-/// Removes what no recovery needs once a checkpoint is durable: checkpoints but for the newest `count`, and
-/// segments of which every record is in the oldest of those kept. While there are fewer checkpoints the whole
-/// log stays: it is what to fall back to. Checkpoints go for good before their log does: whatever a power cut
-/// leaves, each checkpoint that is there has its log.
-/// - Parameter count: At least 2 in a server: the older one is for when the newer is damaged.
-/// - Returns: The names removed, the oldest first.
-/// - Throws: After ``DiskFailure/mayBeRetried`` nothing is lost that is needed: the next call removes what
-///   this one left.
+/// Removes files that no recovery needs: all checkpoints but the newest `count`, and the segments whose records are all
+/// in the oldest remaining checkpoint. While there are fewer checkpoints the whole log stays, since recovery may need
+/// it. The removal of checkpoints is made durable before their segments are removed, so that after a power cut each
+/// remaining checkpoint has its log.
+/// - Parameter count: At least 2 in a server: recovery uses the older one when the newer is damaged.
+/// - Returns: The removed names, the oldest first.
+/// - Throws: ``DiskFailure``. If it ``DiskFailure/mayBeRetried``, the next call removes the rest.
 package func removeSuperseded<Storage: Disk>(
     on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int
 ) throws(DiskFailure) -> [String] {
-    let listing = Listing(try disk.list())
+    let listing = DirectoryListing(try disk.list())
     let checkpoints = listing.checkpoints.filter { $0.timeline == timeline }
     guard count > 0, checkpoints.count >= count else { return [] }
     guard let oldest = checkpoints.suffix(count).first else { return [] }
@@ -74,7 +77,7 @@ package func removeSuperseded<Storage: Disk>(
     return supersededCheckpoints + supersededSegments
 }
 
-/// Removes files for good.
+/// Removes files durably.
 private func remove<Storage: Disk>(_ names: [String], on disk: Storage) throws(DiskFailure) {
     guard !names.isEmpty else { return }
     for name in names { try disk.remove(name) }

@@ -1,19 +1,18 @@
 import PandoBytes
 
-/// Copies the checkpoints and the log of a directory, also while a server writes to it: what is there then
-/// can be read as the directory could at one moment, and at any before it.
+/// Copies the checkpoints and the log of a directory, also while a server writes to it. The copy can be read as the
+/// directory was at one moment during the copying, or at any earlier one.
 ///
-/// Checkpoints go first, so that none is ahead of its log. Of the last segment, entry by entry is looked at
-/// and the whole ones are copied: one that the server prepared is written within, and pieces of it that were
-/// read one after another are no prefix of the log. Files that the server removes meanwhile make it begin
-/// anew.
+/// Checkpoints are copied first, so that none is ahead of its log. The last segment is read entry by entry, to find the
+/// end of the last whole one, and copied up to there: the server writes inside a prepared segment, so pieces that are
+/// read one after the other are no prefix of the log. If the server removes files meanwhile, the copying starts again.
 ///
 /// - Parameters:
-///   - target: Another directory; files of the same names are replaced.
-///   - progress: Is told now and then how many bytes were copied.
-/// - Returns: Bytes copied, all of them durable.
+///   - target: Another directory. Files of the same names are replaced.
+///   - progress: Called after each piece with the number of bytes copied so far.
+/// - Returns: The number of bytes copied, all of them durable.
 /// - Throws: ``JournalError/corrupt(_:)`` for damage in the last segment, ``JournalError/disk(_:)``.
-/// - Complexity: One pass, two over the last segment; in the memory of a mebibyte or the largest entry.
+/// - Complexity: One pass, two over the last segment, in the memory of a mebibyte or of the largest entry.
 package func copyLog<Storage: Disk>(
     of source: Storage, to target: Storage, progress: (_ byteCount: Int) -> Void
 ) throws(JournalError) -> Int {
@@ -45,7 +44,7 @@ package func copyLog<Storage: Disk>(
     }
 }
 
-/// Where the last whole entry of the last segment ends.
+/// The end of the last whole entry of the last segment.
 private func endOfEntries<Storage: Disk>(in name: SegmentName, on disk: Storage) throws(JournalError) -> Int {
     var reader = try SegmentReader.open(name, mode: .read, on: disk)
     var problem: JournalProblem?
@@ -56,7 +55,8 @@ private func endOfEntries<Storage: Disk>(in name: SegmentName, on disk: Storage)
             case .end: return reader.offset
             case .contradiction(let flaw, let byteOffset): problem = reader.problem(at: byteOffset, flaw)
             case .bad(let reason, let sequence, let entry, let byteOffset):
-                switch try reader.judge(reason, sequence, entry: entry, byteOffset: byteOffset, next: nil) {
+                switch try reader.classify(reason, sequence, entry: entry, byteOffset: byteOffset, next: nil)
+                {
                 case nil: continue
                 case .tornTail: return reader.offset
                 case let flaw?: problem = reader.problem(at: byteOffset, flaw)
@@ -94,9 +94,7 @@ private func copyBytes<Storage: Disk>(
     while offset < byteCount {
         let range = offset..<min(offset + FileWindow<Storage>.usualByteCount, byteCount)
         try window.load(range)
-        try GatheredBytes.with(window.bytes(range)) { gathered throws(DiskFailure) in
-            try target.write(gathered, to: copy, at: offset)
-        }
+        try target.write(window.bytes(range), to: copy, at: offset)
         offset = range.upperBound
         progress(total + offset)
     }
@@ -104,18 +102,20 @@ private func copyBytes<Storage: Disk>(
     try target.sync(copy)
 }
 
-/// What is in a directory besides its lock.
+/// The files of a directory, apart from its lock.
 package struct DirectoryContents: Sendable {
     /// Segments and checkpoints, of any timeline.
     package var journalFiles: [String]
-    /// Whatever else, but for what nobody relies on.
+    /// All other files, without unfinished ones.
     package var otherFiles: [String]
     /// The newest timeline; 0 when there is none.
     package var newestTimeline: UInt32
 
+    /// Lists the directory.
+    /// - Throws: ``DiskFailure``.
     package init<Storage: Disk>(of disk: Storage) throws(DiskFailure) {
         let names = try disk.list()
-        let listing = Listing(names)
+        let listing = DirectoryListing(names)
         journalFiles = listing.checkpoints.map(\.text) + listing.segments.map(\.text) + listing.unreadable
         newestTimeline = max(
             listing.checkpoints.map(\.timeline).max() ?? 0, listing.segments.map(\.timeline).max() ?? 0)

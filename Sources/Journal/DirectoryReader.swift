@@ -1,25 +1,27 @@
 import PandoBytes
 
-/// One pass over a directory that holds something: the newest good checkpoint, then the log behind it.
+/// One pass over a directory that is not empty: the newest undamaged checkpoint, then the log behind it.
 struct DirectoryReader<Storage: Disk> {
     let disk: Storage
-    let listing: Listing
-    /// Nothing behind it counts; nil for everything.
+    let listing: DirectoryListing
+    /// The moment up to which the directory is read; nil for everything.
     let moment: PointInTime?
-    /// What an import has made behind ``moment``: the log that goes on from there does not count either.
+    /// The sequence of a later checkpoint that began the log anew, behind ``moment``. The log behind it is not read.
     private var end: SequenceNumber?
     var summary = RecoverySummary()
 
-    init(disk: Storage, listing: Listing, moment: PointInTime? = nil) {
+    init(disk: Storage, listing: DirectoryListing, moment: PointInTime? = nil) {
         self.disk = disk
         self.listing = listing
         self.moment = moment
     }
 
-    /// - Returns: The reader of the last segment, where its last whole entry ends; nil when the log has yet
-    ///   to begin behind its checkpoint.
+    /// Restores the checkpoint, and replays the log behind it.
+    /// - Returns: The reader of the last segment, at the end of its last whole entry; nil when there is no segment yet
+    ///   behind a checkpoint that begins the log.
+    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``, ``JournalError/beforeLog(earliest:)``.
     mutating func read(
-        lastMode: OpenMode, into host: inout some Recovering
+        lastMode: OpenMode, into host: inout some RecoveryTarget
     ) throws(JournalError) -> SegmentReader<Storage>? {
         try restoreCheckpoint(into: &host)
         let reader = try replaySegments(lastMode: lastMode, into: &host)
@@ -27,7 +29,7 @@ struct DirectoryReader<Storage: Disk> {
         return reader
     }
 
-    /// A damaged checkpoint that the log does not reach was made by an import: what it held is nowhere else.
+    /// Refuses a damaged checkpoint that the log does not reach: an import made it, and its data is nowhere else.
     private func refuseIfBehindDamage() throws(JournalError) {
         guard !summary.hasReachedMoment else { return }
         for problem in summary.damagedCheckpoints {
@@ -41,7 +43,7 @@ struct DirectoryReader<Storage: Disk> {
 
     // MARK: The checkpoint
 
-    private mutating func restoreCheckpoint(into host: inout some Recovering) throws(JournalError) {
+    private mutating func restoreCheckpoint(into host: inout some RecoveryTarget) throws(JournalError) {
         for name in listing.checkpoints.reversed() {
             do throws(JournalError) {
                 var reader = try CheckpointReader.open(name, on: disk)
@@ -62,14 +64,14 @@ struct DirectoryReader<Storage: Disk> {
                 guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else {
                     throw error
                 }
-                // The older one and its log are kept for this.
+                // The older checkpoint and its log are kept for this case.
                 summary.damagedCheckpoints.append(problem)
                 host.startOver()
             }
         }
     }
 
-    /// A whole checkpoint of somewhere else is no damage: nothing here may be built on it.
+    /// Refuses an undamaged checkpoint of another directory or timeline.
     private func refuseIfForeign(_ header: CheckpointHeader, _ name: CheckpointName) throws(JournalError) {
         guard let last = listing.segments.last else {
             if header.beginsLog { return }
@@ -89,17 +91,17 @@ struct DirectoryReader<Storage: Disk> {
     // MARK: The log behind it
 
     private mutating func replaySegments(
-        lastMode: OpenMode, into host: inout some Recovering
+        lastMode: OpenMode, into host: inout some RecoveryTarget
     ) throws(JournalError) -> SegmentReader<Storage>? {
         let checkpoint = summary.checkpoint?.sequence ?? .zero
-        // What is wholly in the checkpoint is not read: it may be half removed.
+        // Segments whose records are all in the checkpoint are not read: some of them may be removed already.
         let start = listing.segments.lastIndex { $0.firstSequence <= checkpoint.successor } ?? 0
         var segments = listing.segments[start...]
         if let end { segments = segments.prefix { $0.firstSequence < end } }
         var first: SegmentHeader?
         summary.lastSequence = checkpoint
         if summary.checkpoint?.beginsLog == true {
-            // No record has its sequence: what began before it is another log, or another life of this one.
+            // No record has its sequence. Segments that begin before it are of an earlier log.
             segments = segments.drop { $0.firstSequence <= checkpoint }
             if segments.isEmpty { return nil }
         }
@@ -137,10 +139,10 @@ struct DirectoryReader<Storage: Disk> {
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .noSegments))
     }
 
-    /// Reads one segment to its end, or, in the last, to where the torn tail begins: `reader.offset`.
+    /// Replays one segment to its end, or in the last one to the beginning of the torn tail: `reader.offset`.
     private mutating func replay(
         _ reader: inout SegmentReader<Storage>, next: SegmentName?, after checkpoint: SequenceNumber,
-        into host: inout some Recovering
+        into host: inout some RecoveryTarget
     ) throws(JournalError) {
         while true {
             let step: SegmentReader<Storage>.Step
@@ -178,7 +180,7 @@ struct DirectoryReader<Storage: Disk> {
             case .bad(let reason, let sequence, let entry, let byteOffset):
                 let flaw: JournalFlaw?
                 do throws(DiskFailure) {
-                    flaw = try reader.judge(
+                    flaw = try reader.classify(
                         reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
                 } catch {
                     throw .disk(error)
@@ -195,8 +197,8 @@ struct DirectoryReader<Storage: Disk> {
 }
 
 extension JournalFlaw {
-    /// What recovery answers by taking the checkpoint before. All else is a reason to refuse: a newer
-    /// version, another directory or timeline, a log that does not fit.
+    /// Whether recovery may use the checkpoint before instead. It refuses everything else: a newer version, another
+    /// directory or timeline, a log that does not follow.
     var isDamagedCheckpoint: Bool {
         switch self {
         case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader,
@@ -209,12 +211,12 @@ extension JournalFlaw {
 }
 
 extension SegmentHeader {
-    /// What keeps this segment from following the ones before it, and where in its header.
+    /// Why this segment cannot follow the ones before, and the offset of the field; nil when it can.
     func flaw(
         after first: SegmentHeader?, lastSequence: SequenceNumber
     ) -> (flaw: JournalFlaw, byteOffset: Int)? {
         guard let first else {
-            // The oldest segment there is: it must reach back to the checkpoint.
+            // The oldest segment must reach back to the checkpoint.
             if firstSequence <= lastSequence.successor { return nil }
             return (.sequenceGap(expected: lastSequence.successor, found: firstSequence), 32)
         }
@@ -238,19 +240,20 @@ extension SegmentReader {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
     }
 
-    /// What a bad record means: a torn tail, which was promised to nobody, or damage. Nil, and
-    /// ``nextEntry()`` goes on, when it is a good one by now: whoever reads beside a server may come upon
-    /// zeros, and behind them upon what was written since.
-    mutating func judge(
+    /// Decides what a bad record is: a torn tail, which was never acknowledged, or damage.
+    /// - Returns: nil when the record is good by now. Then ``nextEntry()`` reads it again. (While a server writes, a
+    ///   reader may find zeros, and behind them records that were written since.)
+    /// - Throws: ``DiskFailure``.
+    mutating func classify(
         _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
         next: SegmentName?
     ) throws(DiskFailure) -> JournalFlaw? {
         do throws(DiskFailure) {
             let flaw = try flaw(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
-            return try isThereNow(at: byteOffset) ? nil : flaw
+            return try isReadableNow(at: byteOffset) ? nil : flaw
         } catch {
-            guard try window.shrinks() else { throw error }
-            beginEntryAgain()
+            guard try window.updateForTruncation() else { throw error }
+            restartEntry()
             return nil
         }
     }
@@ -263,10 +266,10 @@ extension SegmentReader {
             if byteOffset == byteCount { return .entryUnfinished(sequence: entry) }
             return .damaged(reason, sequence: sequence, witness: next.firstSequence)
         }
-        switch try witness(against: sequence, entry: entry, byteOffset: byteOffset) {
-        case .none: return .tornTail(byteCount: try window.writtenEnd(from: byteOffset) - offset)
+        switch try evidence(against: sequence, entry: entry, byteOffset: byteOffset) {
+        case .notFound: return .tornTail(byteCount: try window.writtenEnd(from: byteOffset) - offset)
         case .found(let header, _): return .damaged(reason, sequence: sequence, witness: header.sequence)
-        case .tooTangled: return .undecidable(reason, sequence: sequence)
+        case .gaveUp: return .undecidable(reason, sequence: sequence)
         }
     }
 
@@ -275,6 +278,6 @@ extension SegmentReader {
         RecordHeader(window.bytes(offset..<offset + JournalFormat.recordHeaderByteCount), at: 0).timestamp
     }
 
-    /// Gives up the reader's memory and keeps the file.
+    /// Frees the memory of the reader, and returns the open file.
     consuming func finish() -> Storage.File { window.finish() }
 }

@@ -1,5 +1,5 @@
-/// What the name of a file of the journal says: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and
-/// sequence in hex, so that the names of one timeline sort as the log does.
+/// The names of the journal's files: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and sequence in hex, so that
+/// the names of one timeline sort in the order of the log.
 private enum FileName {
     static func text(_ prefix: String, _ timeline: UInt32, _ sequence: SequenceNumber, _ suffix: String)
         -> String
@@ -8,7 +8,7 @@ private enum FileName {
             + suffix
     }
 
-    /// Reads exactly what ``text(_:_:_:_:)`` writes.
+    /// Reads a name that ``text(_:_:_:_:)`` writes; nil for any other.
     static func read(_ name: String, _ prefix: String, _ suffix: String) -> (UInt32, SequenceNumber)? {
         let parts = name.dropFirst(prefix.count).dropLast(suffix.count).split(
             separator: "-", omittingEmptySubsequences: false)
@@ -32,15 +32,15 @@ package struct SegmentName: Hashable, Comparable, Sendable {
 
     static let prefix = "journal-"
     static let suffix = ".log"
-    /// What a segment's name ends in until its header is on disk.
+    /// The end of a segment's name until its header is on disk.
     static let unfinishedSuffix = ".log.new"
 
     package var text: String { FileName.text(Self.prefix, timeline, firstSequence, Self.suffix) }
 
-    /// The name under which the header is written.
+    /// The name of the file until its header is on disk.
     var unfinishedText: String { text + ".new" }
 
-    /// Reads exactly what ``text`` writes.
+    /// Reads a name that ``text`` writes; nil for any other.
     package init?(_ name: String) {
         guard let (timeline, sequence) = FileName.read(name, Self.prefix, Self.suffix) else { return nil }
         self.init(timeline: timeline, firstSequence: sequence)
@@ -63,15 +63,15 @@ package struct CheckpointName: Hashable, Comparable, Sendable {
 
     static let prefix = "checkpoint-"
     static let suffix = ".chk"
-    /// What a checkpoint's name ends in until it is whole.
+    /// The end of a checkpoint's name until it is whole.
     static let unfinishedSuffix = ".chk.new"
 
     package var text: String { FileName.text(Self.prefix, timeline, sequence, Self.suffix) }
 
-    /// The name under which it is written.
+    /// The name of the file until it is whole.
     var unfinishedText: String { text + ".new" }
 
-    /// Reads exactly what ``text`` writes.
+    /// Reads a name that ``text`` writes; nil for any other.
     package init?(_ name: String) {
         guard let (timeline, sequence) = FileName.read(name, Self.prefix, Self.suffix) else { return nil }
         self.init(timeline: timeline, sequence: sequence)

@@ -1,22 +1,21 @@
 import PandoBytes
 
-/// A view of one file that never holds more than what is asked for at once, or a mebibyte: how a log of any
-/// size is read in bounded memory. Moves forward; a large record makes it grow, and it shrinks again behind
-/// it.
+/// A part of one file in memory: the requested range, or a mebibyte if that is more. So a log of any size is read in
+/// bounded memory. The window moves forward. It grows for a large record, and shrinks again after it.
 struct FileWindow<Storage: Disk>: ~Copyable {
     private let disk: Storage
     private let file: Storage.File
     private let path: String
-    /// As it was when the window was opened: what somebody appends meanwhile is not there.
+    /// The size of the file when the window was made. Bytes that are appended meanwhile are ignored.
     private(set) var fileByteCount: Int
 
     private var buffer: [UInt8]
-    /// Which bytes of the file lie at the start of `buffer`. Invariant: `loaded.count <= buffer.count`.
+    /// The range of the file that is at the start of `buffer`. Invariant: `loaded.count <= buffer.count`.
     private var loaded = 0..<0
 
     static var usualByteCount: Int { 1 << 20 }
 
-    /// A window on nothing yet.
+    /// A window in which nothing is loaded.
     init(of file: Storage.File, path: String, byteCount: Int, on disk: Storage) {
         self.disk = disk
         self.path = path
@@ -25,33 +24,33 @@ struct FileWindow<Storage: Disk>: ~Copyable {
         buffer = [UInt8](repeating: 0, count: max(8, min(Self.usualByteCount, byteCount)))
     }
 
-    /// Gives up the memory, keeps the file.
+    /// Frees the memory, and returns the open file.
     consuming func finish() -> Storage.File { file }
 
-    /// Makes the file end at `end`, and `range` before it durable even if an earlier process saw a sync of it
-    /// fail: the kernel then holds bytes it calls clean and never wrote, and a new sync alone would do
-    /// nothing for them.
-    mutating func settle(_ range: Range<Int>, end: Int) throws(DiskFailure) {
+    /// Truncates the file to `end`, and makes `range` before it durable, by writing it again and syncing. After a sync
+    /// that failed in an earlier process, the kernel may hold bytes that it treats as clean and never wrote. A new sync
+    /// alone would not write them.
+    /// - Throws: ``DiskFailure``.
+    mutating func rewriteDurably(_ range: Range<Int>, end: Int) throws(DiskFailure) {
         if end < fileByteCount { try disk.truncate(file, to: end) }
         var start = range.lowerBound
         while start < range.upperBound {
             let piece = start..<min(start + Self.usualByteCount, range.upperBound)
             try load(piece)
             let (disk, file) = (disk, file)
-            try GatheredBytes.with(bytes(piece)) { bytes throws(DiskFailure) in
-                try disk.write(bytes, to: file, at: piece.lowerBound)
-            }
+            try disk.write(bytes(piece), to: file, at: piece.lowerBound)
             start = piece.upperBound
         }
         try disk.sync(file)
     }
 
-    /// Makes `range` of the file readable and forgets what lies before it.
+    /// Loads a range of the file. Bytes before it may be dropped.
+    /// - Throws: ``DiskFailure``, also when the file has become shorter.
     mutating func load(_ range: Range<Int>) throws(DiskFailure) {
         if range.lowerBound >= loaded.lowerBound && range.upperBound <= loaded.upperBound { return }
         precondition(range.lowerBound >= 0 && range.upperBound <= fileByteCount, "read beyond the file")
 
-        // Only what joins the beginning of the range is of use.
+        // Only loaded bytes that include the beginning of the range can be kept.
         let kept =
             loaded.contains(range.lowerBound)
             ? range.lowerBound..<loaded.upperBound : range.lowerBound..<range.lowerBound
@@ -70,13 +69,13 @@ struct FileWindow<Storage: Disk>: ~Copyable {
             }
         }
 
-        // Nothing kept, or exactly the first bytes asked for: `range` was not loaded whole, so it ends later.
+        // The kept bytes are the first ones of `range`, or none. `range` is longer, since it was not loaded.
         let start = range.lowerBound
         loaded = start..<start
-        let wanted = min(buffer.count, fileByteCount - start)
+        let requested = min(buffer.count, fileByteCount - start)
         let (disk, file) = (self.disk, self.file)
         let count = try unsafe buffer.withUnsafeMutableBufferPointer { bytes throws(DiskFailure) -> Int in
-            let rest = unsafe UnsafeMutableBufferPointer(rebasing: bytes[kept.count..<wanted])
+            let rest = unsafe UnsafeMutableBufferPointer(rebasing: bytes[kept.count..<requested])
             return unsafe try disk.read(
                 file, at: start + kept.count, into: UnsafeMutableRawBufferPointer(rest))
         }
@@ -87,21 +86,24 @@ struct FileWindow<Storage: Disk>: ~Copyable {
         }
     }
 
-    /// The next ``load(_:)`` reads the file again: somebody may have written there meanwhile.
-    mutating func forget() { loaded = 0..<0 }
+    /// Drops everything that is loaded, so that the next ``load(_:)`` reads the file again.
+    mutating func unload() { loaded = 0..<0 }
 
-    /// Whether the file has become shorter since the window was opened. Then the window is on what is left: a
-    /// server that stops cuts off the room that it has not filled, whoever reads.
-    mutating func shrinks() throws(DiskFailure) -> Bool {
+    /// Adapts the window to a file that has become shorter: a server that stops truncates the space that it has not
+    /// filled, also while another process reads.
+    /// - Returns: Whether the file has become shorter.
+    /// - Throws: ``DiskFailure``.
+    mutating func updateForTruncation() throws(DiskFailure) -> Bool {
         let byteCount = try disk.byteCount(of: file)
         guard byteCount < fileByteCount else { return false }
         fileByteCount = byteCount
-        forget()
+        unload()
         return true
     }
 
     /// Whether there are only zeros from `start` to the end of the file.
-    /// - Complexity: A read up to the first byte that is none.
+    /// - Throws: ``DiskFailure``.
+    /// - Complexity: One read up to the first byte that is not zero.
     mutating func isUnwritten(from start: Int) throws(DiskFailure) -> Bool {
         var offset = start
         while offset < fileByteCount {
@@ -113,7 +115,8 @@ struct FileWindow<Storage: Disk>: ~Copyable {
         return true
     }
 
-    /// Where the last byte behind `start` that is not zero ends; `start` where there is none.
+    /// The end of the last byte behind `start` that is not zero; `start` where there is none.
+    /// - Throws: ``DiskFailure``.
     /// - Complexity: One read to the end of the file.
     mutating func writtenEnd(from start: Int) throws(DiskFailure) -> Int {
         var end = start
@@ -137,7 +140,7 @@ struct FileWindow<Storage: Disk>: ~Copyable {
 }
 
 extension RawSpan {
-    /// Where the last byte that is not zero lies; nil where all are.
+    /// The offset of the last byte that is not zero; nil where there is none.
     fileprivate var lastNonzeroOffset: Int? {
         var end = byteCount
         while end >= 8, littleEndian(at: end - 8, as: UInt64.self) == 0 { end -= 8 }

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// One intact record and where it lies, for people.
+/// One good record and its offset, for display.
 package struct InspectedRecord: Equatable, Sendable {
     package let file: String
     package let byteOffset: Int
@@ -11,10 +11,9 @@ package struct InspectedRecord: Equatable, Sendable {
     /// Milliseconds since 1970.
     package let timestamp: Int64
     package let durable: SequenceNumber
-    /// In the file.
+    /// The range of the payload in the file.
     package let payloadRange: Range<Int>
-    /// A record of a checkpoint: all of them have the sequence that the checkpoint covers, and none has
-    /// flags.
+    /// Whether it is a record of a checkpoint. These have the sequence of the checkpoint, and no flags.
     package var isOfCheckpoint = false
 }
 
@@ -26,35 +25,34 @@ package struct InspectedCheckpoint: Equatable, Sendable {
     package let byteCount: Int
 }
 
-/// What ``inspect(_:record:)`` found.
+/// The result of ``inspect(_:record:)``.
 package struct InspectionReport: Equatable, Sendable {
-    /// Those that are whole, the oldest first.
+    /// The undamaged checkpoints, the oldest first.
     package var checkpoints: [InspectedCheckpoint] = []
     package var segmentCount = 0
     package var entryCount = 0
     package var recordCount = 0
     package var lastSequence = SequenceNumber.zero
-    /// In log order. Empty: the log is whole. Only ``JournalFlaw/tornTail(byteCount:)``: it is what a crash
-    /// (or a server that is writing now) leaves. Anything else: the server will refuse it.
+    /// In log order. Empty for an undamaged log. ``JournalFlaw/tornTail(byteCount:)`` alone is the normal result of a
+    /// crash, or of a server that is writing. With any other problem the server refuses to start.
     package var problems: [JournalProblem] = []
 
-    /// More is not written down: a log in that state needs no longer list.
+    /// The most problems that are listed.
     package static let problemLimit = 1000
 }
 
-/// Reads every checkpoint and the whole log for `pando log` and `pando check data`: changes nothing, takes no
-/// lock, and goes on behind every problem: in the log at the next record that is good, in a checkpoint with
-/// the next file.
+/// Reads every checkpoint and the whole log, for `pando log` and `pando check data`, without changes and without the
+/// lock. After a problem it continues: in the log at the next good record, in a checkpoint with the next file.
 ///
-/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to what is damaged in it;
-///   then each record of every whole entry, in log order; and its payload.
-/// - Throws: Only when the disk itself fails.
-/// - Complexity: One sequential read, and another of what lies between a problem and the next good record.
+/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it; then each
+///   record of every whole entry, in log order; and its payload.
+/// - Throws: ``DiskFailure``, only when a system call fails.
+/// - Complexity: One sequential read, and a second one between each problem and the next good record.
 package func inspect<Storage: Disk>(
     _ disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
 ) throws(DiskFailure) -> InspectionReport {
     var report = InspectionReport()
-    let listing = try Listing(try disk.list()).ofCurrentTimeline(on: disk)
+    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
     for name in listing.unreadable {
         report.problems.append(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
@@ -65,7 +63,7 @@ package func inspect<Storage: Disk>(
             try note(error, in: &report)
         }
     }
-    // The oldest checkpoint of all needs the log behind it, be it only to fall back to.
+    // The oldest checkpoint needs the log behind it too, since recovery may fall back to it.
     if let oldest = listing.checkpoints.first, let name = listing.segments.first,
         name.firstSequence > oldest.sequence.successor
     {
@@ -78,8 +76,8 @@ package func inspect<Storage: Disk>(
     {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
-    // Those before the one that the oldest checkpoint goes on in are superseded: a removal that was cut short
-    // may have left any of them.
+    // Segments before the one that continues the oldest checkpoint are superseded. An interrupted removal may have left
+    // any of them.
     let oldestNeeded =
         listing.checkpoints.first.flatMap { oldest in
             listing.segments.lastIndex { $0.firstSequence <= oldest.sequence.successor }
@@ -92,11 +90,11 @@ package func inspect<Storage: Disk>(
             var reader = try SegmentReader.open(name, mode: .read, on: disk)
             reader.isFollowed = next != nil
             for checkpoint in report.checkpoints where first == nil {
-                if let problem = checkpoint.foreignness(beside: reader.header) {
+                if let problem = checkpoint.mismatch(with: reader.header) {
                     report.problems.append(problem)
                 }
             }
-            // Where the oldest one must begin was looked at above; without a checkpoint, at the beginning.
+            // The beginning of the oldest segment was checked above. Without a checkpoint it must be the first record.
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             let isFree = !listing.checkpoints.isEmpty && (first == nil || index <= oldestNeeded)
             let last = isFree ? beginning : report.lastSequence
@@ -132,8 +130,9 @@ private func note(_ error: JournalError, in report: inout InspectionReport) thro
     switch error {
     case .corrupt(let problem): report.problems.append(problem)
     case .disk(let failure): throw failure
-    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .noRoom, .beforeLog, .notEmpty, .noTimelineLeft:
-        preconditionFailure("reading cannot say \(error)")
+    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .diskFull, .beforeLog, .notEmpty,
+        .noTimelineLeft:
+        preconditionFailure("reading cannot fail with \(error)")
     }
 }
 
@@ -158,14 +157,14 @@ private func inspect<Storage: Disk>(
 }
 
 extension InspectedCheckpoint {
-    /// True when a segment may begin behind this checkpoint although the log before it ends earlier.
+    /// Whether a segment may begin behind this checkpoint although the log before ends earlier.
     fileprivate func begins(_ segment: SegmentHeader, behind last: SequenceNumber) -> Bool {
         header.beginsLog && header.sequence > last && segment.firstSequence == header.sequence.successor
             && segment.directory == header.directory && segment.timeline == header.timeline
     }
 
-    /// What is wrong with the checkpoint beside the log of `segment`.
-    fileprivate func foreignness(beside segment: SegmentHeader) -> JournalProblem? {
+    /// The problem of a checkpoint that does not belong to the log of `segment`; nil for none.
+    fileprivate func mismatch(with segment: SegmentHeader) -> JournalProblem? {
         if header.directory != segment.directory {
             let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)
             return JournalProblem(file: file, byteOffset: 12, flaw: flaw)
@@ -204,7 +203,7 @@ private func inspect<Storage: Disk>(
             guard try skip(&reader, behind: byteOffset) else { return }
         case .bad(let reason, let sequence, let entry, let byteOffset):
             guard
-                let flaw = try reader.judge(
+                let flaw = try reader.classify(
                     reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
             else { continue }
             report.problems.append(reader.problem(at: byteOffset, flaw))
@@ -214,7 +213,8 @@ private func inspect<Storage: Disk>(
     }
 }
 
-/// Moves to the next good record that begins an entry; false when there is none.
+/// Moves to the next good record that begins an entry.
+/// - Returns: false when there is none.
 private func skip<Storage: Disk>(
     _ reader: inout SegmentReader<Storage>, behind byteOffset: Int
 ) throws(DiskFailure) -> Bool {

@@ -2,13 +2,12 @@ import PandoBytes
 
 /// How a journal lays out its files.
 package struct JournalOptions: Sendable {
-    /// A segment that has reached this many bytes is the last one's predecessor: the next batch begins a new
-    /// one.
+    /// The size at which a segment is full. The next write then begins a new one.
     package var segmentByteLimit = Self.standardSegmentByteLimit
-    /// Room is taken from the disk in steps of this many bytes.
+    /// Space is reserved in steps of this many bytes.
     package var reservationByteCount = Self.standardReservationByteCount
 
-    /// Large enough that making one is rare, small enough that little more than a checkpoint needs is kept.
+    /// Large enough that new segments are rare, and small enough that little log is kept beyond what a checkpoint needs.
     package static let standardSegmentByteLimit = 64 << 20
     /// A second of heavy writing.
     package static let standardReservationByteCount = 16 << 20
@@ -16,26 +15,25 @@ package struct JournalOptions: Sendable {
     package init() {}
 }
 
-// Room is known before it is needed: the host asks for it, learns that there is none while nothing has been
-// applied, and refuses. What was granted is never taken back, not by a new segment either: that one takes its
-// room before the old one gives its own up.
+// Space on the disk. The host reserves it before it applies a command, so that it can refuse the command when the
+// disk is full. Reserved space stays reserved: a new segment reserves its space before the old one releases its own.
 
 extension Journal {
-    /// Whether a file for the next segment is worth preparing now: the segment at hand is on its way to its
-    /// end.
+    /// Whether a file for the next segment should be prepared now: a quarter of the current one is written.
     package var wantsPreparedSegment: Bool {
         preparedByteCount == 0 && disk.overwritesInPlace && byteOffset >= rotationOffset / 4
     }
 
-    /// How many bytes of the next segment to prepare. Never more than a segment that is not the last has:
-    /// zeros are the end of the last one only.
+    /// The bytes of the next segment to prepare. Never more than a full segment has, since only in the last one zeros
+    /// mark the end.
     package var wantedPreparedByteCount: Int { min(options.segmentByteLimit, PreparedSegment.byteLimit) }
 
-    /// ``PreparedSegment/make(byteCount:on:isAbandoned:)`` has made a file of so many bytes: the next
-    /// segment's.
-    package mutating func take(preparedByteCount byteCount: Int) { preparedByteCount = byteCount }
+    /// Uses the file that ``PreparedSegment/make(byteCount:on:noteShortage:isAbandoned:)`` made for the next segment.
+    /// - Parameter byteCount: Its size.
+    package mutating func usePreparedSegment(byteCount: Int) { preparedByteCount = byteCount }
 
-    /// Gives up the file that was prepared, and with it its room.
+    /// Removes the prepared file, if there is one, which releases its space.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``.
     package mutating func discardPreparedSegment() throws(JournalError) {
         try refuseIfPoisoned()
         guard preparedByteCount > 0 else { return }
@@ -48,8 +46,9 @@ extension Journal {
         }
     }
 
-    /// At the end, when all is written and synced: gives back the room behind it, prepared or promised.
-    package mutating func giveRoomBack() throws(JournalError) {
+    /// Releases all space that was reserved or prepared. For a stop, when everything is written and synced.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``.
+    package mutating func releaseReservation() throws(JournalError) {
         try discardPreparedSegment()
         do throws(DiskFailure) {
             try disk.truncate(file, to: byteOffset)
@@ -60,28 +59,27 @@ extension Journal {
         reservedEnd = byteOffset
     }
 
-    /// Bytes that can be accepted (headers and padding included) and written without asking the disk for
-    /// room.
-    package var headroom: Int { reservedEnd - byteOffset - pendingByteCount }
+    /// Bytes of records (headers and padding included) for which space is reserved beyond the pending ones.
+    package var reservedByteCount: Int { reservedEnd - byteOffset - pendingByteCount }
 
-    /// Takes room for at least `byteCount` more bytes: in whole steps, or on a nearly full disk just that.
-    /// - Returns: false when the disk has no room, not even with what was prepared for later, which is given
-    ///   up first. What was granted stays, and asking again is harmless.
-    /// - Throws: Any other failure of the disk, which is final.
+    /// Reserves space for at least `byteCount` more bytes: in whole steps, or on a nearly full disk exactly.
+    /// - Returns: false when the disk is full, even without the prepared segment, which is removed before. Earlier
+    ///   reservations stay, and a later try may succeed.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)`` for any other failure, which is final.
     package mutating func reserve(_ byteCount: Int) throws(JournalError) -> Bool {
         try refuseIfPoisoned()
-        let missing = byteCount - headroom
+        let missing = byteCount - reservedByteCount
         guard missing > 0 else { return true }
         let step = options.reservationByteCount
-        if try takeRoom((missing + step - 1) / step * step) { return true }
-        if missing % step != 0, try takeRoom(missing) { return true }
-        // What was prepared for later is needed now.
+        if try reserveSpace((missing + step - 1) / step * step) { return true }
+        if missing % step != 0, try reserveSpace(missing) { return true }
+        // The space of the prepared segment is needed now.
         guard preparedByteCount > 0 else { return false }
         try discardPreparedSegment()
-        return try takeRoom(missing)
+        return try reserveSpace(missing)
     }
 
-    private mutating func takeRoom(_ byteCount: Int) throws(JournalError) -> Bool {
+    private mutating func reserveSpace(_ byteCount: Int) throws(JournalError) -> Bool {
         let end = reservedEnd + byteCount
         do throws(DiskFailure) {
             try disk.reserve(reservedEnd..<end, of: file)
@@ -94,17 +92,17 @@ extension Journal {
         return true
     }
 
-    /// Ends the segment and begins the next one, which the batch at hand will open. When there is no room or
-    /// no descriptor for that, the old one goes on and the next try is later (``postponedRotation``).
+    /// Ends the segment and begins the next one with the pending records. Without space or descriptors for that, the
+    /// old segment is continued, and a later write tries again (``postponedRotation``).
     mutating func rotate() throws(JournalError) {
         // A segment exists only after every record before it is on disk.
         try sync()
         let header = SegmentHeader(
             directory: directory, timeline: timeline, firstSequence: lastWritten.successor)
-        let room = max(0, reservedEnd - byteOffset, pendingByteCount)
+        let reserved = max(0, reservedEnd - byteOffset, pendingByteCount)
         let new: Storage.File
         do throws(DiskFailure) {
-            new = try makeSegment(header, room: room)
+            new = try makeSegment(header, reserving: reserved)
         } catch {
             guard error.mayBeRetried else {
                 failure = error
@@ -115,7 +113,7 @@ extension Journal {
             return
         }
         do throws(DiskFailure) {
-            // Gives back the room behind the old one's end.
+            // Releases the space behind the end of the old segment.
             try disk.truncate(file, to: byteOffset)
         } catch {
             failure = error
@@ -125,24 +123,27 @@ extension Journal {
         file = new
         seed = header.seed
         byteOffset = JournalFormat.segmentHeaderByteCount
-        reservedEnd = max(byteOffset + room, preparedByteCount)
-        if preparedByteCount > 0 { takenPreparedCount += 1 }
+        reservedEnd = max(byteOffset + reserved, preparedByteCount)
+        if preparedByteCount > 0 { usedPreparedCount += 1 }
         preparedByteCount = 0
         rotationOffset = options.segmentByteLimit
         segmentCount += 1
         segmentFirstSequence = header.firstSequence
+        checkInvariants()
     }
 
-    /// Makes the next segment of the file that was prepared, if it is still there.
-    private mutating func makeSegment(_ header: SegmentHeader, room: Int) throws(DiskFailure) -> Storage.File
+    /// Makes the next segment, of the prepared file if it still exists.
+    private mutating func makeSegment(_ header: SegmentHeader, reserving reserved: Int) throws(DiskFailure)
+        -> Storage.File
     {
         do throws(DiskFailure) {
-            return try SegmentMaker.make(header, on: disk, room: room, preparedByteCount: preparedByteCount)
+            return try SegmentMaker.make(
+                header, on: disk, reserving: reserved, preparedByteCount: preparedByteCount)
         } catch {
             guard preparedByteCount > 0, error.isMissing else { throw error }
         }
-        // Whoever took it away has not harmed the log: it had no name yet.
+        // Somebody removed the prepared file. It was not yet part of the log.
         preparedByteCount = 0
-        return try SegmentMaker.make(header, on: disk, room: room)
+        return try SegmentMaker.make(header, on: disk, reserving: reserved)
     }
 }

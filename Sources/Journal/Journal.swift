@@ -2,61 +2,66 @@ import PandoBytes
 
 /// The log of one data directory, open for appending. One owner, one thread.
 ///
-/// How the host keeps its promises with it: gather whatever commits while the disk is busy, then
+/// The host collects the entries that arrive while the disk is busy, and then does one write and one sync for all
+/// of them:
 ///
-///     for delta in gathered { try journal.append(.delta, …) }   // many: memory only
-///     try journal.write()                                       // one gathered write
-///     try journal.sync()                                        // one fdatasync
+///     try journal.append(&batch)     // numbers the records; memory only
+///     try journal.write()            // one system call
+///     try journal.sync()             // one fdatasync
 ///     release(everything up to journal.lastDurable)
 ///
-/// so that one sync pays for the whole burst. With `--durability interval` the host syncs by the clock and
-/// releases up to ``lastWritten``. Any error of `write` or `sync` is final: say it and exit; opening anew
-/// reads what is there.
+/// With `--durability interval` the host syncs at intervals, and releases up to ``lastWritten``. An error of
+/// `write` or `sync` is final: the process has to report it and exit, and the next start reads what is on the disk.
 package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     let disk: Storage
     var file: Storage.File
-    /// Held, never read: the directory is ours as long as this is.
+    /// Held and never read: no other process can open the directory meanwhile.
     private let lock: Storage.File
-    /// The current segment's, from which its records' checksums continue.
+    /// The checksum of the current segment's header, from which the checksums of its records continue.
     var seed: UInt32
-    /// Where the next batch goes.
+    /// Where the next write begins in the current segment. Invariant: `byteOffset <= reservedEnd`.
     var byteOffset: Int
-    /// Up to here the disk has promised room in the current segment.
+    /// The end of the space that the disk has reserved for the current segment.
     var reservedEnd: Int
-    /// Of the file that was prepared for the next segment; 0 while there is none.
+    /// The size of the file that was prepared for the next segment; 0 while there is none.
     var preparedByteCount = 0
-    /// Segments that were prepared before they were begun.
-    package internal(set) var takenPreparedCount = 0
-    /// From here on the segment is full.
+    /// The number of segments that were made of a prepared file.
+    package internal(set) var usedPreparedCount = 0
+    /// From this offset on the segment is full, and the next write begins a new one.
     var rotationOffset: Int
-    private var batch = PendingBatch()
+    /// Entries that are accepted and not yet written.
+    private var pending = LogBatch()
+    /// The first failed write or sync. Nothing more is accepted then.
     var failure: DiskFailure?
     let options: JournalOptions
-    /// Why the segment at hand goes on although it is full; nil when it is not, or when the next one was
-    /// begun.
+    /// Why the last attempt to begin a new segment failed; nil when there was none, or the last one succeeded.
     package internal(set) var postponedRotation: DiskFailure?
-    /// Segments there are, made since the journal was opened or read by it.
+    /// The number of segments that were read at the start or made since.
     package internal(set) var segmentCount: Int
     var segmentFirstSequence: SequenceNumber
 
-    /// What this journal was before: how the last run ended, and what it left.
+    /// What the start found in the directory, and what it did.
     package let recovery: RecoverySummary
     package let directory: DirectoryID
     package let timeline: UInt32
 
-    // Invariant: lastDurable <= lastWritten <= lastAppended.
+    // Invariant: lastDurable <= lastWritten <= lastAppended; see `checkInvariants`.
 
-    /// The last record accepted.
+    /// The last record that was accepted.
     package private(set) var lastAppended: SequenceNumber
-    /// The last record the kernel has: it survives `kill -9`, but not a power cut.
+    /// The last record that was written. It survives `kill -9`, but not a power cut.
     package private(set) var lastWritten: SequenceNumber
-    /// The last record on disk. Only this is a promise.
+    /// The last record that is on disk, and survives a power cut.
     package private(set) var lastDurable: SequenceNumber
 
     init(
         disk: Storage, file: Storage.File, lock: Storage.File, header: SegmentHeader, byteOffset: Int,
         options: JournalOptions, recovery: RecoverySummary
     ) {
+        precondition(
+            byteOffset >= JournalFormat.segmentHeaderByteCount, "a record would overwrite the header")
+        precondition(
+            header.firstSequence <= recovery.lastSequence.successor, "the segment begins behind its records")
         self.disk = disk
         self.file = file
         self.lock = lock
@@ -75,107 +80,78 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         lastDurable = recovery.lastSequence
     }
 
-    /// The segment being written.
+    /// The file name of the current segment.
     package var segmentName: String {
         SegmentName(timeline: timeline, firstSequence: segmentFirstSequence).text
     }
 
-    /// Bytes accepted and not yet written.
-    package var pendingByteCount: Int { batch.byteCount }
+    /// Bytes that are accepted and not yet written.
+    package var pendingByteCount: Int { pending.byteCount }
 
-    /// Accepts an entry of one record for the next batch and numbers it.
+    /// Accepts the entries of a batch for the next write, and numbers their records.
     ///
-    /// Accepted is not durable: until ``sync()`` returns, a power cut may lose the record, and nothing that
-    /// depends on it may leave the process.
+    /// Accepted is not durable: until ``sync()`` returns, a power cut may lose the records, and nothing that depends
+    /// on them may leave the process.
     ///
-    /// - Parameters:
-    ///   - timestamp: When the server accepted the write; milliseconds since 1970.
-    ///   - payload: 0 bytes … ``JournalFormat/payloadByteLimit``, opaque.
-    /// - Returns: The record's number: one more than the last.
-    /// - Throws: ``JournalError/poisoned(by:)`` after any failed write or sync;
-    ///   ``JournalError/entryTooLarge``. Either way nothing was accepted.
-    /// - Complexity: One copy of `payload`; no system call.
-    @discardableResult
-    package mutating func append(
-        _ kind: RecordKind, namespace: UInt32, timestamp: Int64, payload: RawSpan
-    ) throws(JournalError) -> SequenceNumber {
-        let header = try admit(kind, namespace, timestamp, payloadByteCount: payload.byteCount)
-        batch.append(header, payload: payload)
-        lastAppended = header.sequence
-        return header.sequence
+    /// - Parameter batch: Whole entries. It is empty afterwards, and may have another memory than before.
+    /// - Throws: ``JournalError/poisoned(by:)`` after any failed write or sync; ``JournalError/entryTooLarge``. In
+    ///   both cases nothing is accepted, and the batch is unchanged.
+    /// - Complexity: O(1) for the first batch since the last write; one copy of its bytes for each further one.
+    package mutating func append(_ batch: inout LogBatch) throws(JournalError) {
+        try refuseIfPoisoned()
+        precondition(batch.isWhole, "an entry has not ended")
+        try batch.checkSizes()
+        lastAppended = SequenceNumber(lastAppended.rawValue + UInt64(batch.recordCount))
+        if pending.isEmpty {
+            swap(&pending, &batch)
+        } else {
+            pending.append(batch)
+            batch.removeAll()
+        }
+        checkInvariants()
     }
 
-    /// The same for bytes that somebody holds anyway.
-    /// - Complexity: No copy of `payload`; it is held until written.
-    @discardableResult
-    package mutating func append(
-        _ kind: RecordKind, namespace: UInt32, timestamp: Int64, payload: SharedBytes
-    ) throws(JournalError) -> SequenceNumber {
-        let header = try admit(kind, namespace, timestamp, payloadByteCount: payload.count)
-        batch.append(header, shared: payload)
-        lastAppended = header.sequence
-        return header.sequence
-    }
-
-    /// Accepts an entry of several records: after a crash either all of them are there or none.
+    /// Accepts one entry of several records: after a crash either all of them are there or none.
     ///
     /// - Parameter records: At least one; together at most ``JournalFormat/entryByteLimit``.
-    /// - Returns: The number of the last. Errors and cost as above.
+    /// - Returns: The sequence of the last record.
+    /// - Throws: As ``append(_:)``.
+    /// - Complexity: One copy of the payloads, two if entries are pending.
     @discardableResult
     package mutating func append(entry records: [JournalRecord]) throws(JournalError) -> SequenceNumber {
-        precondition(!records.isEmpty, "an entry has at least one record")
-        try refuseIfPoisoned()
-        var byteCount = 0
-        for record in records {
-            try refuseIfTooLarge(record.payload.count)
-            byteCount += JournalFormat.recordByteCount(payloadByteCount: record.payload.count)
-        }
-        try refuseEntryIfTooLarge(byteCount)
-        for (index, record) in records.enumerated() {
-            var flags: RecordFlags = []
-            if index == 0 { flags.insert(.begin) }
-            if index == records.count - 1 { flags.insert(.commit) }
-            accept(record.kind, flags, record.namespace, record.timestamp, record.payload.rawSpan)
-        }
+        var batch = LogBatch()
+        batch.append(entry: records)
+        try append(&batch)
         return lastAppended
     }
 
-    /// Numbers a record that has been let in, and keeps it for the next write.
-    mutating func accept(
-        _ kind: RecordKind, _ flags: RecordFlags, _ namespace: UInt32, _ timestamp: Int64, _ payload: RawSpan
-    ) {
-        lastAppended = lastAppended.successor
-        batch.append(
-            RecordHeader(
-                payloadByteCount: UInt32(payload.byteCount), kind: kind, flags: flags, namespace: namespace,
-                sequence: lastAppended, timestamp: timestamp, durable: .zero),
-            payload: payload)
-    }
-
-    /// Hands everything accepted to the kernel: one gathered write, into a new segment when the old one is
-    /// full. Nothing to do when nothing was accepted.
+    /// Writes everything that is accepted, with one system call, into a new segment when the current one is full.
+    /// Does nothing when nothing is pending.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``. Both are final.
     package mutating func write() throws(JournalError) {
         try refuseIfPoisoned()
-        if batch.isEmpty { return }
+        if pending.isEmpty { return }
         if byteOffset >= rotationOffset { try rotate() }
-        batch.seal(seed: seed, durable: lastDurable)
+        precondition(
+            lastWritten.rawValue + UInt64(pending.recordCount) == lastAppended.rawValue,
+            "the pending records are not the ones that were numbered")
+        pending.seal(seed: seed, firstSequence: lastWritten.successor, durable: lastDurable)
         do throws(DiskFailure) {
-            let (disk, file, byteOffset) = (disk, file, byteOffset)
-            try batch.withGathered { bytes throws(DiskFailure) in
-                try disk.write(bytes, to: file, at: byteOffset)
-            }
+            try disk.write(pending.bytes.rawSpan, to: file, at: byteOffset)
         } catch {
             failure = error
             throw .disk(error)
         }
-        byteOffset += batch.byteCount
+        byteOffset += pending.byteCount
         reservedEnd = max(reservedEnd, byteOffset)
-        batch.removeAll()
+        pending.removeAll()
         lastWritten = lastAppended
+        checkInvariants()
     }
 
-    /// Waits until everything written is on disk: one `fdatasync`, never a second try. Nothing to do when it
-    /// is.
+    /// Waits until everything that is written is on disk: one `fdatasync`, which is never repeated after a failure.
+    /// Does nothing when everything is on disk.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``. Both are final.
     package mutating func sync() throws(JournalError) {
         try refuseIfPoisoned()
         if lastDurable == lastWritten { return }
@@ -192,26 +168,13 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         if let failure { throw .poisoned(by: failure) }
     }
 
-    func refuseIfTooLarge(_ payloadByteCount: Int) throws(JournalError) {
-        if payloadByteCount > JournalFormat.payloadByteLimit {
-            throw .entryTooLarge(byteCount: payloadByteCount, byteLimit: JournalFormat.payloadByteLimit)
-        }
-    }
-
-    func refuseEntryIfTooLarge(_ byteCount: Int) throws(JournalError) {
-        if byteCount > JournalFormat.entryByteLimit {
-            throw .entryTooLarge(byteCount: byteCount, byteLimit: JournalFormat.entryByteLimit)
-        }
-    }
-
-    /// The header of a lone record, if it may be appended.
-    private func admit(
-        _ kind: RecordKind, _ namespace: UInt32, _ timestamp: Int64, payloadByteCount: Int
-    ) throws(JournalError) -> RecordHeader {
-        try refuseIfPoisoned()
-        try refuseIfTooLarge(payloadByteCount)
-        return RecordHeader(
-            payloadByteCount: UInt32(payloadByteCount), kind: kind, flags: [.begin, .commit],
-            namespace: namespace, sequence: lastAppended.successor, timestamp: timestamp, durable: .zero)
+    /// O(1).
+    func checkInvariants() {
+        assert(
+            lastDurable <= lastWritten && lastWritten <= lastAppended, "a record is durable and not written")
+        assert(pending.isEmpty == (lastWritten == lastAppended), "pending records are miscounted")
+        assert(byteOffset <= reservedEnd, "more is written than the segment has space for")
+        assert(byteOffset % JournalFormat.alignment == 0, "a record does not begin at a multiple of 8")
+        assert(segmentFirstSequence <= lastWritten.successor, "the segment begins behind its records")
     }
 }

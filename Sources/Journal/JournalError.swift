@@ -1,13 +1,13 @@
 import CSystem
 
-/// A system call on a file, by the name of its manual page.
+/// A system call on a file. The raw value is its name in messages.
 package enum DiskOperation: String, Sendable {
     case makeDirectory = "mkdir"
     case list = "readdir"
     case open
     case size = "fstat"
     case read = "pread"
-    case write = "pwritev"
+    case write = "pwrite"
     case sync = "fdatasync"
     case reserve = "fallocate"
     case truncate = "ftruncate"
@@ -15,18 +15,18 @@ package enum DiskOperation: String, Sendable {
     case remove = "unlink"
     case syncDirectory = "fsync"
     case lock = "flock"
-    /// Of the thread that writes a file.
+    /// To start the thread that writes a file.
     case startThread = "pthread_create"
 
-    /// Whether a failure leaves open what of earlier calls is on the disk: then trying again does not help.
+    /// Whether it is a sync. After a failed one it is unknown which of the earlier writes are on the disk, so a second try does not help.
     var isSync: Bool { self == .sync || self == .syncDirectory }
 }
 
-/// A system call on a file that failed: what was tried, on what, and what the kernel said.
+/// A failed system call on a file: the call, the path, and the error of the kernel.
 package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible {
     package let operation: DiskOperation
     package let path: String
-    /// The kernel's number, or 0 when the file ended before the bytes it should hold.
+    /// `errno`; 0 when the file ended before the bytes that it should contain.
     package let errorNumber: Int32
     package let errorText: String
 
@@ -37,21 +37,20 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
         self.errorText = errorText
     }
 
-    /// No room on the disk (or in the quota): there may be some later.
+    /// The disk is full, or the quota is used up. There may be space later.
     package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
 
-    /// Too many files are open, in the process or on the machine: there may be fewer later.
+    /// Too many files are open, in the process or on the machine. There may be fewer later.
     package var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
 
-    /// The machine has run out of something of which there may be more later: room on the disk, or
-    /// descriptors.
+    /// Space on the disk or descriptors are short. There may be more later.
     package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
 
-    /// A shortage that has left everything as it was, so that the same call may succeed later. Not after a
-    /// failed sync: which of the earlier writes are on the disk is unknown then.
+    /// A shortage that changed nothing, so that the same call may succeed later. Never true for a sync: after a failed
+    /// one it is unknown which of the earlier writes are on the disk.
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
-    /// Nothing has that name.
+    /// There is no file of that name.
     var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
     package var description: String {
@@ -59,51 +58,51 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     }
 }
 
-/// Why the journal cannot keep, or cannot trust, what it was given.
+/// An error of the journal.
 package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A system call failed. From `write` or `sync` it is final: see ``poisoned(by:)``.
     case disk(DiskFailure)
-    /// An earlier write or sync failed. A failed `fsync` leaves the page cache in a state nobody can
-    /// describe, so nothing is accepted until the log was opened, and thereby read, again.
+    /// An earlier write or sync failed. After a failed `fsync` it is unknown what the disk holds, so nothing is accepted
+    /// until the log was opened, and thereby read, again.
     case poisoned(by: DiskFailure)
-    /// Another process serves this directory; its id, if it left one.
+    /// Another process uses this directory: its id, if the lock file contains one.
     case lockedByAnotherProcess(directory: String, processID: Int64?)
-    /// What is on the disk contradicts what was promised; nothing was changed.
+    /// The files are damaged, or contradict each other. Nothing was changed.
     case corrupt(JournalProblem)
-    /// The disk is full: so many bytes cannot be written now. Nothing was.
-    case noRoom(byteCount: Int)
-    /// Somebody else's files are there, or data that must not be replaced.
+    /// The disk is full: there is no space for so many bytes. Nothing was written.
+    case diskFull(byteCount: Int)
+    /// The directory contains other files, or data that must not be replaced.
     case notEmpty(directory: String, file: String)
-    /// Every timeline that there can be was used.
+    /// Every possible timeline was used.
     case noTimelineLeft(directory: String)
-    /// What is kept begins later than the moment that was asked for.
+    /// The oldest checkpoint or record is later than the requested moment.
     case beforeLog(earliest: SequenceNumber)
-    /// Nothing was appended.
+    /// An entry or a payload exceeds its limit. Nothing was accepted.
     case entryTooLarge(byteCount: Int, byteLimit: Int)
 
     package var description: String {
         switch self {
         case .disk(let failure): failure.description
-        case .poisoned(let failure): "the journal takes nothing more after this failure: \(failure)"
+        case .poisoned(let failure): "the log cannot be written after this failure: \(failure)"
         case .lockedByAnotherProcess(let directory, let processID?):
             "\(directory): in use by process \(processID); one data directory serves one process"
         case .lockedByAnotherProcess(let directory, nil):
             "\(directory): in use by another process; one data directory serves one process"
         case .corrupt(let problem):
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
-                + "prints what can be read; restore a backup, or move the file away to go on without it"
-        case .noRoom(let byteCount): "the disk is full: there is no room for \(byteCount) bytes of log"
-        case .notEmpty(let directory, let file): "\(directory): holds something already: \(file)"
+                + "prints what can be read; restore a backup, or move the file away to start without it"
+        case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of log"
+        case .notEmpty(let directory, let file): "\(directory): not empty: contains \(file)"
         case .noTimelineLeft(let directory): "\(directory): no timeline is left"
         case .beforeLog(let earliest):
-            "what is kept does not reach back so far: it begins with sequence \(earliest)"
+            "the data directory does not reach back to this moment: it begins with sequence \(earliest)"
         case .entryTooLarge(let byteCount, let byteLimit):
-            "an entry of \(byteCount) bytes: the journal takes \(byteLimit)"
+            "an entry of \(byteCount) bytes: the limit of the log is \(byteLimit)"
         }
     }
 }
 
-/// Runs what only the disk can make fail.
+/// Calls `body`, and turns its failure into ``JournalError/disk(_:)``.
 func onDisk<Result: ~Copyable>(_ body: () throws(DiskFailure) -> Result) throws(JournalError) -> Result {
     do throws(DiskFailure) {
         return try body()
@@ -112,7 +111,7 @@ func onDisk<Result: ~Copyable>(_ body: () throws(DiskFailure) -> Result) throws(
     }
 }
 
-/// Something wrong at one place of the log.
+/// One problem of a file of the log.
 package struct JournalProblem: Error, Equatable, Sendable, CustomStringConvertible {
     /// The file's name in the data directory.
     package let file: String
@@ -128,18 +127,17 @@ package struct JournalProblem: Error, Equatable, Sendable, CustomStringConvertib
     package var description: String { "\(file), byte \(byteOffset): \(flaw)" }
 }
 
-/// Why the bytes at some place are not a record.
+/// Why the bytes at an offset are not a record.
 package enum BadRecord: Equatable, Sendable {
-    /// The file ends inside its header, or before the payload its header announces.
+    /// The file ends inside the header, or inside the payload.
     case cutShort
     case payloadTooLarge(byteCount: Int)
     case checksumMismatch
-    /// Zeros where its header should be, as in a segment that was prepared (``PreparedSegment``), but
-    /// something follows.
+    /// Zeros in place of the header, as in a prepared segment (``PreparedSegment``), but other bytes follow.
     case unwritten
 }
 
-/// Everything that can be wrong with a log.
+/// Every possible problem of a log.
 package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case unreadableName
     case headerCutShort(byteCount: Int)
@@ -147,17 +145,17 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case unsupportedVersion(UInt32)
     case headerChecksumMismatch
     case impossibleFirstSequence(SequenceNumber)
-    /// The name and the header give different timelines or first sequences.
+    /// The name and the header have different timelines or first sequences.
     case nameContradictsHeader
     case foreignDirectory(expected: DirectoryID, found: DirectoryID)
     case foreignTimeline(expected: UInt32, found: UInt32)
 
-    /// A bad record where a good one was promised: `witness` is a later sequence whose mark, or whose
-    /// segment's existence, says so.
+    /// A bad record that was on disk before: the durable mark of the record `witness`, or the segment that begins with
+    /// it, proves that.
     case damaged(BadRecord, sequence: SequenceNumber, witness: SequenceNumber)
-    /// A bad record where later bytes are too tangled to tell a torn tail from damage.
+    /// A bad record, and the search behind it gave up, so that it is unknown whether it is a torn tail or damage.
     case undecidable(BadRecord, sequence: SequenceNumber)
-    /// Not promised by anybody: the next start cuts it off. Only inspection reports this.
+    /// Records that were never acknowledged. The next start truncates them. Only an inspection reports this.
     case tornTail(byteCount: Int)
     /// A segment that is not the last ends inside an entry.
     case entryUnfinished(sequence: SequenceNumber)
@@ -166,7 +164,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case unknownFlags(UInt16)
     case sequenceGap(expected: SequenceNumber, found: SequenceNumber)
     case sequenceRepeats(expected: SequenceNumber, found: SequenceNumber)
-    /// A mark that goes back, or claims the record itself or a later one.
+    /// A durable mark that is lower than an earlier one, or not lower than the record itself.
     case impossibleMark(SequenceNumber)
     case entryBeginsInsideEntry
     case recordOutsideEntry
@@ -208,13 +206,13 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .damaged(let bad, let sequence, let witness):
             "record \(sequence) is damaged (\(bad)), but was on disk before record \(witness) was written"
         case .undecidable(let bad, let sequence):
-            "record \(sequence) is bad (\(bad)), and what follows is too tangled to tell a torn tail from "
-                + "damage"
+            "record \(sequence) is bad (\(bad)), and the bytes behind it do not show whether it is a torn tail "
+                + "or damage"
         case .tornTail(let byteCount):
-            "\(byteCount) bytes of unfinished, never acknowledged writes; the next start cuts them off"
+            "\(byteCount) bytes of writes that were never acknowledged; the next start removes them"
         case .entryUnfinished(let sequence): "the segment ends inside the entry that begins with \(sequence)"
-        case .unknownKind(let kind): "a record of kind \(kind), which only a newer program can know"
-        case .unknownFlags(let flags): "a record with flags \(flags), which only a newer program can know"
+        case .unknownKind(let kind): "a record of the unknown kind \(kind), perhaps of a newer version"
+        case .unknownFlags(let flags): "a record with the unknown flags \(flags), perhaps of a newer version"
         case .sequenceGap(let expected, let found): "sequence \(found) where \(expected) was expected: a gap"
         case .sequenceRepeats(let expected, let found):
             "sequence \(found) where \(expected) was expected: a repeat"
@@ -226,20 +224,20 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
             "record \(found) of the checkpoint where \(expected) was expected"
         case .checkpointUnfinished: "the checkpoint ends here, without its end mark"
         case .checkpointDamaged(let bad): "a damaged block of the checkpoint (\(bad))"
-        case .bytesBehindEnd: "something follows the checkpoint's end mark"
+        case .bytesBehindEnd: "bytes follow the checkpoint's end mark"
         case .checkpointInsideEntry(let checkpoint, let last):
             "the checkpoint at \(checkpoint) lies inside the entry that ends with \(last)"
-        case .noSegments: "a checkpoint, but no segment of the log that goes on from it"
-        case .notACheckpoint: "no checkpoint: the first 8 bytes are not PNDOCHK1"
+        case .noSegments: "there is no segment of the log after this checkpoint"
+        case .notACheckpoint: "not a checkpoint: the first 8 bytes are not PNDOCHK1"
         case .endsBeforeCheckpoint(let last, let checkpoint):
             "the log ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):
-            "the entry that ends with \(sequence) makes no sense: \(reason)"
+            "the entry that ends with \(sequence) cannot be applied: \(reason)"
         }
     }
 }
 
-/// How the host says that an intact entry makes no sense to it.
+/// The error of a host that cannot apply an intact record.
 package struct EntryRejection: Error, Equatable, Sendable {
     package let reason: String
     package init(_ reason: String) { self.reason = reason }

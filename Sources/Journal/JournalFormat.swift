@@ -28,19 +28,18 @@ import PandoBytes
 //  its header is synced under another name (… .log.new) before it gets its own: a segment is never without
 //  its header.
 //
-//  A segment may be longer than its records: made ahead, as journal-prepared.log.new, it was written full of
-//  zeros, so that a sync finds its blocks where they will be (PreparedSegment). Nothing but zeros, where an
-//  entry would begin in the last segment, is the end of the log, as the end of the file is; a start cuts them
-//  off. No record is all zeros: its sequence is at least 1.
+//  A segment may be longer than its records: it was prepared as journal-prepared.log.new, full of zeros, so that a
+//  sync needs no new blocks (PreparedSegment). If only zeros follow where an entry would begin in the last segment,
+//  the log ends there, as it does at the end of the file. A start truncates them. No record is all zeros: its
+//  sequence is at least 1.
 //
-//  Reading stops at the first bad record: cut short by the end of the file, or with the wrong crc32c. If a
-//  later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
-//  reaches the bad record's entry, then what was promised is damaged: refuse. Else nothing from that entry on
-//  was ever promised: the tail is torn, and cut off where the entry begins. Good records before it stay,
-//  promised or not. A good record that contradicts its neighbours (sequence, flags, mark) is never the work
-//  of a power cut: refuse.
+//  Reading stops at the first bad record, which the end of the file cuts short, or whose crc32c is wrong. If a later
+//  segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable` reaches the bad
+//  record's entry, then the bad record was on disk before, and is damaged: refuse. Otherwise nothing from that entry
+//  on was acknowledged: the tail is torn, and truncated where the entry begins. Good records before it stay. A good
+//  record that contradicts its neighbours (sequence, flags, durable) is never the result of a power cut: refuse.
 
-/// Every number of the log's layout, version 1.
+/// The numbers of the log's layout, version 1.
 package enum JournalFormat {
     /// "PNDOJRN1" as a little-endian word.
     static let magic: UInt64 = 0x314E_524A_4F44_4E50
@@ -49,7 +48,8 @@ package enum JournalFormat {
     package static let recordHeaderByteCount = 40
     static let alignment = 8
 
-    /// The largest payload: a REST write may carry 256 MB (rest §13), and its delta names paths besides.
+    /// The largest payload: a REST write may carry 256 MB (rest §13), and its delta names paths
+    /// besides.
     package static let payloadByteLimit = 272 << 20
     /// The largest entry, headers and padding included. Recovery holds one whole entry in memory, so this
     /// bounds it.
@@ -68,7 +68,7 @@ package enum JournalFormat {
     }
 }
 
-/// What a segment says about itself.
+/// The header of a segment.
 package struct SegmentHeader: Equatable, Sendable {
     package let directory: DirectoryID
     package let timeline: UInt32
@@ -95,13 +95,13 @@ package struct SegmentHeader: Equatable, Sendable {
         return bytes
     }
 
-    /// The header's own checksum, from which the checksum of each of its records continues.
+    /// The checksum of the header, from which the checksums of the segment's records continue.
     package var seed: UInt32 {
         crc32c(bytes.rawSpan.extracting(0..<44), continuing: 0)
     }
 
-    /// Reads 48 bytes, or says what is wrong with them. Magic and version come first: the rest of another
-    /// version's header may lie elsewhere.
+    /// Reads 48 bytes. Magic and version are checked first: the rest of another version's header may be elsewhere.
+    /// - Returns: The header, or why the bytes are none.
     static func read(_ bytes: RawSpan) -> Result<SegmentHeader, JournalFlaw> {
         guard bytes.byteCount == JournalFormat.segmentHeaderByteCount else {
             return .failure(.headerCutShort(byteCount: bytes.byteCount))
@@ -127,11 +127,11 @@ package struct SegmentHeader: Equatable, Sendable {
     }
 }
 
-/// A record without its payload, as it lies in the file: nothing here is checked yet.
+/// The header of a record as it is in the file, unchecked.
 package struct RecordHeader: Equatable, Sendable {
-    package var checksum: UInt32 = 0
+    package var checksum: UInt32
     package var payloadByteCount: UInt32
-    /// A ``RecordKind``, or a number some newer version gave a meaning.
+    /// A ``RecordKind``, or a number of a newer version.
     package var rawKind: UInt16
     package var flags: RecordFlags
     package var namespace: UInt32
@@ -142,53 +142,41 @@ package struct RecordHeader: Equatable, Sendable {
     /// Header, payload and padding together.
     var recordByteCount: Int { JournalFormat.recordByteCount(payloadByteCount: Int(payloadByteCount)) }
 
-    package init(
-        payloadByteCount: UInt32, kind: RecordKind, flags: RecordFlags, namespace: UInt32,
-        sequence: SequenceNumber, timestamp: Int64, durable: SequenceNumber
-    ) {
-        self.payloadByteCount = payloadByteCount
-        self.rawKind = kind.rawValue
-        self.flags = flags
-        self.namespace = namespace
-        self.sequence = sequence
-        self.timestamp = timestamp
-        self.durable = durable
+    // Where the fields lie in the 40 bytes; the checksum lies at 0.
+    static let lengthOffset = 4
+    static let kindOffset = 8
+    static let flagsOffset = 10
+    static let sequenceOffset = 16
+    static let timestampOffset = 24
+    static let durableOffset = 32
+
+    /// Kind, flags and namespace as one word, at ``kindOffset``.
+    static func kindWord(_ kind: RecordKind, _ flags: RecordFlags, _ namespace: UInt32) -> UInt64 {
+        UInt64(kind.rawValue) | UInt64(flags.rawValue) << 16 | UInt64(namespace) << 32
     }
 
     /// Reads 40 bytes. Traps outside.
     init(_ bytes: RawSpan, at offset: Int) {
         checksum = bytes.littleEndian(at: offset, as: UInt32.self)
-        payloadByteCount = bytes.littleEndian(at: offset + 4, as: UInt32.self)
-        rawKind = bytes.littleEndian(at: offset + 8, as: UInt16.self)
-        flags = RecordFlags(rawValue: bytes.littleEndian(at: offset + 10, as: UInt16.self))
+        payloadByteCount = bytes.littleEndian(at: offset + Self.lengthOffset, as: UInt32.self)
+        rawKind = bytes.littleEndian(at: offset + Self.kindOffset, as: UInt16.self)
+        flags = RecordFlags(
+            rawValue: bytes.littleEndian(at: offset + Self.flagsOffset, as: UInt16.self))
         namespace = bytes.littleEndian(at: offset + 12, as: UInt32.self)
-        sequence = SequenceNumber(bytes.littleEndian(at: offset + 16, as: UInt64.self))
-        timestamp = bytes.littleEndian(at: offset + 24, as: Int64.self)
-        durable = SequenceNumber(bytes.littleEndian(at: offset + 32, as: UInt64.self))
-    }
-
-    /// The 40 bytes, as words to be written one after another. The checksum and the mark are put in when the
-    /// batch is written.
-    var words: InlineArray<5, UInt64> {
-        let kindAndNamespace = UInt64(rawKind) | UInt64(flags.rawValue) << 16 | UInt64(namespace) << 32
-        return [
-            (UInt64(checksum) | UInt64(payloadByteCount) << 32).littleEndian,
-            kindAndNamespace.littleEndian,
-            sequence.rawValue.littleEndian,
-            UInt64(bitPattern: timestamp).littleEndian,
-            durable.rawValue.littleEndian,
-        ]
+        sequence = SequenceNumber(bytes.littleEndian(at: offset + Self.sequenceOffset, as: UInt64.self))
+        timestamp = bytes.littleEndian(at: offset + Self.timestampOffset, as: Int64.self)
+        durable = SequenceNumber(bytes.littleEndian(at: offset + Self.durableOffset, as: UInt64.self))
     }
 }
 
-/// CRC-32C of `bytes`, continuing from another's result (0 to begin).
+/// CRC-32C of `bytes`, continuing from the result `seed` of earlier bytes (0 for none).
 func crc32c(_ bytes: RawSpan, continuing seed: UInt32) -> UInt32 {
     // The buffer outlives the call, and the function reads `count` bytes and no more.
     unsafe bytes.withUnsafeBytes { unsafe pando_crc32c(seed, $0.baseAddress, $0.count) }
 }
 
 extension RawSpan {
-    /// An integer at a byte offset, wherever it is aligned. Traps outside.
+    /// The little-endian integer at a byte offset, of any alignment. Traps outside.
     func littleEndian<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as: Integer.Type)
         -> Integer
     {

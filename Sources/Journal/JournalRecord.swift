@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// The place of a record in the log: 1 for the first, one more for each after it, never reused.
-/// 0 stands before the first. Neither an index nor a count: the log may begin later than 1.
+/// The number of a record in the log: 1 for the first, one more for each after it, never reused; 0 for "before the
+/// first". Neither an index nor a count, since the log may begin later than at 1.
 package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt64
 
@@ -10,7 +10,7 @@ package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConve
     /// Before every record.
     package static let zero = SequenceNumber(0)
 
-    /// The next one. Wraps, which ``JournalFormat/firstSequenceLimit`` keeps out of reach.
+    /// The next number. It would wrap, but ``JournalFormat/firstSequenceLimit`` makes that impossible.
     package var successor: SequenceNumber { SequenceNumber(rawValue &+ 1) }
 
     package static func < (left: SequenceNumber, right: SequenceNumber) -> Bool {
@@ -20,7 +20,7 @@ package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConve
     package var description: String { String(rawValue) }
 }
 
-/// 16 random bytes chosen when a data directory is made; each of its segments carries them.
+/// 16 random bytes that identify a data directory. Each of its segments contains them.
 package struct DirectoryID: Hashable, Sendable, CustomStringConvertible {
     let first: UInt64
     let second: UInt64
@@ -33,7 +33,7 @@ package struct DirectoryID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { hexadecimal(first, digits: 16) + hexadecimal(second, digits: 16) }
 }
 
-/// What a payload means to the host; the journal keeps it and never looks inside. Numbers are for ever.
+/// The meaning of a payload to the host. The journal never reads payloads. The numbers never change.
 package enum RecordKind: UInt16, Sendable, CaseIterable {
     /// Resolved sets and removals of one namespace.
     case delta = 1
@@ -49,18 +49,18 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     case tree = 8
 }
 
-/// Where a record stands in its entry.
+/// The position of a record in its entry.
 package struct RecordFlags: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// The first record of an entry.
     package static let begin = RecordFlags(rawValue: 1)
-    /// The last record of an entry: with it on disk, the entry happened.
+    /// The last record of an entry. The entry counts only if this record is on disk.
     package static let commit = RecordFlags(rawValue: 2)
 }
 
-/// One record as the host hands it in.
+/// One record to be appended.
 package struct JournalRecord: Sendable {
     package var kind: RecordKind
     package var namespace: UInt32
@@ -76,7 +76,7 @@ package struct JournalRecord: Sendable {
     }
 }
 
-/// One record as it was found in the log; lends its payload, which must be copied to be kept.
+/// One record that was read. The payload is borrowed, and must be copied to be kept.
 package struct RecoveredRecord: ~Escapable {
     package let kind: RecordKind
     package let namespace: UInt32
@@ -85,7 +85,7 @@ package struct RecoveredRecord: ~Escapable {
     package let timestamp: Int64
     package let payload: RawSpan
 
-    /// A record of a checkpoint: of the moment that the checkpoint covers.
+    /// A record of a checkpoint has the sequence and the time of the checkpoint.
     @_lifetime(copy payload)
     init(kind: RecordKind, namespace: UInt32, of checkpoint: CheckpointHeader, payload: RawSpan) {
         self.kind = kind
@@ -105,16 +105,15 @@ package struct RecoveredRecord: ~Escapable {
     }
 }
 
-/// A whole entry as it was found in the log: happened, complete and checked. Valid only during the call that
-/// receives it.
+/// A whole and checked entry that was read. Valid only during the call that receives it.
 package struct RecoveredEntry: ~Escapable {
     private let bytes: RawSpan
 
-    /// How many records, at least 1.
+    /// The number of records, at least 1.
     package let recordCount: Int
     package let lastSequence: SequenceNumber
 
-    /// - Parameter bytes: `recordCount` records, each checked, kinds known, one after another to the end.
+    /// - Parameter bytes: `recordCount` records one after the other, checked, and of known kinds.
     @_lifetime(copy bytes)
     init(bytes: RawSpan, recordCount: Int, lastSequence: SequenceNumber) {
         self.bytes = bytes
@@ -122,7 +121,7 @@ package struct RecoveredEntry: ~Escapable {
         self.lastSequence = lastSequence
     }
 
-    /// Lends each record to `body`, in order.
+    /// Calls `body` with each record, in order.
     package func forEach<Failure: Error>(
         _ body: (borrowing RecoveredRecord) throws(Failure) -> Void
     ) throws(Failure) {

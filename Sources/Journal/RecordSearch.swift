@@ -2,27 +2,27 @@ import PandoBytes
 
 /// Finds a good record at any multiple of 8 in bytes that may be anything, in one pass over them.
 ///
-/// Every place whose 40 bytes could be a wanted header is a candidate, and each would need the checksum of
-/// its whole payload: on bytes made for the purpose, quadratic work. But a checksum is linear: from the
-/// checksum of everything up to the candidate, one can tell what the checksum of everything up to the
-/// record's *end* must be if the record is good. So each candidate leaves that prophecy at its end, and one
-/// running checksum fulfils it or not. O(n) for the pass, O(log n) for each candidate.
+/// Every offset whose 40 bytes could be a wanted header is a candidate. To compute the checksum of each candidate's
+/// payload would be quadratic on bytes that an attacker has chosen. But a checksum is linear: from the checksum of
+/// everything before the candidate follows what the checksum of everything up to the *end* of the record must be, if
+/// the record is good. So each candidate stores that expected value for its end, and one running checksum is compared
+/// with it there. O(n) for the pass, O(log n) for each candidate.
 struct RecordSearch {
-    enum Answer {
-        case none
+    enum Outcome {
+        case notFound
         case found(RecordHeader, byteOffset: Int)
-        /// More candidates at once than we keep in mind: nobody's log looks like this by accident.
-        case tooTangled
+        /// There were more candidates at a time than ``candidateLimit``: bytes that were chosen for it.
+        case gaveUp
     }
 
-    /// Candidates whose end was not reached yet. 2^16 of them take some 8 MB.
+    /// The most candidates whose end is not yet reached. 2^16 of them take some 8 MB.
     static let candidateLimit = 1 << 16
 
     private struct Candidate {
         let header: RecordHeader
         let byteOffset: Int
         /// The running checksum at the record's end, if the record is good.
-        let prophecy: UInt32
+        let expectedChecksum: UInt32
     }
 
     private let seed: UInt32
@@ -31,12 +31,14 @@ struct RecordSearch {
 
     init(seed: UInt32) { self.seed = seed }
 
+    /// Searches from an offset on.
     /// - Parameter start: A multiple of 8.
+    /// - Throws: ``DiskFailure``.
     /// - Complexity: One read of the rest of the file, or up to the end of the first record found.
-    mutating func run<Storage: Disk>(
+    mutating func search<Storage: Disk>(
         in window: inout FileWindow<Storage>, from start: Int,
         where isWanted: (RecordHeader, _ byteOffset: Int) -> Bool
-    ) throws(DiskFailure) -> Answer {
+    ) throws(DiskFailure) -> Outcome {
         let headerByteCount = JournalFormat.recordHeaderByteCount
         let fileEnd = window.fileByteCount
         var base = start
@@ -46,7 +48,7 @@ struct RecordSearch {
             let end = min(base + FileWindow<Storage>.usualByteCount, fileEnd)
             try window.load(base..<end)
             let bytes = window.bytes(base..<end)
-            /// How much of `bytes` is in `running`.
+            /// The number of `bytes` that are in `running`.
             var summed = 0
             var position = 0
             while position <= bytes.byteCount {
@@ -54,36 +56,36 @@ struct RecordSearch {
                     running = crc32c(bytes.extracting(summed..<position), continuing: running)
                     summed = position
                     candidateCount -= due.count
-                    if let good = due.first(where: { $0.prophecy == running }) {
+                    if let good = due.first(where: { $0.expectedChecksum == running }) {
                         return .found(good.header, byteOffset: good.byteOffset)
                     }
                 }
                 if bytes.byteCount - position < headerByteCount {
-                    // The header may go on in the next window; at the file's end, only ends are left to meet.
+                    // The header may continue in the next window. At the end of the file only ends of candidates remain.
                     if end < fileEnd { break }
                 } else if let header = plausibleHeader(bytes, at: position, space: fileEnd - base - position),
                     isWanted(header, base + position)
                 {
-                    if candidateCount == Self.candidateLimit { return .tooTangled }
+                    if candidateCount == Self.candidateLimit { return .gaveUp }
                     running = crc32c(bytes.extracting(summed..<position), continuing: running)
                     summed = position
                     let first = crc32c(bytes.extracting(position..<position + 4), continuing: running)
                     let rest = header.recordByteCount - 4
-                    let prophecy = header.checksum ^ CRC32C.shift(seed ^ first, zeroByteCount: rest)
+                    let expected = header.checksum ^ CRC32C.shift(seed ^ first, zeroByteCount: rest)
                     candidates[base + position + header.recordByteCount, default: []].append(
-                        Candidate(header: header, byteOffset: base + position, prophecy: prophecy))
+                        Candidate(header: header, byteOffset: base + position, expectedChecksum: expected))
                     candidateCount += 1
                 }
                 position += JournalFormat.alignment
             }
-            if end == fileEnd { return .none }
+            if end == fileEnd { return .notFound }
             running = crc32c(bytes.extracting(summed..<position), continuing: running)
             base += position
         }
-        return .none
+        return .notFound
     }
 
-    /// The header at `position`, if it could be one at all; cheapest test first.
+    /// The header at `position`; nil if the bytes cannot be one. The cheapest test comes first.
     private func plausibleHeader(_ bytes: RawSpan, at position: Int, space: Int) -> RecordHeader? {
         let sequence = bytes.littleEndian(at: position + 16, as: UInt64.self)
         guard sequence > bytes.littleEndian(at: position + 32, as: UInt64.self) else { return nil }

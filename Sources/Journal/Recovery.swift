@@ -1,45 +1,46 @@
 import PandoBytes
 
-/// What opening a journal found and did.
+/// What the opening of a journal found and did.
 package struct RecoverySummary: Equatable, Sendable {
-    /// The directory held no journal: one was made.
+    /// The directory contained no journal, and a new one was made.
     package var isNew = false
     /// The checkpoint that the log was replayed onto; nil when it was read from its beginning.
     package var checkpoint: CheckpointHeader?
     package var checkpointByteCount = 0
     package var checkpointRecordCount = 0
-    /// Newer checkpoints that were passed over, the newest first.
-    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` has put them aside.
+    /// Damaged checkpoints that were skipped, the newest first.
+    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames them.
     package var damagedCheckpoints: [JournalProblem] = []
-    /// Whose log it is; nil of a directory that holds none, unless one was made.
+    /// The id of the directory; nil for one without a journal, unless a new one was made.
     package var directory: DirectoryID?
     package var timeline: UInt32 = 0
-    /// Segments that were read: those before the checkpoint are not.
+    /// Segments that were read, without those before the checkpoint.
     package var segmentCount = 0
-    /// Whole entries in them, those before the checkpoint included.
+    /// Whole entries in these segments, those before the checkpoint included.
     package var entryCount = 0
     package var recordCount = 0
     /// Bytes of the entries after the checkpoint.
     package var replayedByteCount = 0
-    /// The last record in the log, now on disk.
+    /// The last record of the log. It is on disk.
     package var lastSequence = SequenceNumber.zero
-    /// What follows is behind the moment up to which was read.
+    /// There are entries behind the moment up to which the directory was read.
     package var hasReachedMoment = false
-    /// What was cut off the end: writes that never were acknowledged.
+    /// Bytes that were truncated at the end: writes that were never acknowledged.
     package var tornByteCount = 0
-    /// Room at the end that was prepared and not filled, cut off as well.
+    /// Prepared bytes at the end that were never used, and were truncated as well.
     package var unfilledByteCount = 0
 }
 
-/// Who builds a state from what a data directory holds.
+/// Builds a state from the records of a data directory.
 ///
-/// Gets the records of one checkpoint, if there is one, then the entries that follow it. Whatever it throws
-/// names the record that made no sense: in a checkpoint that sends recovery to the one before, in the log it
-/// refuses the log.
-package protocol Recovering {
-    /// Forget everything: what came so far was of a checkpoint that turned out to be damaged.
+/// It gets the records of one checkpoint, if there is one, and then the entries behind it. It throws for a record that
+/// it cannot apply. In a checkpoint, recovery then falls back to the one before; in the log, it refuses the log.
+package protocol RecoveryTarget {
+    /// Drops the state: the records so far were of a checkpoint that is damaged.
     mutating func startOver()
+    /// Applies a record of a checkpoint.
     mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection)
+    /// Applies an entry of the log.
     mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection)
 }
 
@@ -47,16 +48,16 @@ extension Journal {
     /// The file whose lock says that the directory is in use.
     static var lockName: String { "LOCK" }
 
-    /// Takes the directory, reads its newest good checkpoint and the log behind it, and makes ready to
-    /// append.
+    /// Locks the directory, reads its newest undamaged checkpoint and the log behind it, and opens the log for
+    /// appending. Makes the first segment when there is none.
     ///
-    /// Makes the first segment when there is none. Every whole entry behind the checkpoint is given to
-    /// `host`, in order; when this returns, all of them are on disk (whoever wrote them may have died before
-    /// the sync), and a torn tail is gone. When it throws, what `host` saw must be thrown away.
+    /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all of them are on disk (the
+    /// process that wrote them may have crashed before the sync), and a torn tail is truncated. When it throws, the
+    /// state of `host` must be dropped.
     ///
     /// - Parameters:
-    ///   - newDirectoryID: Random; used only when the directory holds no journal yet.
-    ///   - host: Fresh; gets what is found.
+    ///   - newDirectoryID: Random; used only when the directory contains no journal yet.
+    ///   - host: Without state.
     /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the log was not
     ///   changed), ``JournalError/disk(_:)``.
     /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the
@@ -64,9 +65,9 @@ extension Journal {
     package static func open(
         on disk: Storage, newDirectoryID: DirectoryID, timeline: UInt32 = 1,
         options: JournalOptions = .init(),
-        into host: inout some Recovering
+        into host: inout some RecoveryTarget
     ) throws(JournalError) -> Journal {
-        let lock = try takeLock(on: disk)
+        let lock = try acquireLock(on: disk)
         let listing = try readableListing(of: disk)
         try onDisk { () throws(DiskFailure) in
             for name in listing.unfinished { try disk.remove(name) }
@@ -80,7 +81,7 @@ extension Journal {
             summary.timeline = header.timeline
             summary.segmentCount = 1
             do throws(DiskFailure) {
-                let file = try SegmentMaker.make(header, on: disk, room: 0)
+                let file = try SegmentMaker.make(header, on: disk, reserving: 0)
                 return Journal(
                     disk: disk, file: file, lock: lock, header: header,
                     byteOffset: JournalFormat.segmentHeaderByteCount, options: options, recovery: summary)
@@ -94,8 +95,8 @@ extension Journal {
         }
         let (header, end) = (reader.header, reader.offset)
         do throws(DiskFailure) {
-            // Whoever wrote the tail, or named the file, may have died before the sync, or because of it.
-            try reader.window.settle(reader.settledOffset..<end, end: end)
+            // The process that wrote the end, or renamed the file, may have crashed before its sync, or because the sync failed.
+            try reader.window.rewriteDurably(reader.durableOffset..<end, end: end)
             for problem in recovery.summary.damagedCheckpoints {
                 try disk.rename(problem.file, to: problem.file + CheckpointFormat.damagedSuffix)
             }
@@ -108,7 +109,7 @@ extension Journal {
             recovery: recovery.summary)
     }
 
-    /// Makes the first segment behind a checkpoint that begins the log: an import's, or a restore's.
+    /// Makes the first segment behind a checkpoint that begins the log, of an import or a restore.
     private static func begin(
         behind summary: RecoverySummary, superseding names: [String], _ disk: Storage, _ lock: Storage.File,
         _ options: JournalOptions
@@ -122,15 +123,15 @@ extension Journal {
         var summary = summary
         summary.segmentCount = 1
         do throws(DiskFailure) {
-            // Whoever named the checkpoint may have died before its name was durable. Former timelines are
-            // gone for good before the new one has a segment, by which the two could no longer be told from a
-            // mixture.
+            // The process that renamed the checkpoint may have crashed before the name was durable. Files of earlier
+            // timelines are removed durably before the new one has a segment: afterwards they would be a mixture of
+            // timelines, which recovery refuses.
             try disk.syncDirectory()
             if !names.isEmpty {
                 for name in names { try disk.remove(name) }
                 try disk.syncDirectory()
             }
-            let file = try SegmentMaker.make(header, on: disk, room: 0)
+            let file = try SegmentMaker.make(header, on: disk, reserving: 0)
             return Journal(
                 disk: disk, file: file, lock: lock, header: header,
                 byteOffset: JournalFormat.segmentHeaderByteCount, options: options, recovery: summary)
@@ -139,10 +140,10 @@ extension Journal {
         }
     }
 
-    /// Takes the directory without looking at what it holds.
-    /// - Returns: The lock, as long as it is kept.
+    /// Locks the directory without reading it.
+    /// - Returns: The lock, which is held as long as this value exists.
     /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/disk(_:)``.
-    package static func takeLock(on disk: Storage) throws(JournalError) -> Storage.File {
+    package static func acquireLock(on disk: Storage) throws(JournalError) -> Storage.File {
         switch try onDisk({ () throws(DiskFailure) in try disk.lock(lockName) }) {
         case .acquired(let file): return file
         case .held(let processID):
@@ -151,18 +152,17 @@ extension Journal {
     }
 }
 
-/// Reads a directory as recovery would, without its lock and without changing it: what a process that works
-/// on it has written so far. A torn tail is passed over, and files that the other process removes meanwhile
-/// make it begin anew.
+/// Reads a directory as recovery would, but without its lock and without changes: everything that a running server has
+/// written so far. A torn tail is skipped. If the server removes files meanwhile, the reading starts again.
 /// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
 package func readDirectory<Storage: Disk>(
-    _ disk: Storage, into host: inout some Recovering
+    _ disk: Storage, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
     try readUnlocked(disk, until: nil, into: &host)
 }
 
 func readUnlocked<Storage: Disk>(
-    _ disk: Storage, until moment: PointInTime?, into host: inout some Recovering
+    _ disk: Storage, until moment: PointInTime?, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
     var attemptsLeft = 10
     while true {
@@ -178,15 +178,15 @@ func readUnlocked<Storage: Disk>(
         } catch {
             attemptsLeft -= 1
             let now = try readableListing(of: disk)
-            let hasMoved = now.segments != listing.segments || now.checkpoints != listing.checkpoints
-            guard hasMoved, attemptsLeft > 0 else { throw error }
+            let hasChanged = now.segments != listing.segments || now.checkpoints != listing.checkpoints
+            guard hasChanged, attemptsLeft > 0 else { throw error }
             host.startOver()
         }
     }
 }
 
-func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> Listing {
-    let listing = Listing(try onDisk { () throws(DiskFailure) in try disk.list() })
+func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> DirectoryListing {
+    let listing = DirectoryListing(try onDisk { () throws(DiskFailure) in try disk.list() })
     if let name = listing.unreadable.first {
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }

@@ -1,56 +1,51 @@
 import PandoBytes
 
-/// Makes segments so that one that has its name has its header, and room for what will follow.
+/// Makes segments. A segment that has its name also has its header, and reserved space.
 enum SegmentMaker {
     /// - Parameters:
-    ///   - room: Bytes to take room for behind the header.
-    ///   - preparedByteCount: Of the file that ``PreparedSegment`` has made, which becomes the segment; 0 for
-    ///     none.
-    /// - Throws: ``DiskFailure/mayBeRetried`` before anything was made that counts, or what is final.
+    ///   - reserved: Bytes to reserve behind the header.
+    ///   - preparedByteCount: The size of the file that ``PreparedSegment`` made, which becomes the segment; 0 for none.
+    /// - Throws: A failure that ``DiskFailure/mayBeRetried``, before the segment has its name; any other is final.
     static func make<Storage: Disk>(
-        _ header: SegmentHeader, on disk: Storage, room: Int, preparedByteCount: Int = 0
+        _ header: SegmentHeader, on disk: Storage, reserving reserved: Int, preparedByteCount: Int = 0
     ) throws(DiskFailure) -> Storage.File {
         let name = SegmentName(timeline: header.timeline, firstSequence: header.firstSequence)
         let bytes = header.bytes
         let isPrepared = preparedByteCount > 0
         let unfinished = isPrepared ? PreparedSegment.name : name.unfinishedText
-        // Opened anew, not taken from who made it: the failure of a sync is told once to each who has the
-        // file open.
+        // Opened anew: the kernel reports a failed sync once to each open file, so this one sees it.
         let file = try disk.open(unfinished, isPrepared ? .readWrite : .create)
-        // Before the header, and before the name: what is to be written there has been promised a place.
-        let end = bytes.count + room
-        if room > 0, end > preparedByteCount { try disk.reserve(preparedByteCount..<end, of: file) }
-        try GatheredBytes.with(bytes.rawSpan) { gathered throws(DiskFailure) in
-            try disk.write(gathered, to: file, at: 0)
-        }
+        // Before the header and the name: the space that was reserved in the old segment must be reserved here.
+        let end = bytes.count + reserved
+        if reserved > 0, end > preparedByteCount { try disk.reserve(preparedByteCount..<end, of: file) }
+        try disk.write(bytes.rawSpan, to: file, at: 0)
         try disk.sync(file)
         try disk.rename(unfinished, to: name.text)
-        // Only now may records go there: without this a power cut could take the name, and all of them.
+        // Before any record: a power cut could otherwise lose the name, and all records with it.
         try disk.syncDirectory()
         return file
     }
 }
 
-/// The file of a segment to come, written full of zeros while there is time.
+/// The file of the next segment, written full of zeros in advance.
 ///
-/// A sync of bytes that lie where bytes were written before has only them to write. Where a file grows, or
-/// fills room that was only promised, the file system must write down what has become of it as well: on ext4
-/// a sync of 4 KiB then takes 1.2 to 1.6 times as long (`pando-bench machine`), one of 64 KiB nearly twice.
+/// A sync of bytes that overwrite others writes only these bytes. Where a file grows, or uses space that was only
+/// reserved, the file system has to write metadata too: on ext4 a sync of 4 KiB then takes 1.2 to 1.6 times as long
+/// (`pando-bench machine`), one of 64 KiB nearly twice.
 package enum PreparedSegment {
-    /// What the file is called until it becomes a segment. A start removes it, as everything unfinished.
+    /// The name of the file until it becomes a segment. A start removes it, like all unfinished files.
     static let name = SegmentName.prefix + "prepared" + SegmentName.unfinishedSuffix
-    /// Written and synced at a time: while one is under way, a sync of the log waits for about as long.
+    /// Bytes that are written and synced at once. A sync of the log waits for about as long as one such step takes.
     static let stepByteCount = 256 << 10
-    /// A larger segment is prepared up to here: so much more a start has to look at, and the disk to hold.
+    /// The largest prepared file. A start has to read so much more, and the disk to hold it.
     static let byteLimit = 64 << 20
 
-    /// Makes the file. On its own thread, with its own door to the files: the log goes on meanwhile.
+    /// Makes the file. On a thread and with a disk of its own: the log is written meanwhile.
     /// - Parameters:
     ///   - byteCount: At least 1.
-    ///   - noteShortage: Is called when there is no room or no descriptor for it.
-    ///   - isAbandoned: Is asked between steps; true gives up.
-    /// - Returns: Whether it is there. If not, there was no room, or no descriptor, or it was given up, and
-    ///   nothing is left of it.
+    ///   - noteShortage: Called when space or descriptors are short.
+    ///   - isAbandoned: Called between steps; true stops and removes the file.
+    /// - Returns: Whether the file was made. If not, space or descriptors were short, or it was abandoned.
     /// - Throws: Any other failure of the disk, which is final.
     package static func make<Storage: Disk>(
         byteCount: Int, on disk: Storage, noteShortage: (DiskFailure) -> Void = { _ in },
@@ -67,9 +62,7 @@ package enum PreparedSegment {
                     return false
                 }
                 let step = zeros.rawSpan.extracting(first: min(zeros.count, byteCount - offset))
-                try GatheredBytes.with(step) { gathered throws(DiskFailure) in
-                    try disk.write(gathered, to: file, at: offset)
-                }
+                try disk.write(step, to: file, at: offset)
                 try disk.sync(file)
                 offset += step.byteCount
             }
@@ -82,7 +75,7 @@ package enum PreparedSegment {
         }
     }
 
-    /// Removes the file. Nothing to do when somebody else has.
+    /// Removes the file, if it exists.
     static func remove<Storage: Disk>(from disk: Storage) throws(DiskFailure) {
         do throws(DiskFailure) {
             try disk.remove(name)

@@ -1,27 +1,28 @@
 import PandoBytes
 
-/// Which record may come next, across segments: the rules that a good checksum alone does not prove.
+/// The rules for the next record, across segments, which a good checksum alone does not prove.
 struct Succession {
-    /// The sequence the next record must have; nil when any will do.
+    /// The sequence of the next record; nil for any.
     var expected: SequenceNumber?
-    /// The highest mark seen.
+    /// The highest durable mark so far.
     var durable: SequenceNumber
-    /// The first sequence of an entry that was begun and not yet committed.
+    /// The first sequence of the entry that is begun and not committed.
     private(set) var openEntry: SequenceNumber?
 
-    /// Whatever lies before `firstSequence` is on disk: a segment exists only then.
+    /// All records before `firstSequence` are on disk: otherwise the segment would not exist.
     init(firstSequence: SequenceNumber) {
         expected = firstSequence
         durable = SequenceNumber(firstSequence.rawValue &- 1)
     }
 
-    /// Starts over at a record that was found by search.
+    /// Continues at a record that a search has found.
     init(resumingAt header: RecordHeader) {
         expected = nil
         durable = header.durable
     }
 
-    /// Takes a record with a good checksum, or says why it cannot stand here.
+    /// Accepts the next record, whose checksum is good.
+    /// - Returns: Why it cannot follow; nil when it can.
     mutating func accept(_ header: RecordHeader) -> JournalFlaw? {
         if let expected, header.sequence != expected {
             return header.sequence > expected
@@ -48,30 +49,30 @@ struct Succession {
     }
 }
 
-/// Reads one segment from its first entry to its end, or to the first thing that is wrong.
+/// Reads one segment from its first entry to its end, or to the first problem.
 struct SegmentReader<Storage: Disk>: ~Copyable {
     let fileName: String
     let header: SegmentHeader
     var window: FileWindow<Storage>
     var succession: Succession
     private let seed: UInt32
-    /// Where the next entry begins.
+    /// The offset of the next entry.
     private(set) var offset = JournalFormat.segmentHeaderByteCount
-    /// Everything before this was known to be on disk by whoever wrote the record here: its mark is the
-    /// sequence before its own.
-    private(set) var settledOffset = JournalFormat.segmentHeaderByteCount
-    /// Another segment follows: this one is full, and no zeros are its end.
+    /// All bytes before this offset were on disk when the record here was written: its durable mark is the sequence
+    /// before its own.
+    private(set) var durableOffset = JournalFormat.segmentHeaderByteCount
+    /// Another segment follows. Then zeros are not the end of this one.
     var isFollowed = false
-    /// As it was where the entry begins.
+    /// The rules at the beginning of the current entry.
     private var entrySuccession: Succession
 
     enum Step {
-        /// A whole entry; its bytes are loaded in the window.
+        /// A whole entry. Its bytes are loaded.
         case entry(Range<Int>, recordCount: Int, lastSequence: SequenceNumber)
         case end
-        /// Not a record: damage, or the torn tail. `offset` stays where its entry begins.
+        /// Not a record: damage, or a torn tail. `offset` stays at the beginning of its entry.
         case bad(BadRecord, sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int)
-        /// A record that cannot stand here.
+        /// A good record that cannot follow the ones before.
         case contradiction(JournalFlaw, byteOffset: Int)
     }
 
@@ -85,7 +86,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     }
 
     /// Opens the file and reads its header.
-    /// - Throws: ``JournalError/corrupt(_:)`` for a header that is none, or does not fit the name.
+    /// - Throws: ``JournalError/corrupt(_:)`` for an invalid header, or one that contradicts the name.
     static func open(_ name: SegmentName, mode: OpenMode, on disk: Storage) throws(JournalError)
         -> SegmentReader
     {
@@ -108,14 +109,15 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
 
     var byteCount: Int { window.fileByteCount }
 
-    /// Reads and checks the next entry, every record of it.
+    /// Reads the next entry, and checks every record of it.
+    /// - Throws: ``DiskFailure``.
     mutating func nextEntry() throws(DiskFailure) -> Step {
         while true {
             do throws(DiskFailure) {
                 return try readEntry()
             } catch {
-                guard try window.shrinks() else { throw error }
-                beginEntryAgain()
+                guard try window.updateForTruncation() else { throw error }
+                restartEntry()
             }
         }
     }
@@ -129,7 +131,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
             let record: RecordHeader
             switch try readRecord(at: position, entryOffset: offset) {
             case .failure(let reason):
-                // A segment that was prepared, and not filled: the log ends here as at the end of a file.
+                // The rest of a prepared segment: the log ends here, as at the end of a file.
                 if recordCount == 0, reason.mayBeUnwritten, !isFollowed,
                     try window.isUnwritten(from: position)
                 {
@@ -142,7 +144,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
                 record = found
             }
             if let flaw = succession.accept(record) { return .contradiction(flaw, byteOffset: position) }
-            if record.durable.successor == record.sequence { settledOffset = position }
+            if record.durable.successor == record.sequence { durableOffset = position }
             position += record.recordByteCount
             recordCount += 1
             if position - offset > JournalFormat.entryByteLimit {
@@ -156,19 +158,19 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         }
     }
 
-    /// Goes on at a record that ``find(after:minimum:isWanted:)`` found.
+    /// Continues at a record that ``find(after:where:)`` found.
     mutating func resume(at offset: Int, with header: RecordHeader) {
         self.offset = offset
         succession = Succession(resumingAt: header)
     }
 
-    /// Lends the entry that the last ``nextEntry()`` returned.
+    /// The entry that the last ``nextEntry()`` returned, borrowed.
     @_lifetime(borrow self)
     func entry(_ range: Range<Int>, recordCount: Int, lastSequence: SequenceNumber) -> RecoveredEntry {
         RecoveredEntry(bytes: window.bytes(range), recordCount: recordCount, lastSequence: lastSequence)
     }
 
-    /// A record whose checksum is good, or why there is none. Keeps everything since `entryOffset` loaded.
+    /// Reads a record and checks its checksum. Everything since `entryOffset` stays loaded.
     private mutating func readRecord(
         at position: Int, entryOffset: Int
     ) throws(DiskFailure) -> Result<RecordHeader, BadRecord> {
@@ -176,7 +178,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         try window.load(entryOffset..<position + JournalFormat.recordHeaderByteCount)
         let record = RecordHeader(
             window.bytes(position..<position + JournalFormat.recordHeaderByteCount), at: 0)
-        // No record has the sequence 0; some segment's checksum of zeros is 0.
+        // No record has the sequence 0. (In some segments the checksum of zeros is 0.)
         guard record.sequence > .zero || record.checksum != 0 || record.payloadByteCount > 0 else {
             return .failure(.unwritten)
         }
@@ -192,40 +194,42 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         return .success(record)
     }
 
-    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is there by now, since somebody
-    /// who writes to the file has come so far. Then ``nextEntry()`` begins the entry again.
-    mutating func isThereNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
-        window.forget()
+    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is good by now, because a server has written
+    /// it meanwhile. Then ``nextEntry()`` reads the entry again.
+    mutating func isReadableNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
+        window.unload()
         guard case .success = try readRecord(at: byteOffset, entryOffset: byteOffset) else { return false }
-        beginEntryAgain()
+        restartEntry()
         return true
     }
 
-    /// ``nextEntry()`` reads the entry anew whose reading has ended in the midst of it.
-    mutating func beginEntryAgain() { succession = entrySuccession }
+    /// Makes ``nextEntry()`` read the current entry from its beginning.
+    mutating func restartEntry() { succession = entrySuccession }
 
-    /// Searches everything behind a bad record at `byteOffset` for a good one that `isWanted`.
+    /// Searches behind a bad record at `byteOffset` for a good one that `isWanted`.
+    /// - Throws: ``DiskFailure``.
     mutating func find(
         after byteOffset: Int, where isWanted: (RecordHeader, _ byteOffset: Int) -> Bool
-    ) throws(DiskFailure) -> RecordSearch.Answer {
+    ) throws(DiskFailure) -> RecordSearch.Outcome {
         while true {
             do throws(DiskFailure) {
                 var search = RecordSearch(seed: seed)
-                return try search.run(
+                return try search.search(
                     in: &window, from: byteOffset + JournalFormat.alignment, where: isWanted)
             } catch {
-                guard try window.shrinks() else { throw error }
+                guard try window.updateForTruncation() else { throw error }
             }
         }
     }
 
-    /// Looks for proof that the bad record was once on disk: a later record whose mark reaches its entry.
+    /// Searches for evidence that a bad record was on disk: a later record whose durable mark reaches its entry.
     ///
-    /// A true later record lies at a multiple of 8 and at least a header's length per sequence away; anything
-    /// else is a coincidence of payload bytes and is not even looked at.
-    mutating func witness(
+    /// A later record is at a multiple of 8, and at least the length of a header per sequence away. Other candidates are
+    /// payload bytes by coincidence, and are skipped.
+    /// - Throws: ``DiskFailure``.
+    mutating func evidence(
         against sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int
-    ) throws(DiskFailure) -> RecordSearch.Answer {
+    ) throws(DiskFailure) -> RecordSearch.Outcome {
         try find(after: byteOffset) { candidate, candidateOffset in
             let distance = UInt64((candidateOffset - byteOffset) / JournalFormat.recordHeaderByteCount)
             return candidate.durable >= entry && candidate.sequence > sequence
@@ -235,6 +239,6 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
 }
 
 extension BadRecord: Error {
-    /// Zeros, as far as they were looked at.
+    /// Whether the bytes that were read may all be zeros.
     fileprivate var mayBeUnwritten: Bool { self == .unwritten || self == .cutShort }
 }

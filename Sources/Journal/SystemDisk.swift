@@ -1,6 +1,6 @@
 import CSystem
 
-/// A directory of the machine we run on.
+/// A directory of this machine.
 package final class SystemDisk: Disk {
     package let directory: String
     package let overwritesInPlace: Bool
@@ -17,12 +17,14 @@ package final class SystemDisk: Disk {
         }
 
         deinit {
-            // Nothing to tell anybody: what must be durable was synced, and its error seen, before.
+            // The result does not matter: everything that must be durable was synced before, and its errors reported.
             _ = pando_disk_close(descriptor)
         }
     }
 
-    /// Opens the directory. With `create`, makes it first (mode 0700; its parent must be there).
+    /// Opens the directory.
+    /// - Parameter create: Makes the directory if it does not exist (mode 0700). Its parent must exist.
+    /// - Throws: ``DiskFailure``.
     package init(directory: String, create: Bool) throws(DiskFailure) {
         self.directory = directory
         if create {
@@ -48,7 +50,7 @@ package final class SystemDisk: Disk {
                     String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
                 }
             }
-            capacity = needed + 4096  // Somebody may be adding names meanwhile.
+            capacity = needed + 4096  // Another process may add names meanwhile.
         }
     }
 
@@ -76,10 +78,10 @@ package final class SystemDisk: Disk {
         return Int(try check(count, .read, file.path))
     }
 
-    package func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
-        // The pieces outlive the call, and so does what they point to.
-        let result = unsafe bytes.pieces.withUnsafeBufferPointer { pieces in
-            unsafe pando_disk_write(file.descriptor, pieces.baseAddress, pieces.count, UInt64(offset))
+    package func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
+        // The function reads `count` bytes and no more.
+        let result = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe pando_disk_write(file.descriptor, buffer.baseAddress, buffer.count, UInt64(offset))
         }
         try check(result, .write, file.path)
     }
@@ -121,7 +123,7 @@ package final class SystemDisk: Disk {
     private func path(of name: String) -> String { directory + "/" + name }
 }
 
-/// Turns a `-errno` into an error.
+/// Throws a ``DiskFailure`` for a result of `-errno`.
 @discardableResult
 private func check<Number: SignedInteger & FixedWidthInteger>(
     _ result: Number, _ operation: DiskOperation, _ path: String

@@ -5,11 +5,11 @@ struct StreamAudit: Sendable {
     private(set) var missing = 0
     private(set) var duplicates = 0
 
-    enum Verdict: Equatable { case expected, gap(count: Int), duplicate }
+    enum Arrival: Equatable { case expected, gap(count: Int), duplicate }
 
     /// A value came. One that is larger than expected leaves a gap, and what is in it counts as missing:
     /// should it still come, it is out of order and counts as a duplicate.
-    mutating func arrived(_ number: Int) -> Verdict {
+    mutating func arrived(_ number: Int) -> Arrival {
         if number == next {
             next += 1
             return .expected
@@ -40,7 +40,7 @@ struct StreamAudit: Sendable {
 
     /// The same as ``arrived(_:)``, for a listener that may come back after ``resume()``: the value of now is
     /// sent to it, so the last one once more is right, an older one wrong.
-    mutating func arrivedAfterAbsence(_ number: Int) -> Verdict {
+    mutating func arrivedAfterAbsence(_ number: Int) -> Arrival {
         guard isResuming else { return arrived(number) }
         isResuming = false
         guard number >= next - 1 else {

@@ -1,8 +1,8 @@
 import PandoHTTP
 
 extension RequestHead {
-    /// True when the client would rather have an answer compressed with gzip than as it is (RFC 9110
-    /// §12.5.3): gzip has a weight, by its name or through `*`, and not less than that of `identity`.
+    /// Whether the client prefers a response in gzip (RFC 9110 §12.5.3): gzip has a weight above 0, by its name or
+    /// through `*`, and not less than that of `identity`.
     var prefersGzip: Bool {
         guard fields.count(of: "accept-encoding") > 0 else { return false }
         var gzip: Int?
@@ -12,7 +12,7 @@ extension RequestHead {
             for element in value.lowercased().split(separator: ",") {
                 let parts = element.split(separator: ";", omittingEmptySubsequences: false)
                     .map { $0.filter { $0 != " " && $0 != "\t" } }
-                // A weight that is none counts as a refusal: answers as they are suit everybody.
+                // A malformed weight counts as 0: an uncompressed response is always acceptable.
                 let weight = parts.dropFirst().first.map { Self.thousandths($0) ?? 0 } ?? 1000
                 switch parts[0] {
                 case "gzip", "x-gzip": gzip = max(gzip ?? 0, weight)

@@ -4,7 +4,7 @@ import PandoTree
 
 // The query parameters of a GET (rest §4, §4.1, §4.2, §5.3) to a canonical ``Query``.
 
-/// A query, and the index it needs.
+/// A query, and the index that it needs.
 struct Filter {
     var query: Query?
     var indexName: String?
@@ -13,7 +13,8 @@ struct Filter {
         "orderBy", "limitToFirst", "limitToLast", "startAt", "startAfter", "endAt", "endBefore", "equalTo",
     ]
 
-    /// Reads the parameters of a GET without `shallow`. The checks are in the order of the table of §4.2.
+    /// Reads the parameters of a GET without `shallow`. The order of the checks is that of the table in §4.2.
+    /// - Throws: The errors of that table.
     init(_ parameters: QueryString) throws(RESTError) {
         guard let orderBy = parameters["orderBy"] else {
             guard !Self.parameterNames.contains(where: parameters.contains) else { throw .orderByMissing }
@@ -29,19 +30,21 @@ struct Filter {
         }
 
         if let text = parameters["equalTo"] {
-            let point = try Point(text, index)
-            query.start = point.bound(index, isStart: true, isInclusive: true)
-            query.end = point.bound(index, isStart: false, isInclusive: true)
+            let position = try BoundPosition(text, index)
+            query.start = position.bound(index, isStart: true, isInclusive: true)
+            query.end = position.bound(index, isStart: false, isInclusive: true)
         } else {
             if parameters.contains("startAt"), parameters.contains("startAfter") { throw .bothStarts }
             if parameters.contains("endAt"), parameters.contains("endBefore") { throw .bothEnds }
             if let text = parameters["startAt"] ?? parameters["startAfter"] {
                 let isInclusive = parameters.contains("startAt")
-                query.start = try Point(text, index).bound(index, isStart: true, isInclusive: isInclusive)
+                query.start = try BoundPosition(text, index).bound(
+                    index, isStart: true, isInclusive: isInclusive)
             }
             if let text = parameters["endAt"] ?? parameters["endBefore"] {
                 let isInclusive = parameters.contains("endAt")
-                query.end = try Point(text, index).bound(index, isStart: false, isInclusive: isInclusive)
+                query.end = try BoundPosition(text, index).bound(
+                    index, isStart: false, isInclusive: isInclusive)
             }
         }
         self.query = query
@@ -52,9 +55,9 @@ struct Filter {
         }
     }
 
-    /// Reads the parameters that `shallow` lets stand beside it: what the official CLI sends to page through
-    /// children
-    /// (§4.1). Its `startAfter` is a bare key.
+    /// Reads the parameters that are allowed beside `shallow`: the official CLI sends them to page through children
+    /// (§4.1). Here `startAfter` is a bare key.
+    /// - Throws: ``RESTError/shallowWithQuery``, and the errors of limits.
     init(shallow parameters: QueryString) throws(RESTError) {
         for name in ["orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo"] {
             guard !parameters.contains(name) else { throw .shallowWithQuery }
@@ -100,8 +103,8 @@ struct Filter {
     }
 }
 
-/// A place in a query's order: an index value, and perhaps the key among those who share it (§5.3).
-private struct Point {
+/// A position in a query's order: an index value, and perhaps a key among the children with that value (§5.3).
+private struct BoundPosition {
     let value: Node
     let key: Text?
 
@@ -112,8 +115,7 @@ private struct Point {
         key = json.key
     }
 
-    /// Without a key the bound stands before all children of its value, or after all of them (realtime
-    /// §7.4).
+    /// Without a key the bound lies before all children with its value, or after all of them (realtime §7.4).
     func bound(_ index: Index, isStart: Bool, isInclusive: Bool) -> Bound {
         if index == .key, case .string(let text) = value {
             return Self.bound(.empty, text, isInclusive)
@@ -122,7 +124,7 @@ private struct Point {
         return Bound(value: value, key: isStart == isInclusive ? .lowest : .highest, isInclusive: true)
     }
 
-    /// No child sits on an infinity, so that such a bound is the same whether it is inclusive or not.
+    /// No child has an infinite key, so for such a bound it does not matter whether it is inclusive.
     private static func bound(_ value: Node, _ text: Text, _ isInclusive: Bool) -> Bound {
         let key = BoundKey(wire: text)
         if case .key = key { return Bound(value: value, key: key, isInclusive: isInclusive) }
@@ -130,7 +132,7 @@ private struct Point {
     }
 }
 
-/// A JSON primitive as a parameter has it, perhaps with a comma and a string behind it: `5,"k"`.
+/// The value of a parameter: a JSON primitive, perhaps followed by a comma and a string: `5,"k"`.
 private struct JSONText {
     let value: Node
     let key: Text?

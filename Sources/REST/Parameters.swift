@@ -2,44 +2,44 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// Published limits of the REST interface (rest §4, §13), and our own.
+/// The published limits of the REST interface (rest §4, §13), and our own.
 package enum RESTLimits {
-    /// The longest a read may take, and how long it may without `timeout` (§4).
+    /// The longest `timeout` of a read, and the one without the parameter (§4).
     package static let timeout: Duration = .seconds(15 * 60)
-    /// Bytes of one read's answer, and of one write (§13).
+    /// Bytes of the response to one read, and of one write (§13).
     package static let readByteCount = 256 << 20
     package static let writeByteCount = 256 << 20
     /// Bytes of the first event of a stream (§8.2).
     package static let streamByteCount = 512 << 20
-    /// A write is estimated to take a second for so many bytes that it brings and that it replaces: `large`,
-    /// which is the limit of who names none, lets the largest write through that there is, and no larger
-    /// removal.
+    /// The estimated time of a write is one second for so many bytes that it writes and replaces. So `large`, which
+    /// is the limit without the parameter, permits the largest possible write, and no larger removal.
     package static let writtenBytesPerSecond = writeByteCount / 60
-    /// Up to here an answer is made whole and has a Content-Length; a longer one is sent in chunks (§13).
-    package static let wholeAnswerByteCount = 1 << 20
-    /// Shorter answers are not compressed: what is saved is less than a packet (§3).
+    /// Bytes up to which a response is made as a whole, with a Content-Length. A longer one is sent in chunks (§13).
+    package static let wholeResponseByteCount = 1 << 20
+    /// Bytes up to which a response is not compressed: it would save less than a packet (§3).
     package static let compressedByteCount = 1 << 10
-    /// Up to here an answer is compressed whole, and has a Content-Length: what takes a millisecond. A longer
+    /// Bytes up to which a response is compressed as a whole, with a Content-Length: it takes a millisecond. A longer
     /// one is compressed while it is sent.
     package static let wholeCompressedByteCount = 64 << 10
-    /// Bytes of one piece of a longer answer: what is written at once.
+    /// Bytes of one piece of a longer response, which is written at once.
     package static let pieceByteCount = 64 << 10
-    /// Characters of a JSONP callback (§3.3).
+    /// Bytes of the name of a JSONP callback (§3.3).
     package static let callbackByteCount = 128
 }
 
-/// `writeSizeLimit=`: how long a write may be expected to take (rest §4).
+/// `writeSizeLimit=`: the longest estimated time of a write (rest §4).
 package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
     case tiny, small, medium, large, unlimited
 
-    /// nil for no parameter.
+    /// Nil without the parameter.
+    /// - Throws: ``RESTError/writeSizeLimitMalformed``.
     init?(_ text: String?) throws(RESTError) {
         guard let text else { return nil }
         guard let limit = WriteSizeLimit(rawValue: text) else { throw .writeSizeLimitMalformed }
         self = limit
     }
 
-    /// Seconds that the write is estimated against; nil for as long as it takes.
+    /// The limit in seconds; nil for none.
     private var seconds: Int? {
         switch self {
         case .tiny: 1
@@ -50,16 +50,16 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
         }
     }
 
-    /// Bytes, brought and replaced, of a write that is estimated to take no longer; nil for any number
-    /// (``RESTLimits/writtenBytesPerSecond``).
+    /// The limit in bytes that a write may write and replace (``RESTLimits/writtenBytesPerSecond``); nil for none.
     package var byteCount: Int? { seconds.map { $0 * RESTLimits.writtenBytesPerSecond } }
 }
 
 /// Reads `<n>ms`, `<n>s` or `<n>min` (rest §4).
+/// - Throws: ``RESTError/timeoutMalformed``.
 func parseTimeout(_ text: String?) throws(RESTError) -> Duration {
     guard let text else { return RESTLimits.timeout }
     let digits = text.prefix { $0.isASCII && $0.isNumber }
-    // Seven digits of milliseconds are more than the maximum already, and cannot overflow.
+    // Seven digits are enough for the maximum in milliseconds, and cannot overflow.
     guard let count = Int64(digits), digits.utf8.count <= 7 else { throw .timeoutMalformed }
     let timeout: Duration
     switch text.dropFirst(digits.count) {
@@ -72,11 +72,11 @@ func parseTimeout(_ text: String?) throws(RESTError) -> Duration {
     return timeout
 }
 
-/// How an answer is to look (rest §3, §4).
-package struct AnswerForm: Equatable, Sendable {
+/// The form of a response (rest §3, §4).
+package struct ResponseForm: Equatable, Sendable {
     package enum Print: Equatable, Sendable {
         case compact, pretty
-        /// 204 and no body in place of 200.
+        /// 204 without a body, in place of 200.
         case silent
     }
 
@@ -84,12 +84,12 @@ package struct AnswerForm: Equatable, Sendable {
     /// `format=export`: priorities, no arrays.
     package var isExport = false
     package var isShallow = false
-    /// The function a JSONP answer calls; ASCII of ``RESTLimits/callbackByteCount`` at most.
+    /// The function that a JSONP response calls; ASCII, at most ``RESTLimits/callbackByteCount``.
     package var callback: String?
-    /// The name of the file an answer is to be saved as, without what could end or escape it.
+    /// The file name for a download, without characters that could end or escape it.
     package var downloadName: String?
 
-    /// Nothing but the value, on one line or pretty.
+    /// The response is only the value, on one line or pretty.
     var isPlain: Bool { print != .silent && callback == nil && downloadName == nil }
 
     package init() {}

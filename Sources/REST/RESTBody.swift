@@ -4,13 +4,12 @@ import PandoTree
 
 // Request bodies (rest §1.5, §2, §6): JSON whatever `Content-Type` says.
 
-/// What a write wants, read from its body.
+/// The parsed body of a write.
 package enum RESTBody: Equatable, Sendable {
-    /// PUT and DELETE: the value of the request's target. POST: of the child that is to be made below it; an
-    /// empty draft
+    /// PUT and DELETE: the value of the request's target. POST: the value of the new child below it; an empty draft
     /// (`null`) gets a name and stores nothing (§2.2).
     case value(Draft)
-    /// PATCH: all or nothing, none at or above another, and perhaps none at all.
+    /// PATCH: done all together or not at all. None is at or above another. May be empty.
     case update([RESTUpdate])
 }
 
@@ -19,7 +18,7 @@ package struct RESTUpdate: Equatable, Sendable {
     /// From the root of the database.
     package var target: Target
     package var draft: Draft
-    /// The member's name as it was sent: the answer repeats it.
+    /// The member's name as it was sent. The response repeats it.
     package var name: Text
 
     package init(target: Target, draft: Draft, name: Text) {
@@ -30,10 +29,10 @@ package struct RESTUpdate: Equatable, Sendable {
 }
 
 extension RESTRequest {
-    /// Reads the body of a write to data. DELETE has none, whatever is sent.
+    /// Reads the body of a write to data. The body of a DELETE is ignored.
     /// - Parameters:
-    ///   - bytes: The whole body; need not be known to be UTF-8.
-    ///   - byteLimit: More is refused as ``RESTError/writeTooLarge``; also what would be more in memory, at
+    ///   - bytes: The whole body. Its UTF-8 is checked here.
+    ///   - byteLimit: A larger body is ``RESTError/writeTooLarge``, and so is one that would be larger in memory, at
     ///     ``DraftParser/nodeByteCount`` for each node.
     /// - Throws: ``RESTError``, 400.
     /// - Complexity: O(bytes).
@@ -57,7 +56,7 @@ extension RESTRequest {
 
 private struct BodyParser {
     var drafts: DraftParser
-    /// What is wrong with the members of an update that are JSON; the first one.
+    /// The first problem of an update's members that is not a syntax error.
     var problem: RESTError?
 
     init(_ cursor: ByteCursor, nodeLimit: Int) {
@@ -65,7 +64,7 @@ private struct BodyParser {
     }
 
     /// Reads the body of PUT or POST.
-    /// - Parameter levelsBetween: How far below the target the value will stand.
+    /// - Parameter levelsBetween: The number of keys between the target and the value.
     mutating func readValue(at target: Target, levelsBetween: Int = 0) throws(RESTError) -> Draft {
         try expectData()
         let draft: Draft
@@ -126,7 +125,7 @@ private struct BodyParser {
         return updates
     }
 
-    /// Reads a name such as `a/b`; slashes at its ends are tolerated, and a final `.priority` is understood.
+    /// Reads a name such as `a/b`. Slashes at its ends are ignored, and a final `.priority` names the priority.
     private static func target(_ name: Text, below base: Path) throws(RESTError) -> Target {
         var keys = base.keys
         var isPriority = false
@@ -145,7 +144,7 @@ private struct BodyParser {
         return Target(Path(keys), isPriority: isPriority)
     }
 
-    /// What the parser noted of the draft it has just read, and what depends on where the draft is to go.
+    /// Checks the draft that was just read: the parser's notes, and what depends on its location.
     private func check(_ draft: Draft, at target: Target, levelsBetween: Int = 0) throws(RESTError) {
         if let problem = drafts.reader.invalidData { throw .invalidData(problem) }
         guard !drafts.droppedChildren else { throw .valueWithSiblings }
@@ -158,33 +157,33 @@ private struct BodyParser {
         }
     }
 
-    /// Refuses two locations of which one lies at or above the other (§2.3). A node and its own priority are
-    /// such a pair: the value brings its priority, or takes the old one away.
+    /// Refuses two locations of which one is at or above the other (§2.3). A node and its own priority are such a
+    /// pair, since the value sets the priority too.
     ///
-    /// One name that comes twice is a member that comes twice, of which the last counts, as in a PUT and in
-    /// an `m` of the realtime protocol (realtime §8.2).
+    /// If a name occurs twice, the last one counts, as in a PUT and in an `m` of the realtime protocol
+    /// (realtime §8.2).
     private func withoutOverlaps(_ updates: [RESTUpdate]) throws(RESTError) -> [RESTUpdate] {
         let order = updates.indices.sorted { left, right in
             let order = Self.compare(updates[left].target, updates[right].target)
             return order != 0 ? order < 0 : left < right
         }
-        var overruled: Set<Int> = []
-        // In this order all that lies below a path follows it, its own priority first, so neighbours are
-        // compared.
+        var superseded: Set<Int> = []
+        // In this order everything below a path follows it, its own priority first. So it is enough to compare
+        // neighbours.
         for (earlier, later) in zip(order, order.dropFirst()) {
             let (upper, lower) = (updates[earlier].target, updates[later].target)
             if upper == lower, updates[earlier].name == updates[later].name {
-                overruled.insert(earlier)
+                superseded.insert(earlier)
                 continue
             }
             let overlaps = upper.isPriority ? upper == lower : upper.path.contains(lower.path)
             guard !overlaps else { throw .invalidData(.ancestorConflict(upper.path.wireText)) }
         }
-        if overruled.isEmpty { return updates }
-        return updates.indices.filter { !overruled.contains($0) }.map { updates[$0] }
+        if superseded.isEmpty { return updates }
+        return updates.indices.filter { !superseded.contains($0) }.map { updates[$0] }
     }
 
-    /// By path; a node comes before its own priority, and that before what lies below.
+    /// The order of paths. A node comes before its own priority, and that before everything below.
     private static func compare(_ left: Target, _ right: Target) -> Int {
         let order = Path.compare(left.path, right.path)
         return order != 0 ? order : (left.isPriority ? 1 : 0) - (right.isPriority ? 1 : 0)
@@ -192,7 +191,7 @@ private struct BodyParser {
 }
 
 extension RESTError {
-    /// What bytes that are no JSON get.
+    /// The error for malformed JSON.
     fileprivate init(_ problem: MalformedJSON, isUpdate: Bool) {
         switch problem {
         case .tooDeep: self = .invalidData(.tooDeep)

@@ -2,8 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What a request signs in with (auth §1): the token, and the way it came, which decides how a bad one is
-/// refused.
+/// The credential of a request (auth §1): the token, and where it was. Both decide how a bad one is refused.
 package enum RESTCredential: Equatable, Sendable {
     case none
     /// `auth=`: an ID token, a legacy token or a database secret.
@@ -13,8 +12,9 @@ package enum RESTCredential: Equatable, Sendable {
     /// `Authorization: Bearer`: as `access_token=`.
     case bearer(Text)
 
-    /// Of several the header counts, then `access_token`, then `auth`. (Unverified for the original, §15.)
-    /// Empty parameters are none: SDKs send them when nobody is signed in. An empty Bearer is a bad one.
+    /// The header has precedence over `access_token`, and that over `auth`. (Unverified for the original, rest
+    /// §15.) An empty parameter counts as absent: SDKs send it when no user is signed in. An empty Bearer is a bad
+    /// token.
     init(_ fields: HeaderFields, _ parameters: QueryString) {
         if let token = Self.bearer(fields) {
             self = .bearer(token)
@@ -34,8 +34,7 @@ package enum RESTCredential: Equatable, Sendable {
         }
     }
 
-    /// What a token that came this way and is no good gets (auth §4.1). One whose time is over gets
-    /// ``RESTError/tokenExpired``.
+    /// The error for a bad token of this kind (auth §4.1). For an expired one it is ``RESTError/tokenExpired``.
     package var refusal: RESTError {
         switch self {
         case .none, .auth: .tokenUnparsable
@@ -43,12 +42,11 @@ package enum RESTCredential: Equatable, Sendable {
         }
     }
 
-    /// The token of `Authorization: Bearer …`. Other schemes are a proxy's business.
+    /// The token of `Authorization: Bearer …`. Other schemes are ignored: a proxy may use them.
     private static func bearer(_ fields: HeaderFields) -> Text? {
         let values = fields.values(of: "authorization")
         guard let value = values.first else { return nil }
-        // It may come once (RFC 9110 §11.6.2). Of two nobody knows which was meant: an empty Bearer is a bad
-        // one.
+        // The field may occur once (RFC 9110 §11.6.2). Several are treated as an empty Bearer, which is a bad token.
         guard values.count == 1 else { return "" }
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         let scheme = value.prefix { !isSpace($0) }
@@ -57,7 +55,7 @@ package enum RESTCredential: Equatable, Sendable {
     }
 }
 
-/// Whoever prints a credential, or a request that holds one, does not print the secret.
+/// Printing a credential, or a request that contains one, prints only the length of the secret.
 extension RESTCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String {
         switch self {
@@ -71,9 +69,9 @@ extension RESTCredential: CustomStringConvertible, CustomDebugStringConvertible,
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// `auth_variable_override=`: whom an administrator asks to be taken for (rest §4).
+/// `auth_variable_override=`: the `auth` variable with which an administrator's request is evaluated (rest §4).
 package struct AuthVariableOverride: Equatable, Sendable {
-    /// As it was sent: an object, or `null`.
+    /// The JSON as it was sent: an object, or `null`.
     package let json: Text
     /// The members; nil for `null`, signed out; `.empty` for `{}`. Their names may be illegal in a database.
     package let claims: Node?

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// Why a request gets no data: each case knows the status and the text it owes (rest §4.2, §7, §11).
+/// Why a request fails. Each case has its status and its text (rest §4.2, §7, §11).
 package enum RESTError: Error, Equatable, Sendable {
     // Where (§1)
     /// The path does not end in `.json`.
@@ -10,7 +10,7 @@ package enum RESTError: Error, Equatable, Sendable {
     case noSuchDatabase
     case invalidPath
     case pathTooDeep
-    /// The methods are those that the location has, for `Allow`.
+    /// The methods that the location has, for `Allow`.
     case methodNotAllowed(allowed: Methods)
     case unknownMethodOverride
 
@@ -31,7 +31,7 @@ package enum RESTError: Error, Equatable, Sendable {
     case writeSizeLimitMalformed
     case callbackMalformed
     case authVariableMalformed
-    /// The order needs an index that the rules do not have. The name is as `.indexOn` spells it.
+    /// The order needs an index that the rules do not define. The name is spelled as in `.indexOn`.
     case indexMissing(index: String, path: Path)
 
     // Conditions (§7)
@@ -45,13 +45,13 @@ package enum RESTError: Error, Equatable, Sendable {
     case malformedUpdate
     case valueWithSiblings
     case invalidData(InvalidData)
-    /// The write is over `writeSizeLimit`.
+    /// The write exceeds `writeSizeLimit`.
     case writeTooLarge
-    /// The body is over the hard cap.
+    /// The body exceeds the fixed limit.
     case payloadTooLarge
-    /// The body's coding is none that is read here (RFC 9110 §15.5.16).
+    /// The body's coding is not supported (RFC 9110 §15.5.16).
     case unsupportedCoding(String)
-    /// What calls itself gzip is none, or only a part of it.
+    /// The body is not valid gzip, or incomplete.
     case invalidGzip
 
     // Reads
@@ -63,18 +63,18 @@ package enum RESTError: Error, Equatable, Sendable {
     case tokenUnparsable
     case tokenExpired
     case unauthorized
-    /// The address has shown too many bad tokens lately.
+    /// The address has shown too many bad tokens in the last minute.
     case tooManyFailures
 
-    // Ours
+    // The server
     case internalError
     case unavailable
-    /// The disk is full: nothing more can be written down. Reads go on.
-    case noRoom
-    /// As many connections are open as may be, and this one is no administrator's.
+    /// The disk is full: writes fail, reads still work.
+    case diskFull
+    /// The limit of connections is reached, and the request is not from an administrator.
     case tooManyConnections
 
-    /// Which methods a location has.
+    /// The methods of a kind of location.
     package enum Methods: Equatable, Sendable {
         case data, priority, settings, inspect
     }
@@ -92,7 +92,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .payloadTooLarge: .contentTooLarge
         case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
-        case .unavailable, .noRoom, .tooManyConnections: .serviceUnavailable
+        case .unavailable, .diskFull, .tooManyConnections: .serviceUnavailable
         case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed,
             .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
@@ -105,7 +105,7 @@ package enum RESTError: Error, Equatable, Sendable {
         }
     }
 
-    /// What stands behind `error` in the body.
+    /// The text of `error` in the body.
     package var text: String {
         switch self {
         case .notREST: "append .json to your request URI to use the REST API."
@@ -167,7 +167,7 @@ package enum RESTError: Error, Equatable, Sendable {
 
         case .internalError: "Internal server error"
         case .unavailable: "Service unavailable"
-        case .noRoom: "The server's disk is full: nothing can be written until there is room again"
+        case .diskFull: "The server's disk is full: writes fail until there is space again"
         case .tooManyConnections:
             "Too many connections are open: only requests of administrators are answered until some of them close"
         }

@@ -2,29 +2,28 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What a request's path names (rest §1.1, §10).
+/// The location that a request's path names (rest §1.1, §10).
 package enum RESTLocation: Equatable, Sendable {
-    /// A node, or with `.priority` at the end only its priority.
+    /// A node; with `.priority` at the end only its priority.
     case data(Target)
     /// `/.settings/<name>.json`; the name has no suffix, and a slash where the path had one.
     case settings(String)
     /// `/.inspect/<name>.json`. Only the coverage page and the backup have no suffix: `isPage`.
     case inspect(String, isPage: Bool)
 
-    /// Reads the target's path as it came: neither cut nor decoded.
+    /// Reads the path of the request target, undecoded. O(bytes).
     /// - Throws: ``RESTError/notREST``, ``RESTError/invalidPath`` or ``RESTError/pathTooDeep``.
     init(path bytes: ArraySlice<UInt8>) throws(RESTError) {
         let hasSuffix = bytes.span.hasSuffix(".json")
         let stem = hasSuffix ? bytes.dropLast(5) : bytes
-        // Escapes and a dot are rare at the beginning, and looked at closely only where they are.
+        // Only a path that begins with a dot or an escape can be a special location.
         let first = stem.first { $0 != UInt8(ascii: "/") }
         guard first == UInt8(ascii: ".") || first == UInt8(ascii: "%") else {
             guard hasSuffix else { throw .notREST }
             self = .data(try Self.target(stem))
             return
         }
-        // One more than a path may have, and what is behind it in one piece: no array as long as the sender
-        // likes.
+        // One segment more than a path may have; the rest stays in one piece. So the array has a bounded length.
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
         switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:
@@ -40,11 +39,10 @@ package enum RESTLocation: Equatable, Sendable {
         }
     }
 
-    /// What is below `/.inspect` and no JSON.
+    /// The pages below `/.inspect` that are no JSON.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
-    /// Each `%` is followed by two hex digits. (Query strings are read leniently; a path names a place to
-    /// write to.)
+    /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not, since it names a location to write to.)
     private static func isWellEscaped(_ segment: ArraySlice<UInt8>) -> Bool {
         var rest = segment
         while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
@@ -57,16 +55,16 @@ package enum RESTLocation: Equatable, Sendable {
         return true
     }
 
-    /// The segment without its escapes, or nil when they are none or hide a slash.
+    /// The decoded segment; nil when an escape is malformed or stands for a slash.
     private static func decodedBytes(_ segment: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        // A segment without escapes has no slash: it was cut there.
+        // A segment without escapes contains no slash.
         guard segment.contains(UInt8(ascii: "%")) else { return segment }
         guard isWellEscaped(segment) else { return nil }
         let bytes = decodePercentBytes(segment, plusIsSpace: false)
         return bytes.contains(UInt8(ascii: "/")) ? nil : bytes[...]
     }
 
-    /// The segment's text, or nil when it is no UTF-8 or hides a slash.
+    /// The decoded text of the segment; nil when it is invalid.
     private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
         guard let bytes = decodedBytes(segment), unsafe isValidUTF8(bytes.span.bytes) else { return nil }
         return String(decoding: bytes, as: UTF8.self)
@@ -85,12 +83,12 @@ package enum RESTLocation: Equatable, Sendable {
         keys.reserveCapacity(8)
         var isPriority = false
         var rest = path
-        // Slashes in a row are one, and those at the ends none.
+        // Several slashes count as one, and slashes at the ends are ignored.
         while let start = rest.firstIndex(where: { $0 != slash }) {
             let end = rest[start...].firstIndex(of: slash) ?? rest.endIndex
             let segment = rest[start..<end]
             rest = rest[end...]
-            // What a priority has below it, or a slash that was encoded, is no path.
+            // Invalid: a key below a priority, or an encoded slash.
             guard !isPriority, let bytes = decodedBytes(segment), unsafe isValidUTF8(bytes.span.bytes) else {
                 throw .invalidPath
             }

@@ -2,17 +2,18 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What can be known of a request before its path is looked at: whom it is for (rest §1.2).
+/// The part of a request that is read before its path: the database it is for (rest §1.2).
 ///
-/// An unknown database is answered before a bad path (§9), so this comes first and cannot fail.
+/// An unknown database is reported before a bad path (§9), so this comes first and cannot fail.
 package struct RESTAddress: Sendable {
-    /// `ns=`; nil when there is none or it is empty: then the host (``RequestHead/authority``), or the
-    /// default, names the database.
+    /// `ns=`; nil when it is absent or empty. Then the host (``RequestHead/authority``) or the default names the
+    /// database.
     package let namespace: String?
-    /// `OPTIONS`: a browser asks whether it may ask. Answered at once, whatever the path and the database.
+    /// `OPTIONS`: a browser's preflight. It gets a response at once, with any path and any database.
     package let isPreflight: Bool
     let parameters: QueryString
 
+    /// O(bytes of the query string).
     package init(_ head: RequestHead) {
         parameters = head.query(plusIsSpace: true)
         namespace = parameters["ns"].flatMap { $0.isEmpty ? nil : $0 }
@@ -20,17 +21,17 @@ package struct RESTAddress: Sendable {
     }
 }
 
-/// The parameters may hold a credential.
+/// Printing does not print the parameters, which may contain a credential.
 extension RESTAddress: CustomStringConvertible, CustomReflectable {
     package var description: String { "RESTAddress(\(namespace ?? ""))" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request's head, understood (rest §1, §2, §4, §7). Pure: what it says of credentials is not verified,
-/// and
-/// nothing is known of rules or data.
+/// A request's head, parsed (rest §1, §2, §4, §7). Its credential is not verified here, and neither rules nor data
+/// are read.
 ///
-/// A class, because it goes from thread to thread and from hand to hand: its parts are counted once.
+/// A class, because it is passed through several threads and functions: one reference is counted instead of all of
+/// its parts.
 package final class RESTRequest: Sendable {
     package enum Method: Equatable, Sendable {
         case get, head, put, post, patch, delete, options
@@ -45,15 +46,14 @@ package final class RESTRequest: Sendable {
     package let location: RESTLocation
     package let address: RESTAddress
     package let credential: RESTCredential
-    /// For administrators only.
+    /// Only for administrators.
     package let authVariableOverride: AuthVariableOverride?
 
-    // Reads; none of these are looked at with other methods.
+    // Reads. With other methods these are not read.
 
-    /// Which children are wanted; nil for the whole node. Also for `shallow` with `limitToFirst` or
-    /// `startAfter`.
+    /// The query; nil for the whole node. Also set for `shallow` with `limitToFirst` or `startAfter`.
     package let query: Query?
-    /// The index that `query` needs, as `.indexOn` spells it; nil when it needs none (§5.1).
+    /// The index that the query needs, spelled as in `.indexOn`; nil when it needs none (§5.1).
     package let indexName: String?
     package let isShallow: Bool
     package let timeout: Duration
@@ -74,21 +74,20 @@ package final class RESTRequest: Sendable {
     package let asksForETag: Bool
     package let ifMatch: String?
     package let ifNoneMatch: String?
-    /// True when a successful answer carries the tag of the data: asked for, or conditional (§7). Not with a
-    /// query, whose answer is not the data that the tag would stand for.
+    /// Whether a successful response has the tag of the data: because of `X-Firebase-ETag` or of a condition (§7).
+    /// Not with a query, whose result is not the data that the tag is of.
     package let returnsETag: Bool
-    /// True when ``query`` is not nil: looked at more often than the query, which is large.
+    /// Whether ``query`` is not nil. Stored, since the query is large.
     package let isFiltered: Bool
-    /// True when a query parameter was given, also where it is not looked at.
+    /// Whether there is a query parameter, also where it is not read.
     private let hasQueryParameters: Bool
     private let hasShallow: Bool
 
-    /// How the answer is to look.
-    package let form: AnswerForm
+    /// The form of the response.
+    package let form: ResponseForm
 
-    /// Reads a head, in the order of §9: path, method, parameters. Conditions are ``checkConditions()``, the
-    /// body
-    /// is ``readBody(_:byteLimit:)``.
+    /// Reads a head in the order of §9: path, method, parameters. ``checkConditions()`` and
+    /// ``readBody(_:byteLimit:)`` follow.
     /// - Throws: ``RESTError``, 400, 404 or 405.
     /// - Complexity: O(bytes of the head).
     package init(_ head: RequestHead, _ address: RESTAddress) throws(RESTError) {
@@ -124,7 +123,7 @@ package final class RESTRequest: Sendable {
         writeSizeLimit = method.isWrite ? try WriteSizeLimit(parameters["writeSizeLimit"]) : nil
         disablesTriggers = parameters["disableTriggers"] == "true"
         isDryRun = parameters["dryRun"] == "true"
-        form = try AnswerForm(head, parameters, method)
+        form = try ResponseForm(head, parameters, method)
 
         asksForETag = head.header("x-firebase-etag")?.lowercased() == "true"
         ifMatch = head.header("if-match")
@@ -132,21 +131,21 @@ package final class RESTRequest: Sendable {
         returnsETag = !isFiltered && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
-    /// As ``init(_:_:)``, where nobody asks for the address first.
+    /// As ``init(_:_:)``, where the address was not needed before.
+    /// - Throws: ``RESTError``, 400, 404 or 405.
     package convenience init(_ head: RequestHead) throws(RESTError) {
         try self.init(head, RESTAddress(head))
     }
 
-    /// The simple hash (realtime §9.1) that the data must have for a conditional write to happen; nil
-    /// for an
-    /// unconditional one. `""` stands for no data.
+    /// The simple hash (realtime §9.1) that the data must have for a conditional write; nil for an unconditional
+    /// one. Empty for no data.
     package var expectedHash: Text? {
         guard let ifMatch else { return nil }
-        // An empty tag is nobody's, and must not be taken for that of nothing.
+        // An empty tag matches nothing. It must not become the empty hash, which means no data.
         return ifMatch == Node.nullETag ? "" : ifMatch.isEmpty ? "no tag" : Text(ifMatch)
     }
 
-    /// What can be refused of the conditional headers without looking at data (§7).
+    /// Checks the conditional headers as far as that needs no data (§7).
     /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``,
     ///   ``RESTError/unsupportedCondition(_:)``.
     package func checkConditions() throws(RESTError) {
@@ -159,7 +158,7 @@ package final class RESTRequest: Sendable {
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
     }
 
-    /// The error of a query whose index the rules do not have, of which ``indexName`` is set (§4.2).
+    /// The error for a query whose index the rules do not define (§4.2). ``indexName`` must be set.
     package func missingIndex(at path: Path) -> RESTError {
         .indexMissing(index: indexName ?? "", path: path)
     }
@@ -193,7 +192,7 @@ extension RESTRequest.Method {
         guard isAllowed else { throw .methodNotAllowed(allowed: allowed) }
     }
 
-    /// What a POST is to be treated as (§1.4). The header counts before the parameter.
+    /// The method that a POST stands for (§1.4). The header has precedence over the parameter.
     private static func overriding(_ head: RequestHead, _ parameters: QueryString) throws(RESTError) -> Self {
         let parameter = parameters.pairs.first { $0.name.lowercased() == "x-http-method-override" }
         guard let name = head.header("x-http-method-override") ?? parameter.map({ $0.value ?? "" }) else {
@@ -211,7 +210,7 @@ extension RESTRequest.Method {
 }
 
 extension RequestHead {
-    /// True when the type stands anywhere in `Accept` (§8). It must be lower case.
+    /// Whether `Accept` contains the type (§8), which must be in lower case.
     fileprivate func accepts(mediaType: String) -> Bool {
         fields.values(of: "accept").contains { $0.lowercased().contains(mediaType) }
     }

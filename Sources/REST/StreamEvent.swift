@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-//  event: put\n                                exactly two lines and an empty one: parsers of the field read
+//  event: put\n                                exactly two lines and an empty one: common parsers read
 //  data: {"path":"/x","data":…}\n              pairs of lines, or split at empty ones (rest §8.1)
 //  \n
 
@@ -12,11 +12,11 @@ package enum StreamEvent: Equatable, Sendable {
     /// Several children of the location now hold these.
     case patch(Path, [Entry])
     case keepAlive
-    /// The rules no longer allow reading, or the data is too much; the stream ends. nil says no reason.
+    /// The rules no longer permit the read, or there is too much data; the stream ends. Nil for no reason.
     case cancel(Text?)
-    /// An operation, as JSON on one line: what a watcher of `/.settings/profile.json` is told (§10).
+    /// An operation as JSON on one line, for a client of `/.settings/profile.json` (§10).
     case log([UInt8])
-    /// The credential's time is over; the stream ends.
+    /// The credential has expired; the stream ends.
     case authRevoked
 
     package struct Entry: Equatable, Sendable {
@@ -29,11 +29,10 @@ package enum StreamEvent: Equatable, Sendable {
         }
     }
 
-    /// What one committed multi-path write is to a stream (§8.2): one `patch` of the deepest node that all of
-    /// it lies below; or where that would take names with slashes, which naive clients cannot split, a `put`
-    /// for each.
+    /// The events of one multi-path write (§8.2): one `patch` of the deepest node above all entries. If that needed
+    /// names with slashes, which simple clients cannot split, a `put` for each entry.
     ///
-    /// What became of a query's window is always told child by child, those who left first.
+    /// The changes of a query's window are a `put` for each child, with the removed ones first.
     /// - Parameters:
     ///   - entries: Relative to `base`, none at or above another.
     ///   - base: Relative to the stream's root.
@@ -46,7 +45,7 @@ package enum StreamEvent: Equatable, Sendable {
             return zip(puts, nodes).filter(\.1).map(\.0) + zip(puts, nodes).filter { !$0.1 }.map(\.0)
         }
         guard let first = entries.first?.path.keys else { return [] }
-        // The part of the names that all have in common, less the last key of a single one.
+        // The number of keys that all paths have in common; without the last key, if there is one path.
         var common = entries.count == 1 ? max(0, first.count - 1) : first.count
         for entry in entries {
             let shared = zip(first, entry.path.keys).prefix { $0 == $1 }.count
@@ -62,7 +61,7 @@ package enum StreamEvent: Equatable, Sendable {
         ]
     }
 
-    /// Prints the event in pieces; for an initial value, which may be large.
+    /// A printer of the event in pieces, for an initial value, which may be large.
     package func printer(_ form: JSONForm) -> ValuePrinter {
         var form = form
         form.isPretty = false
@@ -106,7 +105,8 @@ package enum StreamEvent: Equatable, Sendable {
 }
 
 extension [UInt8] {
-    /// Appends one event whole. The bytes are the same for every stream with this root and form: encode once.
+    /// Appends a whole event. The bytes are the same for every stream with this root and form, so it is enough to encode
+    /// it once.
     package mutating func append(event: StreamEvent, _ form: JSONForm = JSONForm()) {
         var printer = event.printer(form)
         while let piece = printer.next() { self += piece }

@@ -1,32 +1,30 @@
 import PandoBytes
 import PandoTree
 
-// A value as REST shows it (rest §3), in pieces.
+// Prints a value for REST (rest §3), in pieces.
 //
 //     compact   {"a":[1,null,"x"],"b":{"c":true}}
 //     pretty    {\n  "a" : [ 1, null, "x" ],\n  "b" : {\n    "c" : true\n  }\n}\n
 //
-// Arrays are printed on their line, and do not indent what is in them: the service prints with Jackson's
-// default
-// pretty printer, as `print=pretty` of the public Hacker News database shows.
+// Arrays stay on one line, and do not indent their elements: the service uses Jackson's default pretty printer, as
+// `print=pretty` of the public Hacker News database shows.
 
-/// How a value is spelled.
+/// The form of a printed value.
 package struct JSONForm: Equatable, Sendable {
     package var isPretty = false
-    /// `.value` and `.priority` are shown; what they belong to is no array.
+    /// Prints `.value` and `.priority`. A node with a priority is then never an array.
     package var hasPriorities = false
-    /// Objects whose keys are indexes become arrays (§3.1).
+    /// Prints objects whose keys are indexes as arrays (§3.1).
     package var hasArrays = true
-    /// The value's children are shown as `true` (§4.1).
+    /// Prints the children of the root as `true` (§4.1).
     package var isShallow = false
-    /// U+2028 and U+2029 are escaped: until ECMAScript 2019 they ended a line inside a string of a script
-    /// (§3.3).
+    /// Escapes U+2028 and U+2029, which end a line inside a string before ECMAScript 2019 (§3.3).
     package var isScript = false
 
     package init() {}
 
-    /// As a read shows its value.
-    package init(reading form: AnswerForm) {
+    /// For the response to a read.
+    package init(reading form: ResponseForm) {
         isPretty = form.print == .pretty
         hasPriorities = form.isExport
         hasArrays = !form.isExport && !form.isShallow
@@ -34,21 +32,21 @@ package struct JSONForm: Equatable, Sendable {
         isScript = form.callback != nil
     }
 
-    /// As a write repeats what was written: with its priorities (§2).
-    package init(writing form: AnswerForm) {
+    /// For the response to a write: what was written, with its priorities (§2).
+    package init(writing form: ResponseForm) {
         isPretty = form.print == .pretty
         hasPriorities = true
     }
 
-    /// As an event stream shows its values: always on one line (§8.1).
-    package init(streaming form: AnswerForm) {
+    /// For an event stream: always on one line (§8.1).
+    package init(streaming form: ResponseForm) {
         hasPriorities = form.isExport
         hasArrays = !form.isExport
     }
 }
 
 extension JSONForm {
-    /// The whole text of a small leaf without a priority, which most answers are; nil for everything else.
+    /// The whole text of a small leaf without a priority, as most values are; nil for any other node.
     func text(ofSmall node: Node) -> [UInt8]? {
         switch node {
         case .empty, .boolean, .integer, .double: break
@@ -66,18 +64,16 @@ extension JSONForm {
     private static let smallByteCount = 192
 }
 
-/// Prints a snapshot of a value piece by piece: what is in memory of the text is one piece, not the text.
+/// Prints a snapshot of a value piece by piece, so that only one piece of the text is in memory.
 ///
-/// It walks down to where it stopped by the keys on the way, and so needs no iterator that holds its place: a
-/// resumed
-/// piece costs O(depth × log n) more, and in between printing is the plain recursion. (Depth is bounded by
-/// ``Limits/pathDepth``.)
+/// Printing is a plain recursion. To resume it, the printer walks down along the keys where it stopped, which costs
+/// O(depth × log n) for each piece. (Depth is at most ``Limits/pathDepth``.)
 package struct ValuePrinter: Sendable {
     package enum Root: Sendable {
         case node(Node)
-        /// An object of these, in this order, `.empty` ones as null: what no tree holds, but an answer says.
+        /// An object of these members in this order, where `.empty` is printed as null. No tree has such an object.
         case members([Member])
-        /// Only what stands before and behind it.
+        /// Only prefix and suffix.
         case nothing
     }
 
@@ -94,31 +90,30 @@ package struct ValuePrinter: Sendable {
     private let root: Root
     private let form: JSONForm
     private let suffix: [UInt8]
-    /// Printed and not yet given. May be over a piece by one leaf, which is printed at once.
+    /// Printed and not yet returned. May exceed a piece by one leaf, which is printed at once.
     private var buffer: [UInt8]
-    /// Bytes of `buffer` that were given.
+    /// Bytes of `buffer` that were returned.
     private var offset = 0
     private var isComplete = false
-    /// Printing stops at the next seam when the buffer holds as much.
+    /// Printing stops between two tokens once the buffer holds so many bytes.
     private var stopCount = 0
     /// Where printing stopped, innermost first; empty before the beginning and after the end.
-    private var trail: [Mark] = []
+    private var resumption: [Position] = []
 
     /// Where printing stopped in one array or object.
-    private struct Mark {
+    private struct Position {
         enum Place { case before, inside, after }
-        /// In relation to the child with this key. Of the members of ``Root/members(_:)``, `index` alone says
-        /// it.
+        /// In relation to the child with this key. For ``Root/members(_:)`` only `index` counts.
         var place: Place
         var key: Key
         var isArray: Bool
-        /// The next element of an array that is due: less than the key's own when holes come before it.
+        /// The next element of an array: less than the key's own index when there are holes before it.
         var index: Int
     }
 
     /// - Parameters:
-    ///   - prefix: What comes before the value, and `suffix` behind it; a pretty value ends the line after
-    /// both.
+    ///   - prefix: Printed before the value.
+    ///   - suffix: Printed behind it; a pretty value then ends the line.
     package init(_ root: Root, _ form: JSONForm, prefix: [UInt8] = [], suffix: [UInt8] = []) {
         self.root = root
         self.form = form
@@ -126,12 +121,12 @@ package struct ValuePrinter: Sendable {
         buffer = prefix
     }
 
-    /// True when everything was given.
+    /// Whether everything was returned.
     package var isFinished: Bool { isComplete && offset == buffer.count }
 
     /// The next piece.
-    /// - Parameter byteLimit: Most bytes of it; at least one. Only the last piece is shorter.
-    /// - Returns: Never empty; nil when everything was given.
+    /// - Parameter byteLimit: The most bytes, at least one. Only the last piece is shorter.
+    /// - Returns: Never empty; nil when everything was returned.
     /// - Complexity: O(piece), plus O(depth × log n).
     package mutating func next(atMost byteLimit: Int = RESTLimits.pieceByteCount) -> [UInt8]? {
         precondition(byteLimit > 0)
@@ -147,7 +142,7 @@ package struct ValuePrinter: Sendable {
         return Array(buffer[offset..<end])
     }
 
-    /// Everything that is left, when that is not more than `byteLimit`; else nil, and nothing is given.
+    /// All of the rest, if it has at most `byteLimit` bytes. Otherwise nil, and nothing is removed.
     /// - Complexity: O(min(text, limit)).
     package mutating func whole(atMost byteLimit: Int) -> [UInt8]? {
         fill(to: byteLimit + 1)
@@ -159,9 +154,8 @@ package struct ValuePrinter: Sendable {
         return offset == 0 ? buffer : Array(buffer[offset...])
     }
 
-    /// Bytes of everything that is left, or nil when they are more than `byteLimit`. Builds no text, but
-    /// prints all of it
-    /// to count: O(text).
+    /// The number of bytes of the rest; nil when it is more than `byteLimit`.
+    /// - Complexity: O(text): it is printed, piece by piece, only to be counted.
     package func byteCount(atMost byteLimit: Int) -> Int? {
         var copy = self
         var count = 0
@@ -172,7 +166,7 @@ package struct ValuePrinter: Sendable {
         return count
     }
 
-    /// Prints until so many bytes are there to be given, or all.
+    /// Prints until the buffer holds so many bytes, or everything.
     private mutating func fill(to byteCount: Int) {
         guard !isComplete, buffer.count - offset < byteCount else { return }
         if offset > 0 {
@@ -188,14 +182,13 @@ package struct ValuePrinter: Sendable {
             if form.isPretty { buffer.append(UInt8(ascii: "\n")) }
             isComplete = true
         }
-        // Printing stops between tokens, so none of these characters is cut.
+        // Printing stops between tokens, so none of these characters is split.
         if form.isScript { buffer.escapeLineSeparators(from: start) }
     }
 }
 
-// Each function prints what is left of its part and says true; or says false when the buffer is full, and
-// leaves
-// marks in `trail` by which the next call finds the place.
+// Each function prints the rest of its part and returns true. When the buffer is full it returns false, and adds to
+// `resumption` where it stopped.
 extension ValuePrinter {
     private mutating func printRoot() -> Bool {
         switch root {
@@ -233,13 +226,14 @@ extension ValuePrinter {
     private mutating func printObject(
         _ children: Children, _ priority: Priority?, indent: Int, isShallow: Bool = false
     ) -> Bool {
-        var mark = trail.popLast()
-        let isArray = mark?.isArray ?? (form.hasArrays && priority == nil && !isShallow && children.isArray)
-        var index = mark?.index ?? 0
-        var isFirst = mark == nil
-        // What an array holds stays on its line, and so is indented as the array is.
+        var position = resumption.popLast()
+        let isArray =
+            position?.isArray ?? (form.hasArrays && priority == nil && !isShallow && children.isArray)
+        var index = position?.index ?? 0
+        var isFirst = position == nil
+        // The elements of an array stay on its line, so they have its indentation.
         let inner = isArray ? indent : indent + 1
-        if mark == nil {
+        if position == nil {
             buffer.append(UInt8(ascii: isArray ? "[" : "{"))
             if let priority {
                 startMember(".priority", indent: inner, isFirst: true)
@@ -247,9 +241,9 @@ extension ValuePrinter {
                 isFirst = false
             }
         }
-        let isFinished = children.forEach(from: mark?.key) { key, child in
+        let isFinished = children.forEach(from: position?.key) { key, child in
             var isInside = false
-            if let place = mark.take()?.place {
+            if let place = position.take()?.place {
                 if place == .after { return true }
                 isInside = place == .inside
             }
@@ -286,11 +280,11 @@ extension ValuePrinter {
     }
 
     private mutating func printMembers(_ members: [Member]) -> Bool {
-        let mark = trail.popLast()
-        if mark == nil { buffer.append(UInt8(ascii: "{")) }
-        for index in (mark?.index ?? 0)..<members.count {
+        let position = resumption.popLast()
+        if position == nil { buffer.append(UInt8(ascii: "{")) }
+        for index in (position?.index ?? 0)..<members.count {
             let (name, node) = (members[index].name, members[index].node)
-            if mark?.place != .inside || mark?.index != index {
+            if position?.place != .inside || position?.index != index {
                 startMember(name, indent: 1, isFirst: index == 0)
             }
             guard printNode(node, indent: 1) else { return stop(.inside, Key(unchecked: name), false, index) }
@@ -302,8 +296,8 @@ extension ValuePrinter {
 
     private var isFull: Bool { buffer.count >= stopCount }
 
-    private mutating func stop(_ place: Mark.Place, _ key: Key, _ isArray: Bool, _ index: Int) -> Bool {
-        trail.append(Mark(place: place, key: key, isArray: isArray, index: index))
+    private mutating func stop(_ place: Position.Place, _ key: Key, _ isArray: Bool, _ index: Int) -> Bool {
+        resumption.append(Position(place: place, key: key, isArray: isArray, index: index))
         return false
     }
 
@@ -341,7 +335,7 @@ extension ValuePrinter {
 }
 
 extension [UInt8] {
-    /// Writes U+2028 and U+2029 (E2 80 A8 and A9 in UTF-8) as escapes. In JSON they stand in strings only.
+    /// Escapes U+2028 and U+2029 (E2 80 A8 and A9 in UTF-8). In JSON they occur only in strings.
     fileprivate mutating func escapeLineSeparators(from start: Int) {
         func isSeparator(at index: Int) -> Bool {
             self[index] == 0xE2 && index + 2 < count && self[index + 1] == 0x80
@@ -363,12 +357,11 @@ extension [UInt8] {
 }
 
 extension Children {
-    /// True when all keys are canonical indexes and less than half of the places up to the last one are holes
-    /// (§3.1).
-    /// - Complexity: O(log n) for most objects: the first key or the last tells. O(n) otherwise.
+    /// Whether all keys are canonical indexes, and less than half of the elements up to the last one are holes (§3.1).
+    /// - Complexity: O(log n) for most objects, where the first or the last key decides; otherwise O(n).
     var isArray: Bool {
-        // Integer keys come first and ascend: between two of them there is no other key, but perhaps an odd
-        // spelling.
+        // Integer keys come first, in ascending order. Between two of them there may be another spelling of an
+        // integer.
         var first: Key?
         forEach { key, _ in
             first = key

@@ -1,13 +1,13 @@
 import PandoBytes
 import PandoTree
 
-/// As whom a connection acts.
+/// The identity with which a connection acts.
 package struct Credential: Hashable, Sendable {
-    /// Rules do not apply to an administrator (auth §1).
+    /// The rules do not apply to an administrator (auth §1).
     package var isAdmin: Bool
-    /// The `auth` variable that rules see, as JSON; nil when signed out.
+    /// The `auth` variable of the rules, as JSON; nil when signed out.
     package let authVariable: Text?
-    /// The same, read: once here, and not in each rule. Nil when signed out.
+    /// The same, parsed once here instead of in each rule. Nil when signed out.
     let auth: AuthVariable?
 
     /// - Complexity: O(bytes of the JSON).
@@ -36,13 +36,13 @@ package struct Credential: Hashable, Sendable {
     package static let admin = Credential(isAdmin: true)
 }
 
-/// What every rule that is asked on behalf of one request sees (rules §3): who asks, when, and
-/// the database before it.
+/// The input of every rule that one request evaluates (rules §3): credential, time, and the database before the
+/// request.
 package struct RuleScope: Sendable {
     package var credential: Credential
     /// `now`: milliseconds since 1970; one instant for the whole request.
     package var milliseconds: Int64
-    /// The whole tree as it is before any write of the request: `root`, and where `data` is found.
+    /// The whole tree before any write of the request: `root`, and the source of `data`.
     package var root: Node
 
     package init(credential: Credential, milliseconds: Int64, root: Node) {
@@ -52,19 +52,20 @@ package struct RuleScope: Sendable {
     }
 }
 
-/// Who may read and write a database.
+/// What decides who may read and write a database.
 ///
-/// Always true: what no rule allows is denied, and `open` exists only where `--dev` asked for it.
+/// Always true: what no rule grants is denied, and `open` exists only with `--dev`.
 package enum Access: Sendable {
-    /// No rules are loaded: only an administrator gets in.
+    /// No rules are loaded: only an administrator may do anything.
     case locked
-    /// `--dev` without rules: everybody gets in.
+    /// `--dev` without rules: everyone may do everything.
     case open
-    /// What the rules allow; an administrator gets in without a look at them (rules §2.5).
+    /// The rules decide, except for an administrator, who may do everything (rules §2.5).
     case loaded(Ruleset)
 
-    /// The answer, where no rule has to be asked for it; nil where the rules decide. O(1).
-    package func verdict(on credential: Credential) -> Bool? {
+    /// Whether the credential may do everything or nothing, as far as that is known without the rules; nil where
+    /// the rules decide. O(1).
+    package func decisionWithoutRules(for credential: Credential) -> Bool? {
         switch self {
         case .locked: credential.isAdmin
         case .open: true
@@ -72,29 +73,29 @@ package enum Access: Sendable {
         }
     }
 
-    /// May the node at `path` be read, whole or through a query?
-    /// - Parameter query: What the rules' `query` says (§3.2); nil for a plain read.
+    /// Whether the node at `path` may be read, whole or through a query.
+    /// - Parameter query: The `query` of the rules (§3.2); nil for a plain read.
+    /// - Complexity: O(depth) rules, at most ``RulesLimits/requestStepCount`` steps.
     package func allowsRead(at path: Path, query: Query?, in scope: RuleScope) -> Bool {
         switch self {
         case .locked: return scope.credential.isAdmin
         case .open: return true
         case .loaded(let rules):
             guard !scope.credential.isAdmin else { return true }
-            var nobody = NoObserver()
-            return rules.allowsRead(at: path, query, in: scope, &nobody)
+            var observer = NoObserver()
+            return rules.allowsRead(at: path, query, in: scope, &observer)
         }
     }
 
-    /// May this write be done?
+    /// Whether this write is permitted.
     ///
     /// - Parameters:
-    ///   - paths: Each location that is written; a priority counts as its node (§2.5). All of them must be
-    ///     allowed.
-    ///   - after: The whole tree as the write would leave it: all paths together, server values resolved.
-    ///     Asked for only when rules look at it.
-    /// - Complexity: O(paths × depth + written data that rules look at): within one write each rule is asked
-    ///   once for each location. All rules together cost no more than ``RulesLimits/requestStepCount``; a
-    ///   write that would cost more may not be done.
+    ///   - paths: The locations that are written; a priority counts as its node (§2.5). All of them must be permitted.
+    ///   - after: The whole tree after the write: all paths together, server values resolved. Evaluated only when the
+    ///     rules decide.
+    /// - Complexity: O(paths × depth + written data that rules read): within one write each rule is evaluated once for
+    ///   each location. All rules together take at most ``RulesLimits/requestStepCount`` steps; a write that would take
+    ///   more is denied.
     package func allowsWrite(at paths: [Path], after: @autoclosure () -> Node, in scope: RuleScope) -> Bool {
         switch self {
         case .locked: return scope.credential.isAdmin
@@ -102,13 +103,12 @@ package enum Access: Sendable {
         case .loaded(let rules):
             guard !scope.credential.isAdmin else { return true }
             let after = after()
-            var nobody = NoObserver()
-            return rules.refusal(ofWritingAt: paths, after: after, in: scope, &nobody) == nil
+            var observer = NoObserver()
+            return rules.refusal(ofWritingAt: paths, after: after, in: scope, &observer) == nil
         }
     }
 
-    /// True when the rules name the index at the path; those by key and priority need no naming. Without
-    /// rules there is none.
+    /// Whether the rules define the index at the path. Those by key and by priority always exist. O(depth).
     package func hasIndex(_ index: Index, at path: Path) -> Bool {
         switch self {
         case .loaded(let rules): rules.hasIndex(index, at: path)

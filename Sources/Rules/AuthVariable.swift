@@ -25,7 +25,7 @@ extension Claim {
         if case .object(let object) = self { object.members[name] ?? .null } else { .null }
     }
 
-    /// What an expression sees of it.
+    /// The value for expressions.
     var value: RuleValue {
         switch self {
         case .null: .null
@@ -37,19 +37,18 @@ extension Claim {
     }
 }
 
-/// The `auth` variable, read once for each credential and not once for each rule.
+/// The `auth` variable, parsed once for each credential instead of once for each rule.
 ///
-/// What cannot be read (no JSON, a name twice, nested deeper than ``depth``) is an object without members:
-/// its bearer is signed in, and nothing is known of them.
+/// Text that cannot be parsed (no JSON, a repeated name, nesting deeper than ``depth``) is an object without members:
+/// the user is signed in, and has no claims.
 final class AuthVariable: Sendable {
     let root: Claim
-    /// `auth.uid`: what nearly every rule asks for.
+    /// `auth.uid`, which nearly every rule reads.
     let uid: Claim
-    /// The same as a child's name; nil when it is no string, or would be a path.
+    /// `auth.uid` as a key; nil when it is no string, or contains a slash.
     let uidKey: Key?
 
-    /// Arrays and objects within each other. No issuer comes near; it bounds the recursion of reading and
-    /// freeing.
+    /// The nesting of arrays and objects, far more than issuers use. It bounds the recursion of parsing and freeing.
     static let depth = 64
 
     /// - Parameter json: As in ``Credential/authVariable``.

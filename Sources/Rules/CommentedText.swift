@@ -1,24 +1,23 @@
-/// Bytes that are gone through once, with comments between what they say: a rules document, and each
-/// expression in it.
+/// Bytes that are read once, with comments between the tokens: a rules document, and each expression in it.
 protocol CommentedText {
     var bytes: [UInt8] { get }
-    /// The byte to be looked at next.
+    /// The offset of the next byte.
     var offset: Int { get set }
 }
 
 extension CommentedText {
-    /// The byte `ahead` places on, or nil beyond the end.
+    /// The byte `ahead` of the next one; nil beyond the end.
     func byte(_ ahead: Int = 0) -> UInt8? {
         offset + ahead < bytes.count ? bytes[offset + ahead] : nil
     }
 
-    /// Moves behind a `//` comment, up to the line's end.
+    /// Skips a `//` comment, up to the end of the line.
     mutating func skipLineComment() {
         while let next = byte(), next != 0x0A, next != 0x0D { offset += 1 }
     }
 
-    /// Moves behind a `/*` comment.
-    /// - Throws: `problem`, at its beginning, when it does not end.
+    /// Skips a `/*` comment.
+    /// - Throws: `problem`, at its beginning, when the comment does not end.
     mutating func skipBlockComment(orThrow problem: String) throws(SyntaxError) {
         let start = offset
         offset += 2

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTree
 
 extension Denial {
-    /// Readable text, a line each, without line feeds.
+    /// The explanation as lines of text, without line feeds.
     ///
     ///     write to /rooms/r1/name is refused: no .write rule on the way is true
     ///       12:20 .write of /rooms/$room, at /rooms/r1, is false
@@ -17,16 +17,16 @@ extension Denial {
             case .invalid: "a .validate rule is not true"
             }
         var lines = ["\(operation) \(isRead ? "of" : "to") \(Self.spelling(of: path)) is refused: \(reason)"]
-        for answer in answers {
-            let location = Self.spelling(of: answer.location)
-            var line = "  \(answer.position) \(answer.kind.rawValue) of \(answer.rule), at \(location), "
-            if let failure = answer.failure {
+        for rule in failedRules {
+            let location = Self.spelling(of: rule.location)
+            var line = "  \(rule.position) \(rule.kind.rawValue) of \(rule.rule), at \(location), "
+            if let failure = rule.failure {
                 line += "fails: \(failure.reason) (\(failure.position) \(failure.expression))"
             } else {
                 line += "is false"
             }
             lines.append(line)
-            for observation in answer.observations {
+            for observation in rule.observations {
                 lines.append("      \(observation.expression) = \(observation.value)")
             }
         }
@@ -43,25 +43,25 @@ extension Denial {
         output.append(#","cause":"#)
         output.append(json: Text(cause.rawValue))
         output.append(#","rules":["#)
-        for (index, answer) in answers.enumerated() {
+        for (index, rule) in failedRules.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
-            Self.append(answer, to: &output)
+            Self.append(rule, to: &output)
         }
         output.append("]}")
         return output
     }
 
-    private static func append(_ answer: Answer, to output: inout [UInt8]) {
+    private static func append(_ rule: FailedRule, to output: inout [UInt8]) {
         output.append(#"{"rule":"#)
-        output.append(json: Text(answer.rule))
+        output.append(json: Text(rule.rule))
         output.append(#","kind":"#)
-        output.append(json: Text(answer.kind.rawValue))
-        append(answer.position, to: &output)
+        output.append(json: Text(rule.kind.rawValue))
+        append(rule.position, to: &output)
         output.append(#","location":"#)
-        output.append(json: Text(spelling(of: answer.location)))
+        output.append(json: Text(spelling(of: rule.location)))
         output.append(#","outcome":"#)
-        output.append(json: answer.failure == nil ? "false" : "error")
-        if let failure = answer.failure {
+        output.append(json: rule.failure == nil ? "false" : "error")
+        if let failure = rule.failure {
             output.append(#","error":{"reason":"#)
             output.append(json: Text(failure.reason))
             output.append(#","expression":"#)
@@ -70,7 +70,7 @@ extension Denial {
             output.append("}")
         }
         output.append(#","values":["#)
-        for (index, observation) in answer.observations.enumerated() {
+        for (index, observation) in rule.observations.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
             output.append(#"{"expression":"#)
             output.append(json: Text(observation.expression))

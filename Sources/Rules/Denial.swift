@@ -1,31 +1,31 @@
 import PandoBytes
 import PandoTree
 
-/// Why something may not be read or written: which rules were asked on the way, and what they saw.
+/// Why a read or a write is denied: the rules that were evaluated, and the values that they used.
 ///
-/// For whoever writes the rules. It tells values of data and claims, as far as a rule mentions them, so it is
-/// not for clients (rules §2.6).
+/// For the authors of rules. It contains values of data and claims that a rule mentions, so it must not be sent to
+/// clients (rules §2.6).
 package struct Denial: Sendable {
     package enum Cause: String, Sendable {
         /// No rules are loaded.
         case locked
-        /// No rule for the operation stands on the way to the location.
+        /// There is no rule for the operation between the root and the location.
         case noRule
-        /// There are such rules, and none is true.
+        /// There are such rules, but none is true.
         case notGranted
-        /// It was granted, but a `.validate` is not true.
+        /// A rule granted the write, but a `.validate` rule is not true.
         case invalid
     }
 
-    /// What a part of a rule came to.
+    /// The value of a part of a rule.
     package struct Observation: Hashable, Sendable {
-        /// As it is written: `data.child('owner').val()`.
+        /// The part as the rule spells it: `data.child('owner').val()`.
         package let expression: String
-        /// As JSON, cut when it is long; `{…}` for an object.
+        /// As JSON, shortened when it is long; `{…}` for an object.
         package let value: String
     }
 
-    /// What went wrong in a rule that could not be evaluated.
+    /// The error of a rule that could not be evaluated.
     package struct Failure: Hashable, Sendable {
         package let reason: String
         /// The part of the rule that failed.
@@ -33,15 +33,15 @@ package struct Denial: Sendable {
         package let position: SourcePosition
     }
 
-    /// A rule that was asked and was not true.
-    package struct Answer: Sendable {
+    /// A rule that was evaluated and was not true.
+    package struct FailedRule: Sendable {
         package let kind: RuleKind
-        /// The node it stands at, as the rules spell it: `/rooms/$room`.
+        /// The rule's node, as the rules spell it: `/rooms/$room`.
         package let rule: String
         package let position: SourcePosition
-        /// The location it was asked about.
+        /// The location it was evaluated for.
         package let location: Path
-        /// Nil when the rule was plainly false.
+        /// Nil when the rule was false, without an error.
         package let failure: Failure?
         /// In the order in which they were evaluated; at most ``Denial/observationCount``.
         package let observations: [Observation]
@@ -52,7 +52,7 @@ package struct Denial: Sendable {
     package let path: Path
     package let cause: Cause
     /// In the order in which they were asked; none above the refused location but those on the way to it.
-    package let answers: [Answer]
+    package let failedRules: [FailedRule]
 
     /// Observations told for one rule.
     package static let observationCount = 16
@@ -61,51 +61,52 @@ package struct Denial: Sendable {
 }
 
 extension Access {
-    /// Why the node at `path` may not be read; nil when it may. Far slower than ``allowsRead(at:query:in:)``,
-    /// of which it is always the opposite.
+    /// Why the node at `path` may not be read; nil when it may. Always nil when
+    /// ``allowsRead(at:query:in:)`` is true and never when it is false, but far slower.
     package func explainRead(at path: Path, query: Query?, in scope: RuleScope) -> Denial? {
-        if let verdict = verdict(on: scope.credential) {
-            return verdict ? nil : Denial(isRead: true, path: path, cause: .locked, answers: [])
+        if let isAllowed = decisionWithoutRules(for: scope.credential) {
+            return isAllowed ? nil : Denial(isRead: true, path: path, cause: .locked, failedRules: [])
         }
         guard case .loaded(let rules) = self else { return nil }
-        var witness = Witness()
-        guard !rules.allowsRead(at: path, query, in: scope, &witness) else { return nil }
-        let answers = witness.answers(of: rules)
+        var recorder = DenialRecorder()
+        guard !rules.allowsRead(at: path, query, in: scope, &recorder) else { return nil }
+        let failedRules = recorder.failedRules(of: rules)
         return Denial(
-            isRead: true, path: path, cause: answers.isEmpty ? .noRule : .notGranted, answers: answers)
+            isRead: true, path: path, cause: failedRules.isEmpty ? .noRule : .notGranted,
+            failedRules: failedRules)
     }
 
-    /// Why this write may not be done; nil when it may. Far slower than ``allowsWrite(at:after:in:)``, of
-    /// which it is always the opposite.
+    /// Why this write is denied; nil when it is permitted. Always nil when ``allowsWrite(at:after:in:)`` is true
+    /// and never when it is false, but far slower.
     package func explainWrite(at paths: [Path], after: Node, in scope: RuleScope) -> Denial? {
-        if let verdict = verdict(on: scope.credential) {
-            return verdict
-                ? nil : Denial(isRead: false, path: paths.first ?? .root, cause: .locked, answers: [])
+        if let isAllowed = decisionWithoutRules(for: scope.credential) {
+            return isAllowed
+                ? nil : Denial(isRead: false, path: paths.first ?? .root, cause: .locked, failedRules: [])
         }
         guard case .loaded(let rules) = self else { return nil }
-        var witness = Witness()
-        guard let refusal = rules.refusal(ofWritingAt: paths, after: after, in: scope, &witness) else {
+        var recorder = DenialRecorder()
+        guard let refusal = rules.refusal(ofWritingAt: paths, after: after, in: scope, &recorder) else {
             return nil
         }
-        var answers = witness.answers(of: rules)
+        var failedRules = recorder.failedRules(of: rules)
         guard !refusal.isGranted else {
-            answers.removeAll { $0.kind != .validate }
-            return Denial(isRead: false, path: refusal.path, cause: .invalid, answers: answers)
+            failedRules.removeAll { $0.kind != .validate }
+            return Denial(isRead: false, path: refusal.path, cause: .invalid, failedRules: failedRules)
         }
         return Denial(
-            isRead: false, path: refusal.path, cause: answers.isEmpty ? .noRule : .notGranted,
-            answers: answers)
+            isRead: false, path: refusal.path, cause: failedRules.isEmpty ? .noRule : .notGranted,
+            failedRules: failedRules)
     }
 }
 
-/// Writes down what rules say that are not true.
+/// Records the rules that were evaluated and not true.
 ///
-/// Most rules that are asked are true, or have nothing to do with what is refused in the end: so values are
-/// only kept, and put into words when the verdict is known.
-private struct Witness: RuleObserver {
+/// Most rules are true, or do not matter for the denial in the end. So the values are only stored, and turned into
+/// text when the decision is known.
+private struct DenialRecorder: RuleObserver {
     static var isObserving: Bool { true }
 
-    private struct Answer {
+    private struct Evaluation {
         let rule: RuleExpression
         let kind: RuleKind
         let keys: [Key]
@@ -113,61 +114,62 @@ private struct Witness: RuleObserver {
         let values: [(instruction: Int32, value: RuleValue)]
     }
 
-    /// Of rules on the way to the path, no more than it has keys; and of one that is not valid, if there is
-    /// one.
-    private var answers: [Answer] = []
+    /// For the rules on the way to the path, at most one for each key; and for a `.validate` rule that is not
+    /// true.
+    private var evaluations: [Evaluation] = []
     private var program: RuleProgram?
-    /// Of the rule being asked, in the order in which they came up.
+    /// The values of the rule that is being evaluated, in the order of evaluation.
     private var values: [(instruction: Int32, value: RuleValue)] = []
 
     mutating func willWalk(from level: Int) {
-        while let last = answers.last, last.keys.count >= level { answers.removeLast() }
+        while let last = evaluations.last, last.keys.count >= level { evaluations.removeLast() }
     }
 
-    mutating func willAsk(_ rule: RuleExpression, _ kind: RuleKind) {
+    mutating func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind) {
         program = rule.program
         values.removeAll(keepingCapacity: true)
     }
 
-    mutating func didAsk(
+    mutating func didEvaluate(
         _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
         at keys: ArraySlice<Key>
     ) {
         guard outcome != true else { return }
-        answers.append(Answer(rule: rule, kind: kind, keys: Array(keys), error: error, values: values))
+        evaluations.append(
+            Evaluation(rule: rule, kind: kind, keys: Array(keys), error: error, values: values))
     }
 
     func operand(_ instruction: Int32, _ outcome: Bool?) {}
 
     mutating func value(_ instruction: Int32, _ value: RuleValue) {
-        guard let program, program.instructions[Int(instruction)].code.isTelling else { return }
+        guard let program, program.instructions[Int(instruction)].code.isInformative else { return }
         values.append((instruction, value))
     }
 
-    // MARK: Words
+    // MARK: Text
 
-    func answers(of rules: Ruleset) -> [Denial.Answer] {
-        answers.map { answer in
-            let rule = answer.rule
+    func failedRules(of rules: Ruleset) -> [Denial.FailedRule] {
+        evaluations.map { evaluation in
+            let rule = evaluation.rule
             var failure: Denial.Failure?
-            if let error = answer.error, let range = rule.program?.ranges[Int(error.instruction)] {
+            if let error = evaluation.error, let range = rule.program?.ranges[Int(error.instruction)] {
                 failure = Denial.Failure(
                     reason: error.reason.description, expression: rule.excerpt(range),
                     position: rules.position(ofText: range.lowerBound, in: rule))
             }
-            return Denial.Answer(
-                kind: answer.kind, rule: rules.spelling(of: answer.keys[...]),
+            return Denial.FailedRule(
+                kind: evaluation.kind, rule: rules.spelling(of: evaluation.keys[...]),
                 position: rules.source.position(at: rule.literal.lowerBound),
-                location: Path(answer.keys), failure: failure, observations: observations(in: answer))
+                location: Path(evaluation.keys), failure: failure, observations: observations(in: evaluation))
         }
     }
 
-    /// Each expression once, however often it is written.
-    private func observations(in answer: Answer) -> [Denial.Observation] {
-        guard let program = answer.rule.program else { return [] }
+    /// Each expression once, however often the rule repeats it.
+    private func observations(in evaluation: Evaluation) -> [Denial.Observation] {
+        guard let program = evaluation.rule.program else { return [] }
         var observations: [Denial.Observation] = []
-        for (instruction, value) in answer.values where observations.count < Denial.observationCount {
-            let expression = answer.rule.excerpt(program.ranges[Int(instruction)])
+        for (instruction, value) in evaluation.values where observations.count < Denial.observationCount {
+            let expression = evaluation.rule.excerpt(program.ranges[Int(instruction)])
             guard !observations.contains(where: { $0.expression == expression }) else { continue }
             observations.append(Denial.Observation(expression: expression, value: value.excerpt))
         }
@@ -183,7 +185,7 @@ extension RuleExpression {
     }
 }
 
-/// Text on one line, cut when it is long.
+/// Text on one line, shortened to `count` characters.
 func cut(_ text: String, to count: Int) -> String {
     var result = ""
     for (index, scalar) in text.unicodeScalars.enumerated() {
@@ -194,7 +196,7 @@ func cut(_ text: String, to count: Int) -> String {
 }
 
 extension Unicode.Scalar {
-    /// A control character, or one at which somebody may end a line: nothing that belongs into a log.
+    /// A control character, or a line separator: not to be logged.
     var endsLineOrControls: Bool {
         switch value {
         case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029: true
@@ -204,8 +206,8 @@ extension Unicode.Scalar {
 }
 
 extension RuleProgram.Code {
-    /// What it comes to says something that cannot be read off the rule, and is no comparison of such.
-    fileprivate var isTelling: Bool {
+    /// Whether the value of the instruction is informative: it depends on the request, and is no comparison.
+    fileprivate var isInformative: Bool {
         switch self {
         case .now, .key, .auth, .uid, .claim, .claimMember, .query, .value, .priority, .exists, .isString,
             .isNumber,
@@ -222,7 +224,7 @@ extension RuleProgram.Code {
 }
 
 extension RuleValue {
-    /// As JSON, and short.
+    /// The value as JSON, shortened.
     fileprivate var excerpt: String {
         switch self {
         case .null: return "null"
@@ -238,7 +240,7 @@ extension RuleValue {
 }
 
 extension Ruleset {
-    /// The node of the rules that speaks about a location, as they spell it: `/rooms/$room`.
+    /// The path of the rules for a location, as the document spells it: `/rooms/$room`.
     func spelling(of keys: ArraySlice<Key>) -> String {
         var node = root
         var text = ""

@@ -1,10 +1,10 @@
-/// What the rules may still cost one request, in steps of about a nanosecond
+/// The steps that the rules may still take for one request, of about a nanosecond each
 /// (``RulesLimits/requestStepCount``).
 ///
-/// Rules are asked about data that whoever is judged has chosen, perhaps a million times for one write. What
-/// one asking may cost is bounded by the rule's length but for what walks over a text; so each asking is
-/// counted, and each byte that is walked over. Nothing depends on the machine: the same request always comes
-/// to the same.
+/// Clients choose the data that rules are evaluated for, perhaps a million times for one write. The cost of one
+/// evaluation is bounded by the length of the rule, except for work on texts. So each evaluation is counted, and each
+/// byte of text that it visits. The count does not depend on the machine: the same request always takes the same
+/// number of steps.
 struct EvaluationBudget {
     private(set) var remaining: Int
 
@@ -12,22 +12,23 @@ struct EvaluationBudget {
         remaining = stepCount
     }
 
-    /// Asking a rule, whatever it says.
+    /// One evaluation of a rule.
     static let perRule = 64
-    /// Looking a child up by a name that is put together at run time.
+    /// One lookup of a child by a name that is computed at run time.
     static let perKey = 32
-    /// A byte that a pattern's table is asked about.
+    /// One byte that is matched by a pattern's table.
     static let perTableByte = 2
-    /// A state that a pattern without table may be in at some byte.
+    /// One possible state, at one byte, of a pattern without a table.
     static let perPatternStep = 8
-    /// A byte of a text that is searched, or of the one that is looked for.
+    /// One byte of a text that is searched, or of the text that is searched for.
     static let perSearchByte = 4
-    /// A byte whose case is changed: in ASCII, and elsewhere.
+    /// One byte whose case is changed, in ASCII and elsewhere.
     static let (perASCIIByte, perCasedByte) = (2, 32)
     /// Bytes that are compared or copied in one step.
     static let bytesPerStep = 8
 
-    /// - Returns: False when no more is left; nothing is left from then on.
+    /// Spends steps.
+    /// - Returns: False when there are not enough. From then on there are none.
     @inline(__always)
     mutating func spend(_ stepCount: Int) -> Bool {
         guard stepCount <= remaining else {

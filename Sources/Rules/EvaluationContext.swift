@@ -1,33 +1,33 @@
 import PandoBytes
 import PandoTree
 
-/// What an expression sees (rules §3): the request's scope, and where the cascade stands.
+/// The input of an expression (rules §3): the scope of the request, and the position of the cascade.
 ///
-/// Always true: `level` is at most the number of keys, and `newData` and the `data` kept here are those of
-/// the node at `level`.
+/// Always true: `level` is at most the number of keys, and the cached `newData` and `data` are those of the node at
+/// `level`.
 struct EvaluationContext {
     let auth: AuthVariable?
     let now: Double
-    /// The tree before the request: `root`, and where `data` is found.
+    /// The tree before the request: `root`, and the source of `data`.
     let before: Node
-    /// The tree as a write would leave it; nothing for a read.
+    /// The tree after the write; empty for a read.
     let after: Node
-    /// Nil outside reads, and for a plain one.
+    /// Nil for writes and for plain reads.
     private let query: Query?
     private let isRead: Bool
-    /// The location, and possibly more below it.
+    /// The keys of the location, and perhaps of a location below it.
     private(set) var keys: [Key]
-    /// How many of the keys lie above the node whose rules are asked.
+    /// The number of keys above the node whose rules are evaluated.
     private(set) var level = 0
     private var newData: Node
     private var data: Node?
 
-    /// At the root, on the way to `path`.
+    /// A read of `path`, positioned at the root.
     init(reading path: Path, _ query: Query?, in scope: RuleScope) {
         self.init(path.keys, after: .empty, scope, query, isRead: true)
     }
 
-    /// At the root, on the way to nowhere yet.
+    /// A write, positioned at the root, without a path yet.
     init(writing after: Node, in scope: RuleScope) {
         self.init([], after: after, scope, nil, isRead: false)
     }
@@ -43,30 +43,30 @@ struct EvaluationContext {
         newData = after
     }
 
-    /// `newData` at the node whose rules are asked.
+    /// `newData` at the node whose rules are evaluated.
     var here: Node { newData }
 
-    /// To the root, on the way to another path.
+    /// Moves to the root, with another path.
     mutating func start(to path: Path) {
         keys = path.keys
         restart()
     }
 
-    /// Back to the root.
+    /// Moves to the root.
     mutating func restart() {
         level = 0
         newData = after
         data = nil
     }
 
-    /// One key down the path.
+    /// Moves one key down the path.
     mutating func descend() {
         newData = newData[keys[level]]
         data = nil
         level += 1
     }
 
-    /// To a child of the last key's node, and back by ``leave(_:)``.
+    /// Moves to a child of the last key's node. ``leave(_:)`` moves back.
     mutating func enter(_ key: Key, _ node: Node) {
         keys.append(key)
         newData = node
@@ -74,7 +74,7 @@ struct EvaluationContext {
         level += 1
     }
 
-    /// Back to the parent, which is `node`.
+    /// Moves back to the parent, which is `node`.
     mutating func leave(_ node: Node) {
         keys.removeLast()
         newData = node
@@ -82,7 +82,7 @@ struct EvaluationContext {
         level -= 1
     }
 
-    /// The ancestor of the rule's node at a depth, or that node itself.
+    /// The ancestor of the rule's node at a depth, or the node itself, in the tree before or after.
     mutating func node(isAfter: Bool, depth: Int) -> Node {
         if isAfter {
             if depth == level { return newData }
@@ -95,7 +95,7 @@ struct EvaluationContext {
         return node
     }
 
-    /// The node at some location.
+    /// The node at any location, in the tree before or after.
     func node(isAfter: Bool, at keys: [Key], isMissing: Bool) -> Node {
         isMissing ? .empty : Self.node(in: isAfter ? after : before, keys, keys.count)
     }
@@ -112,7 +112,7 @@ struct EvaluationContext {
 
     // MARK: Query
 
-    /// §3.2. A plain read orders by nothing; outside reads all is null.
+    /// A property of `query` (§3.2). A plain read has no order; for writes all properties are null.
     func queryValue(_ property: QueryProperty) -> RuleValue {
         guard isRead else { return .null }
         guard let query else { return property.isFlag ? .boolean(false) : .null }
@@ -133,8 +133,8 @@ struct EvaluationContext {
 }
 
 extension Query {
-    /// What a bound stands at: a key under the key index, else a value. `startAfter` and `endBefore` count as
-    /// `startAt` and `endAt`.
+    /// The value of a bound: a key for the key index, otherwise a value. `startAfter` and `endBefore` count as `startAt`
+    /// and `endAt`.
     fileprivate func value(of bound: Bound?) -> RuleValue {
         guard let bound else { return .null }
         guard index == .key else { return RuleValue(bound.value) }
@@ -142,7 +142,7 @@ extension Query {
         return .null
     }
 
-    /// The one value of a range that holds no other.
+    /// The value of a range that contains only one.
     fileprivate var equalTo: RuleValue {
         guard let start, let end, start.isInclusive, end.isInclusive else { return .null }
         if index == .key { return start.key == end.key ? value(of: start) : .null }

@@ -1,7 +1,6 @@
 import PandoTree
 
-// Which node a snapshot is: `data`, `newData` and `root`, and what `child` and `parent` make of them
-// (rules §6).
+// The nodes of snapshots: `data`, `newData` and `root`, and the results of `child` and `parent` (rules §6).
 
 extension Evaluator {
     mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
@@ -19,7 +18,7 @@ extension Evaluator {
         }
     }
 
-    /// The node that a `.child…` finds below another.
+    /// The node of a `.child…` below another.
     mutating func step(
         _ program: RuleProgram, _ index: Int32, from parent: Node
     ) throws(RuleError) -> Node {
@@ -45,16 +44,15 @@ extension Evaluator {
         var node = parent
         while !node.isEmpty, let key = segments.next() { node = node[key] }
         try spend(segments.offset + (segments.count + 1) * EvaluationBudget.perKey, index)
-        // A path that names nothing is not the node itself: nobody gets to the parent by a name without
-        // letters.
+        // An empty computed path is not the node itself: an empty value must not give access to the parent.
         return segments.isLost || segments.count == 0 ? .empty : node
     }
 
-    /// Where a snapshot is, for those whose parent cannot be known before the rule runs.
+    /// The location of a snapshot whose parent is not known before the evaluation.
     private struct Place {
         var isAfter: Bool
         var keys: [Key]
-        /// Keys below those: so deep that nothing can be there.
+        /// The number of further keys, which lead so deep that no data can be there.
         var missing = 0
 
         mutating func append(_ key: Key) {

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Runs programs (rules §7).
+/// Evaluates programs (rules §7).
 ///
 /// Recursion is as deep as the expression, which ``RulesLimits/expressionDepth`` bounds.
 struct Evaluator<Observer: RuleObserver> {
@@ -15,7 +15,7 @@ struct Evaluator<Observer: RuleObserver> {
         self.work = work
     }
 
-    /// Whether a rule is true at the scene's location. One that fails is not (§2.2).
+    /// Whether a rule is true at the context's location. A rule with an error is not (§2.2).
     @inline(__always)
     mutating func holds(_ rule: RuleExpression, _ kind: RuleKind) -> Bool {
         if Observer.isObserving { return holdsObserved(rule, kind) }
@@ -25,24 +25,24 @@ struct Evaluator<Observer: RuleObserver> {
     }
 
     private mutating func holdsObserved(_ rule: RuleExpression, _ kind: RuleKind) -> Bool {
-        observer.willAsk(rule, kind)
+        observer.willEvaluate(rule, kind)
         let place = scene.keys[..<scene.level]
         guard let program = rule.program else {
-            observer.didAsk(rule, kind, rule.constant, nil, at: place)
+            observer.didEvaluate(rule, kind, rule.constant, nil, at: place)
             return rule.constant ?? false
         }
         do {
             try spend(EvaluationBudget.perRule, program.root)
             let outcome = try boolean(program, program.root)
-            observer.didAsk(rule, kind, outcome, nil, at: place)
+            observer.didEvaluate(rule, kind, outcome, nil, at: place)
             return outcome
         } catch {
-            observer.didAsk(rule, kind, nil, error, at: place)
+            observer.didEvaluate(rule, kind, nil, error, at: place)
             return false
         }
     }
 
-    /// - Throws: When the request has taken all the work that it may.
+    /// - Throws: When the request has no steps left.
     @inline(__always)
     mutating func spend(_ stepCount: Int, _ index: Int32) throws(RuleError) {
         guard work.spend(stepCount) else { throw RuleError(reason: .tooMuchWork, instruction: index) }
@@ -56,7 +56,7 @@ struct Evaluator<Observer: RuleObserver> {
         return result
     }
 
-    /// An operand of logic, which is counted.
+    /// An operand of logic, which is reported to the observer.
     @inline(__always)
     mutating func operand(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
         guard Observer.isObserving else { return try boolean(program, index) }
@@ -132,7 +132,7 @@ struct Evaluator<Observer: RuleObserver> {
         return try equals(try value(program, instruction.a), try value(program, instruction.b), index)
     }
 
-    /// `$user === auth.uid` and the like: no text is made of the key.
+    /// Compares a key with a text, as in `$user === auth.uid`, without making a text of the key.
     private mutating func equals(
         _ program: RuleProgram, _ key: Key, _ other: Int32, _ index: Int32
     ) throws(RuleError) -> Bool {
@@ -183,7 +183,7 @@ struct Evaluator<Observer: RuleObserver> {
         throw RuleError(reason: .tooSlow, instruction: index)
     }
 
-    /// All names are worked out, even behind one that is missing: an error among them is an error.
+    /// All names are evaluated, even after a missing child: an error in any of them is an error.
     private mutating func hasAllChildren(
         _ program: RuleProgram, _ instruction: RuleProgram.Instruction
     ) throws(RuleError) -> Bool {
@@ -259,7 +259,7 @@ struct Evaluator<Observer: RuleObserver> {
         let whole = try text(program, instruction.a)
         let old = try text(program, instruction.b)
         let new = try text(program, instruction.c)
-        // What is searched; and what is put together, which may be more.
+        // The text that is searched, and the result, which may be longer.
         try spend((whole.utf8Count + old.utf8Count) * EvaluationBudget.perSearchByte, index)
         guard let result = whole.replacing(old, with: new, byteLimit: RulesLimits.textByteCount) else {
             try spend(RulesLimits.textByteCount / EvaluationBudget.bytesPerStep, index)
@@ -288,7 +288,7 @@ struct Evaluator<Observer: RuleObserver> {
         return result
     }
 
-    /// A string, where nothing else will do.
+    /// A string; any other value is an error.
     mutating func text(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Text {
         switch try value(program, index) {
         case .string(let text): return text

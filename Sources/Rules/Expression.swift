@@ -1,20 +1,20 @@
 import PandoBytes
 
-/// An expression as it is written (rules §4): what is checked and compiled, and then forgotten.
+/// A parsed expression (rules §4), which is checked, compiled and then dropped.
 ///
-/// Always true: no deeper than ``RulesLimits/expressionDepth``, so it may be walked by recursion.
+/// Always true: no deeper than ``RulesLimits/expressionDepth``, so it may be visited by recursion.
 struct Expression {
     indirect enum Form {
         case constant(RuleValue)
         /// `auth`, `now`… or `$x` with its `$`.
         case variable(Text)
         case array([Expression])
-        /// Nil when it is no pattern, which has been said.
+        /// Nil for an invalid pattern, which was reported.
         case pattern(Pattern?)
         case not(Expression)
         case negative(Expression)
         case binary(RuleProgram.Code, Expression, Expression)
-        /// `&&` or `||`, all of a chain in one: chains may be longer than the recursion is deep.
+        /// `&&` or `||` with all operands of a chain, since a chain may be longer than the recursion is deep.
         case logic(RuleProgram.Code, [Expression])
         case choice(Expression, then: Expression, otherwise: Expression)
         case member(Expression, name: Text, offset: Int)
@@ -23,24 +23,24 @@ struct Expression {
     }
 
     let form: Form
-    /// Bytes of the rule's text, without parentheses around it.
+    /// The range in the rule's text, without parentheses around it.
     let range: Range<Int>
-    /// How many expressions are within each other here.
+    /// The nesting of expressions.
     let height: Int
 }
 
-/// Reads an expression.
+/// Parses an expression.
 struct ExpressionParser {
     private var lexer: ExpressionLexer
-    /// The one to be read next.
+    /// The next token.
     private var token: ExpressionToken
     private var depth = 0
     private var end = 0
-    /// Patterns that are none; the rest can be read nevertheless.
+    /// Invalid patterns. The rest is parsed nevertheless.
     private(set) var problems: [(text: String, offset: Int)] = []
     private var budget: ExpressionBudget
 
-    /// - Parameter budget: Of the document; what this expression takes is taken off.
+    /// - Parameter budget: The budget of the document, which is reduced by this expression.
     /// - Returns: The expression and the problems in its patterns.
     static func parse(
         _ text: Text, variables: [Text], budget: inout ExpressionBudget
@@ -106,7 +106,7 @@ struct ExpressionParser {
             over: [condition, first, second])
     }
 
-    /// A row of binary operators that bind more tightly than `precedence`, from left to right.
+    /// Binary operators that bind more tightly than `precedence`, from left to right.
     private mutating func parseBinary(above precedence: Int) throws(SyntaxError) -> Expression {
         let start = token.range.lowerBound
         var left = try parseUnary()
@@ -259,16 +259,16 @@ struct ExpressionParser {
 
     // MARK: Errors
 
-    /// Words that JavaScript reads as operators.
+    /// Words that are operators in JavaScript.
     private static let operatorWords: Set<String> = ["typeof", "void", "delete", "in", "instanceof", "new"]
-    /// Words that begin what is no expression, or what rules have no use for.
+    /// Words that begin no expression, or one that rules do not support.
     private static let statementWords: Set<String> = [
         "var", "let", "const", "function", "return", "if", "else", "for", "while", "do", "switch", "case",
         "class",
         "throw", "try", "this",
     ]
 
-    /// The token at hand cannot stand where it does.
+    /// The error for an unexpected token.
     private func stray() -> SyntaxError {
         let start = token.range.lowerBound
         switch token.kind {
@@ -289,7 +289,7 @@ struct ExpressionParser {
     }
 }
 
-/// What all expressions of one document together may cost.
+/// The terms and patterns that the expressions of one document may still have.
 struct ExpressionBudget {
     var nodeCount = RulesLimits.expressionNodeCount
     var patterns = PatternBudget()

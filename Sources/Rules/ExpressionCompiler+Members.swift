@@ -1,12 +1,12 @@
 import PandoBytes
 import PandoTree
 
-// Properties and calls (rules §5, §6), and what is said of those that are none (§8).
+// Properties and calls (rules §5, §6), and the messages for invalid ones (§8).
 
 extension ExpressionCompiler {
     // MARK: Properties
 
-    /// `target.name`, which is not called.
+    /// `target.name` without a call.
     mutating func member(
         _ name: Text, of target: Operand, at offset: Int, _ range: Range<Int>
     ) -> Operand {
@@ -30,7 +30,7 @@ extension ExpressionCompiler {
         return Operand(type: .unknown)
     }
 
-    /// Properties of `auth` one below the other become one path.
+    /// Nested properties of `auth` become one path.
     private mutating func claim(_ name: Text, of target: Operand, _ range: Range<Int>) -> Operand {
         let instruction = parts.instructions[Int(target.instruction)]
         let above: [Text]
@@ -174,14 +174,14 @@ extension ExpressionCompiler {
             note("matches() expects a regular expression literal argument.", at: arguments[0])
             return skip(arguments)
         }
-        // What is no pattern has been complained about.
+        // An invalid pattern was reported before.
         guard let pattern else { return Operand(type: .unknown) }
         parts.patterns.append(pattern)
         return emit(
             .matches, target.instruction, Int32(parts.patterns.count - 1), type: .boolean, whole.range)
     }
 
-    // MARK: Places
+    // MARK: Locations
 
     private func place(of target: Operand) -> Place {
         target.place ?? Place(origin: .instruction(target.instruction))
@@ -218,8 +218,7 @@ extension ExpressionCompiler {
     ) -> Operand {
         if case .string(let path) = argument.constant {
             let keys = path.segments
-            // A path without a key is the node itself where it is written so; what is put together is found
-            // to name nothing when the rule runs.
+            // A literal path without keys is the node itself. A computed one names no node, which the evaluation finds.
             if !keys.isEmpty || expression.isLiteral {
                 var place = place(of: target)
                 place.keys += keys
@@ -252,7 +251,7 @@ extension ExpressionCompiler {
             note("hasChildren() expects an array of child names.", at: list)
             return skip(arguments)
         }
-        // Each child is looked for below the same snapshot, found once for each; only the last step differs.
+        // All children are below the same snapshot. Only the last step differs.
         let snapshot = Operand(type: .snapshot, instruction: locate(target, whole.range))
         var children: [Int32] = []
         for name in names {
@@ -269,16 +268,15 @@ extension ExpressionCompiler {
 }
 
 extension Expression {
-    /// Written out, and not put together.
+    /// A literal, not a computed text.
     var isLiteral: Bool {
         if case .constant = form { true } else { false }
     }
 }
 
 extension Text {
-    /// The keys of a path that stands in the rules: split on `/`, empty segments dropped. What cannot be a
-    /// key names nothing (§6: `.` and `..` are not resolved). ``PathSegments`` is for those that come up when
-    /// rules run.
+    /// The keys of a literal path: split on `/`, without empty segments. A segment that is no valid key names no node
+    /// (§6: `.` and `..` are not resolved). For computed paths see ``PathSegments``.
     var segments: [Key] {
         string.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) }
     }

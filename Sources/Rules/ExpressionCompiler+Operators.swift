@@ -1,7 +1,6 @@
 import PandoBytes
 
-// Operators: what they take (rules §5), what is said of what they do not take (§8), and what can
-// be worked out at once.
+// Operators: the types of their operands (rules §5), the messages for other types (§8), and constant folding.
 
 extension ExpressionCompiler {
     mutating func compileNot(_ expression: Expression, _ range: Range<Int>) -> Operand {
@@ -76,7 +75,7 @@ extension ExpressionCompiler {
         return left == .number && right == .number ? .number : .value
     }
 
-    /// Nil when it is an error, which is for the evaluation to run into.
+    /// Nil for an error, which the evaluation reports.
     private static func fold(_ code: RuleProgram.Code, _ left: RuleValue, _ right: RuleValue) -> RuleValue? {
         switch code {
         case .equal: .boolean(RuleValue.equals(left, right))
@@ -91,7 +90,7 @@ extension ExpressionCompiler {
     mutating func compileLogic(
         _ code: RuleProgram.Code, _ expressions: [Expression], _ range: Range<Int>
     ) -> Operand {
-        /// The value that decides: nothing behind it is evaluated.
+        /// The value of an operand after which nothing is evaluated.
         let decisive = code == .or
         var kept: [Operand] = []
         var isDecided = false
@@ -105,12 +104,12 @@ extension ExpressionCompiler {
                     at: expression)
             }
             guard !isDecided else {
-                // It never runs, and so do its operands.
+                // It is never evaluated, nor are its operands.
                 parts.operands.removeSubrange(noted...)
                 continue
             }
             if case .boolean(let value) = operand.constant {
-                // The other value changes nothing.
+                // The other value does not change the result.
                 guard value == decisive else { continue }
                 isDecided = true
             }
@@ -124,8 +123,8 @@ extension ExpressionCompiler {
         return emit(code, appendList(list), Int32(list.count), type: .boolean, range)
     }
 
-    /// False for what is a boolean by its type and null in a write: a property of `query` (§3.2), or a choice
-    /// of one. As an operand of logic it fails, so it must stay one.
+    /// False for a term whose type is boolean and whose value in a write is null: a property of `query` (§3.2), or a
+    /// `?` with one. As an operand of logic it is an error, so it must remain an operand.
     private func isAlwaysBoolean(_ operand: Operand) -> Bool {
         guard operand.instruction >= 0 else { return false }
         return switch parts.instructions[Int(operand.instruction)].code {
@@ -156,7 +155,7 @@ extension ExpressionCompiler {
         let isUnknown = first.type == .unknown || second.type == .unknown
         let type: StaticType = isUnknown ? .unknown : first.type == second.type ? first.type : .mixed
         if case .boolean(let value) = condition.constant, type != .mixed {
-            // The other branch never runs, and so do its operands.
+            // The other branch is never evaluated, nor are its operands.
             parts.operands.removeSubrange(value ? notedInFirst..<parts.operands.count : noted..<notedInFirst)
             return value ? first : second
         }
@@ -169,7 +168,7 @@ extension ExpressionCompiler {
 }
 
 extension RuleProgram.Code {
-    /// How the operator is written.
+    /// The spelling of the operator.
     var symbol: String {
         switch self {
         case .equal: "=="

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Which rule an expression is.
+/// The kind of a rule.
 package enum RuleKind: String, Hashable, Sendable {
     case read = ".read"
     case write = ".write"
@@ -10,23 +10,23 @@ package enum RuleKind: String, Hashable, Sendable {
 
 /// Checks an expression and makes a program of it (rules §5, §8).
 ///
-/// One walk does both: each expression is given a type and an instruction. What is wrong is noted and has the
-/// type `unknown`, which everything accepts, so that the rest is checked too and nothing is said twice. A
-/// program with problems is thrown away.
+/// One visit does both: each expression gets a type and an instruction. An invalid one is reported and gets the type
+/// `unknown`, which every operator accepts, so that the rest is checked too and nothing is reported twice. A program
+/// with problems is dropped.
 struct ExpressionCompiler {
-    /// What an expression has come to.
+    /// The result of compiling an expression.
     struct Operand {
         var type: StaticType
         /// Of everything but a snapshot or what has no value.
         var instruction: Int32 = -1
-        /// Known before it runs.
+        /// The value of a constant.
         var constant: RuleValue?
         /// Of a snapshot.
         var place: Place?
     }
 
-    /// A snapshot as far as its location is known: below an origin, along keys. So `data.child('a').parent()`
-    /// is `data`, and takes no instruction.
+    /// The known location of a snapshot: an origin, and keys below it. So `data.child('a').parent()` is `data`, without
+    /// an instruction.
     struct Place {
         enum Origin {
             /// The ancestor of the rule's node at this depth, in the tree before or after.
@@ -39,9 +39,9 @@ struct ExpressionCompiler {
     }
 
     let kind: RuleKind
-    /// The names that are bound here, with the depth of the key each stands for.
+    /// The `$` names that are bound here, with the depths of their keys.
     let variables: [(name: Text, depth: Int)]
-    /// Keys above the rule's node.
+    /// The number of keys above the rule's node.
     let depth: Int
     var parts = RuleProgram.Parts()
     var problems: [(text: String, offset: Int)] = []
@@ -58,12 +58,12 @@ struct ExpressionCompiler {
         case program(RuleProgram)
     }
 
-    /// - Returns: nil when there are problems, which are in `problems` at offsets of the text.
+    /// - Returns: nil when there are problems, which are added to `problems` with offsets in the text.
     static func compile(
         _ text: Text, kind: RuleKind, variables: [(name: Text, depth: Int)], depth: Int,
         budget: inout ExpressionBudget, problems: inout [(text: String, offset: Int)]
     ) -> Outcome? {
-        // That the document has too many terms has been said.
+        // Too many terms in the document were reported before.
         guard budget.nodeCount >= 0 else { return nil }
         do {
             let names = variables.map(\.name)
@@ -107,7 +107,7 @@ struct ExpressionCompiler {
         }
     }
 
-    /// Looks for further problems in what is not used.
+    /// Checks an expression that is not used for further problems.
     mutating func skip(_ expressions: [Expression]) -> Operand {
         for expression in expressions { _ = compile(expression) }
         return Operand(type: .unknown)
@@ -165,7 +165,7 @@ struct ExpressionCompiler {
 
     func snapshot(_ place: Place) -> Operand { Operand(type: .snapshot, place: place) }
 
-    /// The instruction that finds a snapshot.
+    /// The instruction of a snapshot.
     mutating func locate(_ operand: Operand, _ range: Range<Int>) -> Int32 {
         guard let place = operand.place else { return operand.instruction }
         let origin: Int32
@@ -180,14 +180,13 @@ struct ExpressionCompiler {
         return emit(.child, origin, first, Int32(place.keys.count), type: .snapshot, range).instruction
     }
 
-    /// The instruction that gives an operand's value, whatever kind it is of: what is no value is an error
-    /// when it is asked for.
+    /// The instruction of an operand's value. If the operand has no value, its evaluation is an error.
     mutating func instruction(of operand: Operand, _ range: Range<Int>) -> Int32 {
         if operand.place != nil { return locate(operand, range) }
         return operand.instruction >= 0 ? operand.instruction : emit(.null, type: .unknown, range).instruction
     }
 
-    /// An operand of logic: it is counted separately when somebody measures.
+    /// An operand of logic, which observers count separately.
     mutating func noteOperand(_ operand: Operand) {
         guard operand.constant == nil, operand.instruction >= 0, parts.operands.last != operand.instruction
         else { return }

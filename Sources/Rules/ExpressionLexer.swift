@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// A token of an expression and where in its text it begins.
+/// A token of an expression, and its offset in the text.
 struct ExpressionToken {
     enum Kind: Equatable {
         case number(Double)
@@ -43,13 +43,13 @@ struct ExpressionToken {
     var range: Range<Int>
 }
 
-/// Cuts an expression into tokens (rules §4). Offsets count bytes of UTF-8.
+/// Splits an expression into tokens (rules §4). Offsets count bytes of UTF-8.
 ///
-/// Always true: it goes forward with each token until the end, and cuts no character.
+/// Always true: each token but `.end` advances the offset, and no character is split.
 struct ExpressionLexer: CommentedText {
     let bytes: [UInt8]
     var offset = 0
-    /// The `$` names that are declared here: they may hold characters that others may not.
+    /// The `$` names that are declared here. They may contain characters that other names may not.
     private let variables: [Text]
 
     init(_ text: Text, variables: [Text]) {
@@ -57,7 +57,7 @@ struct ExpressionLexer: CommentedText {
         self.variables = variables
     }
 
-    /// The next token. After the last one `.end`, as often as asked.
+    /// The next token; after the last one always `.end`.
     mutating func next() throws(SyntaxError) -> ExpressionToken {
         try skipSpace()
         let start = offset
@@ -82,7 +82,7 @@ struct ExpressionLexer: CommentedText {
             switch next {
             case UInt8(ascii: "["): isInSet = true
             case UInt8(ascii: "]"): isInSet = false
-            // Whatever is escaped ends nothing.
+            // An escaped character never ends the pattern.
             case UInt8(ascii: "\\"): if byte(1) != 0x0A, byte(1) != 0x0D { offset += 1 }
             default: break
             }
@@ -128,7 +128,7 @@ struct ExpressionLexer: CommentedText {
 
     // MARK: Names and numbers
 
-    /// The longest declared name that stands here, or what looks like a name.
+    /// The longest declared name here, or else anything that has the form of a name.
     private mutating func readPathVariable() throws(SyntaxError) -> Text {
         let start = offset
         var longest = 0
@@ -144,7 +144,7 @@ struct ExpressionLexer: CommentedText {
         return Text(String(decoding: bytes[start..<offset], as: UTF8.self))
     }
 
-    /// A decimal number, or a hexadecimal one as JavaScript has it.
+    /// A decimal number, or a hexadecimal one as in JavaScript.
     private mutating func readNumber() throws(SyntaxError) -> Double {
         let start = offset
         var value: Double = 0
@@ -255,8 +255,8 @@ struct ExpressionLexer: CommentedText {
 
     private mutating func readSymbol() throws(SyntaxError) -> ExpressionToken.Symbol {
         let start = offset
-        // What JavaScript has and rules have not; the longer one first. A slash may begin a pattern, so that
-        // `/=` is left to be found at its second half.
+        // Operators of JavaScript that rules do not have, the longer ones first. Not `/=`: a slash may begin a pattern, and
+        // the `=` behind it is found anyway.
         for assignment in ["<<=", ">>=", "**=", "+=", "-=", "*=", "%=", "&=", "|=", "^=", "=>"]
         where stands(assignment) {
             throw SyntaxError("Rule expressions may not contain assignments.", at: start)

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// One thing wrong with a rules document.
+/// One problem of a rules document.
 package struct RulesProblem: Hashable, Sendable, CustomStringConvertible {
     package var position: SourcePosition
     package var text: String
@@ -14,7 +14,7 @@ package struct RulesProblem: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(position): \(text)" }
 }
 
-/// Why a document is no set of rules: everything that could be found, in the order of the document.
+/// An invalid rules document: all problems that were found, in the order of the document.
 package struct InvalidRules: Error, Equatable, Sendable, CustomStringConvertible {
     /// At least one, at most ``RulesLimits/problemCount``.
     package let problems: [RulesProblem]
@@ -28,28 +28,27 @@ package struct InvalidRules: Error, Equatable, Sendable, CustomStringConvertible
         self.init([RulesProblem(position, text)])
     }
 
-    /// What the `error` of a refused upload holds: a line for each problem, each with its line feed (§8).
+    /// The `error` of a refused upload: a line with a line feed for each problem (§8).
     package var description: String {
         problems.map { "\($0)\n" }.joined()
     }
 }
 
-/// The problems of one loading. Whoever checks a part of the document puts its own in.
+/// The problems that were found while a document is loaded.
 struct ProblemList {
-    /// At byte offsets until all are known; in the order in which they were found.
+    /// With byte offsets, in the order in which they were found.
     private var found: [(offset: Int, text: String)] = []
 
     var isEmpty: Bool { found.isEmpty }
 
-    /// False when as many as will be told are known. Finding the place of one costs a walk over the rule it
-    /// is in.
-    var hasRoom: Bool { found.count < RulesLimits.problemCount }
+    /// Whether more problems will be reported. To find the position of one costs a walk over its rule.
+    var hasSpace: Bool { found.count < RulesLimits.problemCount }
 
     mutating func add(_ text: String, at offset: Int) {
         found.append((offset, text))
     }
 
-    /// All of it as an error, by position; those at one place in the order in which they were found.
+    /// All problems as an error, by position; at one position in the order in which they were found.
     func error(in source: RulesSource) -> InvalidRules {
         var ruler = SourceRuler(source)
         let order = found.indices.sorted { (found[$0].offset, $0) < (found[$1].offset, $1) }
@@ -60,7 +59,7 @@ struct ProblemList {
     }
 }
 
-/// A name as a problem repeats it: on one line, and not a long one.
+/// A name as it is quoted in a problem: on one line, shortened.
 func quoted(_ name: Text) -> String {
     var result = "'"
     for (count, scalar) in name.string.unicodeScalars.enumerated() {

@@ -1,25 +1,24 @@
 import PandoBytes
 import PandoTree
 
-/// The keys of a path that is put together at run time, one after the other: split on `/`, empty segments
-/// dropped (rules §6). What cannot be a key names nothing.
+/// The keys of a path that is computed at run time, one after the other: split on `/`, without empty segments
+/// (rules §6). A segment that is no valid key names no node.
 ///
-/// The text may be as long as a text can be, so nothing is made of what lies behind the first key that cannot
-/// lead anywhere.
+/// The text may be of any length, so nothing is allocated for segments behind the first invalid key.
 struct PathSegments {
     private let text: Text
-    /// Bytes that have been walked over.
+    /// The number of bytes that were read.
     private(set) var offset = 0
-    /// Keys that have been given.
+    /// The number of keys that were returned.
     private(set) var count = 0
-    /// The path goes on, but to nothing: it is too deep, or the next key too long.
+    /// The path names no node: it is too deep, or the next key too long.
     private(set) var isLost = false
 
     init(_ text: Text) {
         self.text = text
     }
 
-    /// Nil at the end of the path, and where it is lost.
+    /// The next key. Nil at the end of the path, and when it ``isLost``.
     mutating func next() -> Key? {
         guard !isLost else { return nil }
         let range = nextRange(byteLimit: Limits.keyByteCount + 1)
@@ -33,14 +32,16 @@ struct PathSegments {
         return text.withBytes { Key(unchecked: $0.extracting(range)) }
     }
 
-    /// How many keys are left of a path that is lost; nothing is left afterwards. O(bytes).
+    /// Reads the rest of a path that ``isLost``.
+    /// - Returns: The number of its keys.
+    /// - Complexity: O(bytes).
     mutating func skipRest() -> Int {
         var skipped = 0
         while !nextRange(byteLimit: .max).isEmpty { skipped += 1 }
         return skipped
     }
 
-    /// The next segment, or as many of its bytes; `offset` moves behind them.
+    /// The range of the next segment, or of its first `byteLimit` bytes. Moves `offset` behind it.
     private mutating func nextRange(byteLimit: Int) -> Range<Int> {
         let first = offset
         let range = text.withBytes { bytes -> Range<Int> in

@@ -1,21 +1,19 @@
 import PandoBytes
 
-/// What all patterns of one document together may cost. Whoever loads a document hands it on from one to the
-/// next.
+/// What the patterns of one document may still cost, all together.
 struct PatternBudget {
     /// Instructions of all automata.
     var instructionCount = RulesLimits.patternInstructionCount
-    /// Steps spent on making automata deterministic, and entries of their tables. A pattern for which none
-    /// are left is matched by its nondeterministic automaton.
+    /// Steps for making automata deterministic, and entries of their tables. Without them a pattern is matched by its
+    /// nondeterministic automaton.
     var stepCount = 1 << 24
     var entryCount = 1 << 20
 }
 
 /// A compiled pattern of `matches(/…/)` (rules §9).
 ///
-/// Matching is one walk over the text, in either of two ways: by a table that says for each state and class
-/// of characters what the next state is; or, when that table would be too large, by keeping the set of states
-/// that the automaton may be in. Neither ever goes back.
+/// Matching is one pass over the text, without backtracking. It uses a table that has the next state for each state and
+/// class of characters; or, when that table would be too large, the set of states that the automaton may be in.
 package final class Pattern: Sendable {
     private let program: PatternProgram
     private let alphabet: PatternAlphabet
@@ -24,20 +22,20 @@ package final class Pattern: Sendable {
     /// Nil when it would be too large.
     private let table: Table?
 
-    /// State 0 is the first one. `next` holds the successors of each state by class; a state without way out
-    /// is its own successor throughout.
+    /// State 0 is the first one. `next` has the successors of each state by class. A final state is its own successor
+    /// for every class.
     private struct Table {
         var next: [UInt16] = []
         var accepts: [Bool] = []
-        /// Nothing that follows can change the answer any more.
+        /// The rest of the text cannot change the result.
         var isFinal: [Bool] = []
     }
 
     /// Entries of one table.
     private static let tableEntryCount = 1 << 15
 
-    /// - Parameter text: What stands between the slashes.
-    /// - Throws: When it is no pattern, or too large (``RulesLimits``).
+    /// - Parameter text: The text between the slashes.
+    /// - Throws: For an invalid pattern, or one that is too large (``RulesLimits``).
     convenience init(_ text: String, ignoresCase: Bool) throws(IllegalPattern) {
         var budget = PatternBudget()
         try self.init(text, ignoresCase: ignoresCase, budget: &budget)
@@ -116,10 +114,9 @@ package final class Pattern: Sendable {
         return table
     }
 
-    /// Does the text contain a match, or at its ends where the pattern is anchored?
-    /// - Parameter stepCount: How many steps it may take; what is left of them. A pattern with a table takes
-    ///   none.
-    /// - Returns: nil when it would take more.
+    /// Whether the text contains a match, at its ends where the pattern is anchored.
+    /// - Parameter stepCount: The available steps, which are reduced. A pattern with a table takes none.
+    /// - Returns: nil when it would take more steps.
     /// - Complexity: O(bytes) with a table, else O(bytes × states of the pattern).
     func matches(_ text: Text, stepCount: inout Int) -> Bool? {
         var remaining = stepCount
@@ -129,14 +126,14 @@ package final class Pattern: Sendable {
         }
     }
 
-    /// The same with the steps of one match (``RulesLimits/patternStepCount``), which only a pattern without
-    /// table and a text of a kilobyte or more can take.
+    /// The same with the steps of one match (``RulesLimits/patternStepCount``). Only a pattern without a table and a text
+    /// of a kilobyte or more can exceed them.
     func matches(_ text: Text) -> Bool? {
         var stepCount = RulesLimits.patternStepCount
         return matches(text, stepCount: &stepCount)
     }
 
-    /// For tests: the same answer without the table.
+    /// The same result without the table, for tests.
     func matchesWithoutTable(_ text: Text) -> Bool? {
         var remaining = RulesLimits.patternStepCount
         return text.withBytes { simulate($0, &remaining) }
@@ -159,7 +156,7 @@ package final class Pattern: Sendable {
         var states = StateSet(capacity: instructions.count)
         var successors = states
         var index = 0
-        // Making room for the states is work as well.
+        // Allocating the set of states takes steps too.
         remaining &-= instructions.count / 8
         states.insert(0, of: program)
         while true {
@@ -184,17 +181,17 @@ package final class Pattern: Sendable {
     }
 }
 
-/// States the automaton may be in, without those that only lead on.
+/// The states that the automaton may be in, without those that consume no character.
 ///
 /// A sparse set: emptying it costs nothing, and each state is entered once.
 private struct StateSet {
     private var dense: [Int32] = []
-    /// For each instruction whether it has been visited since the set was last emptied.
+    /// For each instruction whether it was visited since the set was emptied.
     private var visited: [UInt32]
     private var round: UInt32 = 1
     private var pending: [Int32] = []
     private(set) var hasAccepting = false
-    /// Instructions walked over since the set was last emptied.
+    /// The number of instructions visited since the set was emptied.
     private var walkedCount = 0
 
     init(capacity: Int) {
@@ -202,8 +199,8 @@ private struct StateSet {
     }
 
     var count: Int { dense.count }
-    /// What the set has cost to fill and will to read. What only leads on costs little, but there may be much
-    /// of it.
+    /// The steps for filling and reading the set. Instructions that consume no character cost little, but there may be
+    /// many.
     var stepCount: Int { dense.count &+ (walkedCount &- dense.count) / 32 &+ 1 }
     subscript(slot: Int) -> Int32 { dense[slot] }
     var sorted: [Int32] { dense.sorted() }
@@ -219,7 +216,7 @@ private struct StateSet {
         round += 1
     }
 
-    /// Inserts the states that are reached from an instruction without a character.
+    /// Inserts the states that an instruction reaches without consuming a character.
     mutating func insert(_ state: Int32, of program: borrowing PatternProgram) {
         pending.append(state)
         while let next = pending.popLast() {

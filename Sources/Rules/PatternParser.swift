@@ -1,4 +1,4 @@
-/// Why a text is no pattern, and at which of its characters that shows.
+/// Why a pattern is invalid, and at which of its characters.
 struct IllegalPattern: Error, Equatable {
     var text: String
     var position: Int
@@ -9,19 +9,19 @@ struct IllegalPattern: Error, Equatable {
     }
 }
 
-/// A pattern as it is written: what ``PatternProgram`` is made from.
+/// A parsed pattern, from which a ``PatternProgram`` is made.
 indirect enum PatternTree: Equatable {
     /// One character out of a set.
     case scalar(ScalarSet)
-    /// All of them in a row; none of them is the empty text.
+    /// A sequence. Without elements it is the empty text.
     case sequence([PatternTree])
     case either([PatternTree])
-    /// At least `minimum` times, at most `maximum` times when there is one.
+    /// A repetition: at least `minimum` times; at most `maximum` times, unless that is nil.
     case repeated(PatternTree, minimum: Int, maximum: Int?)
 }
 
-/// Reads the patterns of `matches(/…/)` (rules §9), which are those of an automaton: no
-/// look-around, no references, nothing that would need backtracking.
+/// Parses the patterns of `matches(/…/)` (rules §9). They have no look-around, no references and nothing else that would
+/// need backtracking.
 ///
 ///     regex  = [ "^" ] [ meta ] alt [ "$" ]
 ///     alt    = seq { "|" seq }
@@ -40,12 +40,11 @@ struct PatternParser {
     private let ignoresCase: Bool
     private var depth = 0
 
-    /// Groups within each other. It bounds the recursion here and in whoever walks the tree.
+    /// The nesting of groups. It bounds the recursion of parsing and of visiting the tree.
     static let groupDepth = 64
-    /// Quantifiers behind one atom: each makes the tree a level deeper, and none behind the second changes
-    /// much.
+    /// Quantifiers behind one atom. Each makes the tree a level deeper.
     static let quantifierCount = 4
-    /// The largest bound of a repetition. More would not fit into a program anyhow.
+    /// The largest bound of a repetition. A larger one would exceed the limit of states.
     static let repetition = 10_000
 
     struct Result: Equatable {
@@ -180,7 +179,7 @@ struct PatternParser {
             let start = index
             let first = try parseMember()
             members += first.ranges
-            // A hyphen at an end of the set, or beside a class, is a hyphen.
+            // A hyphen at an end of the set, or beside a class, is a literal.
             guard peek == "-", index + 1 < scalars.count, scalars[index + 1] != "]",
                 let low = first.single
             else { continue }
@@ -205,7 +204,7 @@ struct PatternParser {
         return ScalarSet([next.value...next.value])
     }
 
-    /// A class, or a character that is escaped.
+    /// A class, or an escaped character.
     private mutating func parseEscape() throws(IllegalPattern) -> ScalarSet {
         let start = index
         index += 1
@@ -281,7 +280,7 @@ struct PatternParser {
 }
 
 extension ScalarSet {
-    /// The one member of a set that has no other.
+    /// The member of a set with only one.
     fileprivate var single: UInt32? {
         ranges.count == 1 && ranges[0].count == 1 ? ranges[0].lowerBound : nil
     }

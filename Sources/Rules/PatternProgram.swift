@@ -1,13 +1,13 @@
-/// A pattern as a nondeterministic automaton, and how its characters fall into classes.
+/// A pattern as a nondeterministic automaton, with classes of characters.
 ///
 ///     tree          (a|b)+c
 ///     instructions  0 fork 1 3 ; 1 scalar {a} ; 2 jump 4 ; 3 scalar {b} ; 4 fork 0 5 ; 5 scalar {c} ;
 ///                   6 accept
 ///
-/// Always true: every target lies inside, and the last instruction accepts.
+/// Always true: every target exists, and the last instruction accepts.
 struct PatternProgram {
     enum Instruction: Equatable {
-        /// Consumes a character of the set and goes on to the next instruction.
+        /// Consumes a character of the set and continues with the next instruction.
         case scalar(set: Int32)
         case jump(Int32)
         case fork(Int32, Int32)
@@ -22,11 +22,11 @@ struct PatternProgram {
 
     private struct TooLarge: Error {}
 
-    /// - Parameter limit: How many instructions it may have.
+    /// - Parameter limit: The most instructions.
     /// - Returns: nil when it would have more.
     init?(_ tree: PatternTree, limit: Int) {
         self.limit = limit
-        // Known before anything is made; and what is made stops at the limit, whatever has been reckoned.
+        // Checked before anything is allocated. The construction stops at the limit too.
         guard Self.size(of: tree, limit: limit) < limit else { return nil }
         do {
             try emit(tree)
@@ -35,8 +35,8 @@ struct PatternProgram {
         setIndexes = [:]
     }
 
-    /// How many instructions the tree takes; anything above `limit` when that is more. Nothing counts as one,
-    /// so that repeating nothing is bounded too.
+    /// The number of instructions of the tree; any number above `limit` when it is more. The empty text counts as one, so
+    /// that its repetition is limited too.
     private static func size(of tree: PatternTree, limit: Int) -> Int {
         func sum(_ items: [PatternTree]) -> Int {
             items.reduce(0) { min($0 + size(of: $1, limit: limit), limit + 1) }
@@ -112,10 +112,9 @@ struct PatternProgram {
     }
 }
 
-/// Characters that a pattern does not tell apart, as one.
+/// Classes of characters that a pattern does not distinguish.
 ///
-/// Always true: `starts` ascends from 0, and `classes` says of each range up to the next start what class it
-/// is.
+/// Always true: `starts` ascends from 0, and `classes` has the class of each range up to the next start.
 struct PatternAlphabet {
     private let starts: [UInt32]
     private let classes: [UInt16]
@@ -135,7 +134,7 @@ struct PatternAlphabet {
             }
         }
         let starts = bounds.sorted()
-        // Set after set the classes are split into those inside and those outside.
+        // For each set the classes are split into characters inside and outside of it.
         var classes = [UInt16](repeating: 0, count: starts.count)
         var count = 1
         for set in sets {

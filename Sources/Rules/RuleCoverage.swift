@@ -1,12 +1,12 @@
 import PandoBytes
 import PandoTree
 
-/// Counts what the rules of one ruleset say while they are being tried out: which were never asked, and which
-/// never went both ways.
+/// Counts the results of the rules of one ruleset, to find those that were never evaluated, or never both true and
+/// false.
 ///
-/// Not `Sendable`: whoever made it is the only one to use it.
+/// Not `Sendable`: used by one thread.
 package final class RuleCoverage {
-    /// How often something was true, false or an error.
+    /// How often a rule or an operand was true, false or an error.
     package struct Tally: Hashable, Sendable {
         package var trueCount = 0
         package var falseCount = 0
@@ -26,17 +26,17 @@ package final class RuleCoverage {
     /// A part of a rule that decides: an operand of `&&`, `||` or `!`, or the condition of a `?`.
     package struct Operand: Sendable {
         package let position: SourcePosition
-        /// As it is written, cut when it is long.
+        /// The operand as the rule spells it, shortened.
         package let text: String
         package let tally: Tally
     }
 
     package struct Entry: Sendable {
         package let kind: RuleKind
-        /// The node it stands at: `/rooms/$room`.
+        /// The rule's node: `/rooms/$room`.
         package let rule: String
         package let position: SourcePosition
-        /// It says the same of everything: nobody need try to make it say something else.
+        /// The rule is a constant, so it cannot have another result.
         package let isConstant: Bool
         package let tally: Tally
         /// In the order of the text.
@@ -45,7 +45,7 @@ package final class RuleCoverage {
 
     private let rules: Ruleset
     fileprivate var tallies: [Tally] = []
-    /// For each rule what its operands came to, by instruction.
+    /// For each rule the results of its operands, by instruction.
     fileprivate var operands: [[Int32: Tally]] = []
 
     package init(of rules: Ruleset) {
@@ -53,16 +53,16 @@ package final class RuleCoverage {
     }
 
     fileprivate func count(_ rule: Int, _ outcome: Bool?) {
-        makeRoom(for: rule)
+        extendTables(to: rule)
         tallies[rule].count(outcome)
     }
 
     fileprivate func count(_ rule: Int, _ instruction: Int32, _ outcome: Bool?) {
-        makeRoom(for: rule)
+        extendTables(to: rule)
         operands[rule][instruction, default: Tally()].count(outcome)
     }
 
-    private func makeRoom(for rule: Int) {
+    private func extendTables(to rule: Int) {
         while tallies.count <= rule {
             tallies.append(Tally())
             operands.append([:])
@@ -86,7 +86,7 @@ package final class RuleCoverage {
         visit(rules.root, "")
         var ruler = SourceRuler(rules.source)
         return found.sorted { $0.rule.number < $1.rule.number }.map { rule, kind, place in
-            makeRoom(for: rule.number)
+            extendTables(to: rule.number)
             let position = ruler.position(at: rule.literal.lowerBound)
             return Entry(
                 kind: kind, rule: place, position: position, isConstant: rule.program == nil,
@@ -113,8 +113,8 @@ package final class RuleCoverage {
         }
     }
 
-    /// What remains to be tried, a line each: rules never asked, never true or never false, and likewise the
-    /// operands of rules that were asked. None when all has been seen to go both ways.
+    /// What tests do not cover, a line each: rules that were never evaluated, never true or never false, and likewise the
+    /// operands of rules that were evaluated.
     package var lines: [String] {
         entries.flatMap { entry -> [String] in
             let name = "\(entry.position) \(entry.kind.rawValue) of \(entry.rule)"
@@ -140,8 +140,8 @@ package final class RuleCoverage {
 }
 
 extension Access {
-    /// As ``allowsRead(at:query:in:)``, and what the rules say on the way is counted.
-    /// - Parameter coverage: Of these very rules.
+    /// As ``allowsRead(at:query:in:)``, and counts the results of the rules.
+    /// - Parameter coverage: Made for the same ruleset.
     package func allowsRead(
         at path: Path, query: Query?, in scope: RuleScope, recording coverage: RuleCoverage
     ) -> Bool {
@@ -152,8 +152,8 @@ extension Access {
         return rules.allowsRead(at: path, query, in: scope, &counter)
     }
 
-    /// As ``allowsWrite(at:after:in:)``, and what the rules say on the way is counted.
-    /// - Parameter coverage: Of these very rules.
+    /// As ``allowsWrite(at:after:in:)``, and counts the results of the rules.
+    /// - Parameter coverage: Made for the same ruleset.
     package func allowsWrite(
         at paths: [Path], after: Node, in scope: RuleScope, recording coverage: RuleCoverage
     ) -> Bool {
@@ -177,9 +177,9 @@ private struct Counter: RuleObserver {
 
     func willWalk(from level: Int) {}
 
-    mutating func willAsk(_ rule: RuleExpression, _ kind: RuleKind) { self.rule = rule.number }
+    mutating func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind) { self.rule = rule.number }
 
-    func didAsk(
+    func didEvaluate(
         _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
         at keys: ArraySlice<Key>
     ) {

@@ -1,14 +1,13 @@
 import PandoBytes
 import PandoTree
 
-/// What the rules say about one location, and by name or wildcard about those below it (rules
-/// §1.2).
+/// The rules for one location, and by key or wildcard for the locations below it (rules §1.2).
 ///
-/// Always true: no deeper than ``RulesLimits/pathDepth`` from the root, and no wildcard's name occurs twice
-/// on the way to it, so walking down or binding names needs no further care.
+/// Always true: no deeper than ``RulesLimits/pathDepth`` from the root, and no name of a wildcard occurs twice on the
+/// path to it.
 package final class RuleNode: Sendable {
     package struct Wildcard: Sendable {
-        /// With its `$`: how expressions spell it.
+        /// With its `$`, as in expressions.
         package let name: Text
         package let node: RuleNode
     }
@@ -16,13 +15,13 @@ package final class RuleNode: Sendable {
     package let read: RuleExpression?
     package let write: RuleExpression?
     package let validate: RuleExpression?
-    /// What children here may be ordered by besides key and priority: `.value` and `.child` only.
+    /// The indexes of the children here, besides key and priority: only `.value` and `.child`.
     package let indexes: Set<Index>
     package let children: [Key: RuleNode]
-    /// The same in the order of their keys, for whoever visits all.
+    /// The same in the order of keys.
     let childrenInOrder: [(key: Key, node: RuleNode)]
     package let wildcard: Wildcard?
-    /// There is a `.validate` below this node.
+    /// Whether there is a `.validate` below this node.
     let hasValidateBelow: Bool
     /// False when no `.validate` below this node can refuse anything, whatever the data.
     package let mayRefuseBelow: Bool
@@ -49,13 +48,13 @@ package final class RuleNode: Sendable {
     /// This node or one below it has a `.validate`.
     var hasValidate: Bool { validate != nil || hasValidateBelow }
 
-    /// The rules for a child: those of its name, or else the wildcard's. A literal child hides the wildcard
+    /// The rules for a child: those for its key, or else those of the wildcard. A literal child hides the wildcard
     /// completely (§2.1). O(1).
     package subscript(key: Key) -> RuleNode? {
         children[key] ?? wildcard?.node
     }
 
-    /// A node as it is being read.
+    /// The parts of a node that is being loaded.
     struct Parts {
         var read: RuleExpression?
         var write: RuleExpression?
@@ -68,15 +67,14 @@ package final class RuleNode: Sendable {
 
 /// The value of a `.read`, `.write` or `.validate`.
 package struct RuleExpression: Sendable {
-    /// The expression, with the string's escapes resolved; `true` or `false` for a JSON boolean.
+    /// The expression, with escapes resolved; `true` or `false` for a JSON boolean.
     package let text: Text
-    /// The bytes of the source it stands in, the quotes included. ``Ruleset/position(ofText:in:)`` maps one
-    /// to the other.
+    /// The range in the source, with the quotes. ``Ruleset/position(ofText:in:)`` maps offsets of the text to it.
     package let literal: Range<Int>
-    /// What it says when it says the same of everything; nil for what has to be evaluated.
+    /// The value of a constant; nil for an expression that has to be evaluated.
     package let constant: Bool?
-    /// What evaluates it; nil for a constant.
+    /// The compiled expression; nil for a constant.
     let program: RuleProgram?
-    /// Its place among the rules of the document.
+    /// The index among the rules of the document.
     let number: Int
 }

@@ -1,30 +1,30 @@
 import PandoTree
 
-/// Who looks on while rules are evaluated. The hot path has nobody: then none of it is compiled in.
+/// Observes the evaluation of rules. The hot path uses ``NoObserver``, for which nothing is compiled in.
 protocol RuleObserver {
-    /// False when nothing will be looked at.
+    /// Whether the observer uses what it gets.
     static var isObserving: Bool { get }
-    /// The rules on the way to a path are about to be asked from this level on. Those above it have been, for
-    /// the path before, and say the same.
+    /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path before, with
+    /// the same results.
     mutating func willWalk(from level: Int)
-    /// A rule is about to be asked.
-    mutating func willAsk(_ rule: RuleExpression, _ kind: RuleKind)
-    /// What it said. Nil is an error.
-    mutating func didAsk(
+    /// A rule will be evaluated.
+    mutating func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind)
+    /// A rule was evaluated. The outcome is nil for an error.
+    mutating func didEvaluate(
         _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
         at keys: ArraySlice<Key>)
-    /// An operand of logic came to this. Nil is an error.
+    /// An operand of logic was evaluated. The outcome is nil for an error.
     mutating func operand(_ instruction: Int32, _ outcome: Bool?)
-    /// An instruction came to this.
+    /// An instruction was evaluated.
     mutating func value(_ instruction: Int32, _ value: RuleValue)
 }
 
-/// Nobody looks on.
+/// Observes nothing.
 struct NoObserver: RuleObserver {
     static var isObserving: Bool { false }
     func willWalk(from level: Int) {}
-    func willAsk(_ rule: RuleExpression, _ kind: RuleKind) {}
-    func didAsk(
+    func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind) {}
+    func didEvaluate(
         _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
         at keys: ArraySlice<Key>
     ) {}

@@ -1,24 +1,24 @@
 import PandoBytes
 import PandoTree
 
-/// A compiled expression: instructions that name each other by number, and tables of what they mention.
+/// A compiled expression: instructions that refer to each other by index, and tables of constants.
 ///
 ///     data.child('a/b').val() != auth.uid
 ///     0 base before, depth 2     2 value of 1      4 notEqual 2 3     ◀ root
 ///     1 child 0, keys a b        3 auth.uid
 ///
-/// Instructions are plain numbers, so evaluating one counts no references; what is constant (texts, keys,
-/// split paths, patterns) was made when the rules were loaded.
+/// Instructions are plain numbers, so evaluating one counts no references. Constants (texts, keys, split paths,
+/// patterns) are made when the rules are loaded.
 ///
-/// Always true: an instruction refers to earlier ones only, whatever it refers to exists, and no chain of
-/// references is longer than a few times ``RulesLimits/expressionDepth``: evaluation may recurse along them.
+/// Always true: an instruction refers only to earlier ones, everything it refers to exists, and no chain of references
+/// is longer than a few times ``RulesLimits/expressionDepth``. So evaluation may recurse along them.
 package final class RuleProgram: Sendable {
     enum Code: UInt8 {
         // Values
         case null, boolean, number, string
         /// `now`
         case now
-        /// The key at depth `a` of the location: what a `$x` is bound to.
+        /// The key at depth `a` of the location, to which a `$x` is bound.
         case key
         /// `auth`, `auth.uid`, the claim along path `a`, and the member `b` of claim `a`
         case auth, uid, claim, claimMember
@@ -35,7 +35,7 @@ package final class RuleProgram: Sendable {
         case aboveRoot
         // Of snapshot `a`
         case value, priority, exists, isString, isNumber, isBoolean, hasChildren
-        /// Is there something below snapshot `a` along each of the paths in the list at `b`, `c` of them?
+        /// Whether there is data below snapshot `a` along each of the `c` paths in the list at `b`.
         case hasAllChildren
         // Of string `a`, with arguments `b` and `c`
         case contains, beginsWith, endsWith, replace, toLowerCase, toUpperCase, matches, length
@@ -54,10 +54,10 @@ package final class RuleProgram: Sendable {
         var c: Int32 = 0
     }
 
-    /// The tables of a program, as they are being filled.
+    /// The tables of a program that is being compiled.
     struct Parts {
         var instructions: ContiguousArray<Instruction> = []
-        /// Where in the rule's text each instruction comes from.
+        /// The range in the rule's text of each instruction.
         var ranges: [Range<Int>] = []
         var numbers: [Double] = []
         var texts: [Text] = []

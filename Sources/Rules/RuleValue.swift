@@ -1,18 +1,18 @@
 import PandoBytes
 import PandoTree
 
-/// What an expression comes to at run time (rules §7).
+/// The value of an expression at run time (rules §7).
 enum RuleValue {
     case null
     case boolean(Bool)
     case number(Double)
     case string(Text)
-    /// A node with children, or a claim that is an object or array: known to be something, and nothing else.
+    /// A node with children, or a claim that is an object or array. Only its existence is known.
     case object
 }
 
 extension RuleValue {
-    /// What `val()` gives; priorities do not show.
+    /// The result of `val()`, which has no priorities.
     init(_ node: Node) {
         switch node {
         case .empty: self = .null
@@ -34,7 +34,7 @@ extension RuleValue {
     }
 }
 
-/// Why an evaluation fails, and at which instruction. It fails the whole rule (§7).
+/// Why and at which instruction an evaluation fails. Then the whole rule fails (§7).
 struct RuleError: Error, Equatable {
     enum Reason: UInt8 {
         case nullOperand, wrongOperand, differentTypes, nullText, noText, noBoolean, noValue,
@@ -64,16 +64,16 @@ extension RuleError.Reason: CustomStringConvertible {
     }
 }
 
-// What operators cost (``EvaluationBudget``).
+// The steps of operators (``EvaluationBudget``).
 extension RuleValue {
-    /// Of `==` and the orderings: two texts may be compared to the end of the shorter one.
+    /// The steps of `==` and the orderings: two texts may be compared to the end of the shorter one.
     @inline(__always)
     static func comparisonStepCount(_ left: RuleValue, _ right: RuleValue) -> Int {
         guard case .string(let a) = left, case .string(let b) = right else { return 0 }
         return min(a.utf8Count, b.utf8Count) / EvaluationBudget.bytesPerStep
     }
 
-    /// Of `+`.
+    /// The steps of `+`.
     @inline(__always)
     static func sumStepCount(_ left: RuleValue, _ right: RuleValue) -> Int {
         switch (left, right) {
@@ -84,10 +84,10 @@ extension RuleValue {
     }
 }
 
-// The operators, as they behave at run time and where constants are folded. They throw the bare reason;
-// whoever calls knows the place.
+// The operators, for the evaluation and for constant folding. They throw the reason alone; the caller adds the
+// instruction.
 extension RuleValue {
-    /// `==`: false across types. Objects equal nothing: their content is not looked at.
+    /// `==`: false across types. Objects are equal to nothing, since their content is not compared.
     static func equals(_ left: RuleValue, _ right: RuleValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -123,7 +123,7 @@ extension RuleValue {
         }
     }
 
-    /// `+`: a sum, or texts behind each other.
+    /// `+`: a sum, or a concatenation.
     static func sum(_ left: RuleValue, _ right: RuleValue) throws(FailedOperation) -> RuleValue {
         switch (left, right) {
         case (.number(let a), .number(let b)): return .number(a + b)
@@ -134,7 +134,7 @@ extension RuleValue {
         }
     }
 
-    /// `-`, `*`, `/` or `%`. Division by zero is NaN, whatever is divided.
+    /// `-`, `*`, `/` or `%`. A division by zero is always NaN.
     static func arithmetic(
         _ left: RuleValue, _ right: RuleValue, _ code: RuleProgram.Code
     ) throws(FailedOperation) -> RuleValue {
@@ -166,7 +166,7 @@ extension RuleValue {
     }
 }
 
-/// The bare reason of an error whose place is not known yet.
+/// The reason of an error whose instruction is not known yet.
 struct FailedOperation: Error {
     let reason: RuleError.Reason
 
@@ -175,11 +175,11 @@ struct FailedOperation: Error {
     }
 }
 
-/// A number as JavaScript writes it: `1`, `0.5`, `1e+21`, `NaN`.
+/// A number as in JavaScript: `1`, `0.5`, `1e+21`, `NaN`.
 func numberText(_ value: Double) -> String {
     if let integer = Int64(exactly: value), integer.magnitude < 1 << 53 { return String(integer) }
     guard value.isFinite else { return value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity" }
-    // The fewest digits that read back as the number, without point and exponent, and where the point goes.
+    // The fewest digits that represent the number, without point and exponent, and the position of the point.
     let parts = value.magnitude.description.split(separator: "e")
     let places = parts[0].split(separator: ".")
     var point = places[0].count + (parts.count > 1 ? Int(parts[1]) ?? 0 : 0)

@@ -7,12 +7,12 @@ extension RulesLexer {
         try resolveString()
         guard byte() == UInt8(ascii: "\"") else { throw SyntaxError("Unterminated string.", at: start) }
         offset += 1
-        // The source is UTF-8 and no half of a surrogate pair got through.
+        // The source is UTF-8, and half surrogate pairs were refused.
         return Text(String(decoding: scratch, as: UTF8.self))
     }
 
-    /// Puts the text of the string that begins here into `scratch`, and stops at its closing quote, at the
-    /// end of the source, or at the source of byte `limit` of the text.
+    /// Puts the text of the string that begins here into `scratch`. Stops at the closing quote, at the end of the source,
+    /// or where byte `limit` of the text comes from.
     mutating func resolveString(upTo limit: Int = .max) throws(SyntaxError) {
         scratch.removeAll(keepingCapacity: true)
         offset += 1
@@ -44,14 +44,14 @@ extension RulesLexer {
             try readUnicodeEscape(from: start)
             return
         default:
-            // A lead byte brings the rest of its character along.
+            // The rest of the character of a lead byte is read with it.
             repeat { offset += 1 } while byte().map { $0 & 0xC0 == 0x80 } ?? false
             throw invalidEscape(from: start)
         }
         offset += 1
     }
 
-    /// The digits after `\u`, and a second escape when they are the first half of a pair.
+    /// The digits after `\u`, and a second escape for the other half of a pair.
     private mutating func readUnicodeEscape(from start: Int) throws(SyntaxError) {
         var unit = try readHex4(from: start)
         if unit >= 0xD800, unit < 0xDC00 {
@@ -85,20 +85,20 @@ extension RulesLexer {
         return value
     }
 
-    /// Shows the escape as far as it was read.
+    /// The escape as far as it was read, for the message.
     private func invalidEscape(from start: Int) -> SyntaxError {
         SyntaxError("Invalid escape: '\(String(decoding: bytes[start..<offset], as: UTF8.self))'", at: start)
     }
 }
 
 extension RulesSource {
-    /// Where byte `utf8Offset` of a rule's text stands in the source, however it is spelled there.
+    /// The offset in the source of byte `utf8Offset` of a rule's text, which may be escaped there.
     ///
-    /// - Parameter literal: The rule's value: a string with its quotes, or `true` or `false`.
+    /// - Parameter literal: The range of the rule's value: a string with its quotes, or `true` or `false`.
     func offset(ofText utf8Offset: Int, in literal: Range<Int>) -> Int {
         guard bytes[literal.lowerBound] == UInt8(ascii: "\"") else { return literal.lowerBound + utf8Offset }
         var lexer = RulesLexer(self, offset: literal.lowerBound)
-        // It has been read before, so it cannot fail now.
+        // It was read before, so it cannot fail.
         try? lexer.resolveString(upTo: utf8Offset)
         return lexer.offset
     }

@@ -1,13 +1,13 @@
 import PandoBytes
 
-/// A token of a rules document and the bytes it stands in.
+/// A token of a rules document, and its range.
 struct RulesToken {
     enum Kind: Equatable {
         case openObject, closeObject, openArray, closeArray, colon, comma
         /// With its escapes resolved.
         case string(Text)
         case `true`, `false`
-        /// `null` or a number: JSON, and nothing that rules have a use for.
+        /// `null` or a number: valid JSON, but not used in rules.
         case otherLeaf
         /// A character or word that begins no token.
         case unknown
@@ -18,7 +18,7 @@ struct RulesToken {
     var range: Range<Int>
 }
 
-/// What makes further reading pointless.
+/// An error after which nothing more can be read.
 struct SyntaxError: Error {
     var text: String
     var offset: Int
@@ -29,15 +29,14 @@ struct SyntaxError: Error {
     }
 }
 
-/// Cuts a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs
-/// inside strings (rules §1.1). Which token may follow which is for its reader to say.
+/// Splits a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs inside
+/// strings (rules §1.1). Their order is checked by ``RulesLoader``.
 ///
-/// Always true: it goes forward with each token until the end, and cuts no character, since what it looks for
-/// is ASCII.
+/// Always true: each token but `.end` advances the offset, and no character is split, since all delimiters are ASCII.
 struct RulesLexer: CommentedText {
     let bytes: [UInt8]
     var offset: Int
-    /// The string at hand; kept to be reused.
+    /// The current string. The memory is reused.
     var scratch: [UInt8] = []
 
     init(_ source: RulesSource, offset: Int = 0) {
@@ -45,7 +44,7 @@ struct RulesLexer: CommentedText {
         self.offset = offset
     }
 
-    /// The next token. After the last one `.end`, as often as asked.
+    /// The next token; after the last one always `.end`.
     mutating func next() throws(SyntaxError) -> RulesToken {
         try skipSpace()
         let start = offset
@@ -71,7 +70,7 @@ struct RulesLexer: CommentedText {
 
     // MARK: Between tokens
 
-    /// Moves over white space and comments.
+    /// Skips white space and comments.
     private mutating func skipSpace() throws(SyntaxError) {
         while let first = byte() {
             switch first {
@@ -89,7 +88,7 @@ struct RulesLexer: CommentedText {
 
     // MARK: Words
 
-    /// `true`, `false`, `null`, a number, or what is none of them.
+    /// `true`, `false`, `null`, a number, or an unknown word.
     private mutating func readWord() -> RulesToken.Kind {
         let start = offset
         while let next = byte(), Self.isPartOfWord(next) { offset += 1 }

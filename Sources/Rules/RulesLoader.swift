@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Reads a rules document in one pass, and says all that is wrong with it (rules §1.2, §8).
+/// Loads a rules document in one pass, and reports all of its problems (rules §1.2, §8).
 ///
 ///     document   { "rules": node }
 ///     node       { ".read" | ".write" | ".validate": true, false or "expression"
@@ -9,21 +9,19 @@ import PandoTree
 ///                  "$name": node           at most one
 ///                  "name": node … }
 ///
-/// Two kinds of wrong are kept apart: JSON that makes no sense as rules is noted, and reading goes on; what
-/// is no JSON ends it. Expressions are compiled as they come. Recursion is as deep as the document, which
-/// ``RulesLimits/pathDepth`` bounds.
+/// JSON that is invalid as rules is reported, and the loading continues. Invalid JSON ends it. Expressions are compiled
+/// at once. The recursion is as deep as the document, which ``RulesLimits/pathDepth`` bounds.
 struct RulesLoader {
     private let source: RulesSource
     private var lexer: RulesLexer
-    /// The one to be read next.
+    /// The next token.
     private var token = RulesToken(kind: .end, range: 0..<0)
     private var problems = ProblemList()
-    /// Arrays and objects that are open.
+    /// The number of open arrays and objects.
     private var depth = 0
-    /// The names that the wildcards above bind, outermost first, with the depth of the key that each stands
-    /// for.
+    /// The names that the wildcards above bind, outermost first, with the depths of their keys.
     private var variables: [(name: Text, depth: Int)] = []
-    /// Keys above the node that is being read.
+    /// The number of keys above the current node.
     private var level = 0
     private var ruleCount = 0
     private var budget = ExpressionBudget()
@@ -33,7 +31,8 @@ struct RulesLoader {
         lexer = RulesLexer(source)
     }
 
-    /// The rules in the document. O(bytes).
+    /// Loads the rules. O(bytes).
+    /// - Throws: All problems.
     static func load(_ source: RulesSource) throws(InvalidRules) -> RuleNode {
         var loader = RulesLoader(source)
         var root: RuleNode?
@@ -49,7 +48,7 @@ struct RulesLoader {
 
     // MARK: Rules
 
-    /// Nil only when a problem has been noted.
+    /// Nil only when a problem was reported.
     private mutating func readDocument() throws(SyntaxError) -> RuleNode? {
         guard token.kind == .openObject else { throw expected("'{'") }
         var root: RuleNode?
@@ -96,7 +95,7 @@ struct RulesLoader {
     private mutating func readChild(
         _ name: Text, at offset: Int, into parts: inout RuleNode.Parts
     ) throws(SyntaxError) {
-        // Before its name: production looks at the value first (`"//": "text"` lacks a brace).
+        // Before the name: the original service checks the value first (`"//": "text"` lacks a brace).
         guard token.kind == .openObject else { return try reject("Expected '{'.") }
         guard name.firstByte == UInt8(ascii: "$") else {
             check(name: name, at: offset)
@@ -163,14 +162,14 @@ struct RulesLoader {
         }
     }
 
-    /// Nil when problems have been noted.
+    /// Nil when problems were reported.
     private mutating func compile(_ text: Text, _ kind: RuleKind, _ literal: Range<Int>) -> ExpressionCompiler
         .Outcome?
     {
         var found: [(text: String, offset: Int)] = []
         let outcome = ExpressionCompiler.compile(
             text, kind: kind, variables: variables, depth: level, budget: &budget, problems: &found)
-        for problem in found where problems.hasRoom {
+        for problem in found where problems.hasSpace {
             problems.add(problem.text, at: source.offset(ofText: problem.offset, in: literal))
         }
         return outcome
@@ -186,7 +185,7 @@ struct RulesLoader {
         return indexes
     }
 
-    /// What can be no index is accepted, and is none: nobody can ask for it (§10).
+    /// An invalid path of an index is accepted and ignored: no query can use it (§10).
     private mutating func readIndex(into indexes: inout Set<Index>) throws(SyntaxError) {
         guard case .string(let name) = token.kind else {
             return try reject("Invalid indexOn expression. Must be either a string or an array of strings")
@@ -205,7 +204,7 @@ struct RulesLoader {
         token = try lexer.next()
     }
 
-    /// Reads an object, and calls `member` behind each name and its colon; `member` must consume the value.
+    /// Reads an object, and calls `member` after each name and its colon. `member` must consume the value.
     /// - Returns: The offset of the closing brace.
     private mutating func readMembers(
         _ member: (inout RulesLoader, Text, Int) throws(SyntaxError) -> Void
@@ -213,7 +212,7 @@ struct RulesLoader {
         try open()
         guard token.kind != .comma else { throw unexpected() }
         var names: Set<Text> = []
-        // One comma before the brace is no harm.
+        // One comma before the brace is allowed.
         while token.kind != .closeObject {
             guard case .string(let name) = token.kind else { throw expected("'\"'") }
             let offset = token.range.lowerBound
@@ -223,7 +222,7 @@ struct RulesLoader {
             if names.insert(name).inserted {
                 try member(&self, name, offset)
             } else {
-                // Readers of JSON disagree on which of the two counts; rules must not be read in two ways.
+                // JSON parsers disagree on which of two equal names counts, so rules must not contain them.
                 problems.add("Duplicate key \(quoted(name)).", at: offset)
                 try skipValue()
             }
@@ -252,7 +251,7 @@ struct RulesLoader {
     }
 
     private mutating func open() throws(SyntaxError) {
-        // Inside the document and `rules`, an object is a node and has a key more than the one around it.
+        // Inside the document and `rules`, an object is a node, one key deeper than the object around it.
         let limit = RulesLimits.pathDepth + (token.kind == .openObject ? 2 : 3)
         guard depth < limit else {
             let text = "Rules are nested too deeply: at most \(RulesLimits.pathDepth) levels."
@@ -278,8 +277,7 @@ struct RulesLoader {
 
     // MARK: Problems
 
-    /// Notes that the value at hand is none for its place, and skips it. When it is no value at all, nothing
-    /// after it could be understood.
+    /// Reports that the current value is not allowed here, and skips it. If it is no value at all, the loading ends.
     private mutating func reject(_ text: String) throws(SyntaxError) {
         switch token.kind {
         case .string, .true, .false, .otherLeaf, .openObject, .openArray:

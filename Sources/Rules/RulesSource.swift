@@ -1,16 +1,16 @@
 import PandoBytes
 import PandoTree
 
-/// The bounds of a rules document. They keep whoever may upload rules from costing more than a moment.
+/// The limits of rules. They bound what an upload and an evaluation of rules can cost.
 package enum RulesLimits {
     /// Bytes of the document: the documented ceiling (rules §1.2).
     package static let sourceByteCount = 262_144
     /// Keys from the root to the deepest node with rules: a path is no deeper, so nothing below could ever
     /// match. It bounds the recursion of everything that walks rules.
     package static let pathDepth = Limits.pathDepth
-    /// Problems told at once. More help nobody, and an answer must not outgrow what it answers.
+    /// Problems that are reported at once, so that the response stays small.
     package static let problemCount = 200
-    /// Expressions within each other in one rule (§1.2): it bounds the recursion of whoever walks one.
+    /// The nesting of expressions in one rule (§1.2). It bounds the recursion of everything that visits one.
     package static let expressionDepth = 200
     /// Terms of all expressions of a document together (§1.2).
     package static let expressionNodeCount = 20_000
@@ -18,23 +18,22 @@ package enum RulesLimits {
     package static let patternByteCount = 2048
     /// States of a pattern's automaton, repetitions written out (§9).
     package static let patternStateCount = 10_000
-    /// States of all patterns of a document together. Our own bound: it keeps what rules take in memory to a
-    /// few megabytes.
+    /// States of all patterns of a document together; our own limit, which bounds the memory of rules to a few megabytes.
     package static let patternInstructionCount = 100_000
-    /// Steps of one match, where a text must be held against each state of a large automaton: some 50 ms,
-    /// reached by a text of 1 kB at the earliest. Our own bound, since texts come from whoever is judged.
+    /// Steps of one match of a pattern without a table: some 50 ms, reached by a text of 1 kB at the earliest. Our own
+    /// limit, since clients choose the texts.
     package static let patternStepCount = 10_000_000
-    /// UTF-8 bytes of a text that a rule puts together: that of the largest it could compare it with.
+    /// UTF-8 bytes of a text that a rule computes: the limit of texts in data.
     package static let textByteCount = Limits.stringByteCount
-    /// Steps of about a nanosecond that the rules may cost one read or write, all its paths together: some
-    /// 100 ms, or two million rules asked. Our own bound, since one thread answers everybody. A write of 16
-    /// MB, the most that clients send, stays below it with a few rules for each of its texts.
+    /// Steps of about a nanosecond for one read or write with all of its paths: some 100 ms, or two million evaluated
+    /// rules. Our own limit, since one thread serves all clients of a database. A write of 16 MB, the most that clients
+    /// send, stays below it with a few rules for each of its texts.
     package static let requestStepCount = 1 << 27
-    /// Characters of a name that are repeated in a problem's text.
+    /// Characters of a name that are quoted in a problem.
     static let quotedCharacterCount = 64
 }
 
-/// A place in a rules document as people count it, from 1.
+/// A position in a rules document, counted from 1.
 package struct SourcePosition: Hashable, Sendable {
     /// Lines end with LF, CR LF or CR.
     package var line = 1
@@ -56,15 +55,14 @@ extension SourcePosition: Comparable, CustomStringConvertible {
     package var description: String { "\(line):\(column)" }
 }
 
-/// A rules document as it was uploaded, byte for byte: comments, spacing and all.
+/// The bytes of a rules document as it was uploaded, with comments and white space.
 ///
-/// Always true: UTF-8, at most ``RulesLimits/sourceByteCount`` bytes. Whether it is a set of rules is for
-/// ``Ruleset/init(loading:)`` to say.
+/// Always true: valid UTF-8, at most ``RulesLimits/sourceByteCount`` bytes. ``Ruleset/init(loading:)`` checks the rest.
 package struct RulesSource: Equatable, Sendable {
-    /// What a GET of the rules answers (§1.1).
+    /// The response to a GET of the rules (§1.1).
     package let bytes: [UInt8]
 
-    /// - Throws: ``InvalidRules`` when the bytes are too many, or no UTF-8.
+    /// - Throws: ``InvalidRules`` for too many bytes, or invalid UTF-8.
     package init(_ bytes: [UInt8]) throws(InvalidRules) {
         guard bytes.count <= RulesLimits.sourceByteCount else {
             let limit = RulesLimits.sourceByteCount
@@ -83,7 +81,7 @@ package struct RulesSource: Equatable, Sendable {
         return ruler.position(at: offset)
     }
 
-    /// Where the first character begins that is none.
+    /// The offset of the first invalid character.
     private static func firstInvalidOffset(_ bytes: [UInt8]) -> Int {
         var validator = UTF8Validator()
         var start = 0
@@ -95,7 +93,7 @@ package struct RulesSource: Equatable, Sendable {
     }
 }
 
-/// Measures positions in ascending order, all of them in one walk over the source.
+/// Converts ascending offsets to positions, in one pass over the source.
 struct SourceRuler {
     private let source: RulesSource
     private var offset = 0
@@ -105,7 +103,7 @@ struct SourceRuler {
         self.source = source
     }
 
-    /// - Parameter target: Not before the one asked for last. Beyond the end it counts as the end.
+    /// - Parameter target: Not less than the one before. Beyond the end it counts as the end.
     mutating func position(at target: Int) -> SourcePosition {
         let bytes = source.bytes
         while offset < target, offset < bytes.count {

@@ -1,20 +1,20 @@
 import PandoTree
 
-// Which rule decides what (rules §2, §11).
+// Which rules decide (rules §2, §11).
 
-/// Why a write is refused: the first of its paths, in their order, that may not be written.
+/// Why a write is denied: the first of its paths, in order, that may not be written.
 struct WriteRefusal {
     let path: Path
-    /// A `.write` granted it, but a `.validate` is not true.
+    /// A `.write` rule granted it, but a `.validate` rule is not true.
     let isGranted: Bool
 }
 
-/// Asks the rules of one ruleset on behalf of one request.
+/// Evaluates the rules of one ruleset for one request.
 struct RuleCascade<Observer: RuleObserver> {
     private let rules: Ruleset
     private(set) var evaluator: Evaluator<Observer>
 
-    /// - Parameter work: What all rules together may cost.
+    /// - Parameter work: The steps of all rules together.
     init(
         _ rules: Ruleset, _ scene: EvaluationContext, _ observer: Observer,
         work: EvaluationBudget = EvaluationBudget()
@@ -23,19 +23,21 @@ struct RuleCascade<Observer: RuleObserver> {
         evaluator = Evaluator(scene: scene, observer: observer, work: work)
     }
 
-    /// A rule sees the location of its node and the trees before and after, and these are the same for all
-    /// paths of a write: so it says the same for each path below that location. Paths in order share their
-    /// ancestors with the path before, and each rule is asked once.
+    /// The first path that may not be written; nil when all may.
     ///
-    /// - Parameter paths: In order; each with the paths below it, if there are any, right behind it.
-    /// - Complexity: O(keys of all paths + rules asked).
+    /// The input of a rule is the location of its node and the trees before and after, which are the same for all paths
+    /// of a write. So its result is the same for each path below that location. Since the paths are in order, each rule
+    /// is evaluated only once: the ancestors that a path shares with the path before are skipped.
+    ///
+    /// - Parameter paths: In order, so that the paths below one follow right behind it.
+    /// - Complexity: O(keys of all paths + evaluated rules).
     mutating func refusal(of paths: [Path]) -> WriteRefusal? {
         /// The level of the rule that granted the path before.
         var grantedLevel = 0
-        /// The level of that path, or one above it: all that lies there has been found valid.
+        /// The level of that path, or one above it. Everything there is valid.
         var validLevel = 0
         for (index, path) in paths.enumerated() {
-            /// Rules down to this level have been asked.
+            /// The rules down to this level were evaluated.
             let shared = index == 0 ? -1 : paths[index - 1].sharedKeyCount(path)
             evaluator.observer.willWalk(from: shared + 1)
             evaluator.scene.start(to: path)
@@ -53,9 +55,9 @@ struct RuleCascade<Observer: RuleObserver> {
         return nil
     }
 
-    /// §2.2: the first `.read` or `.write` on the way to the path that is true grants; what lies below the
-    /// path is not looked at. One that is false or fails does not grant, and forbids nothing.
-    /// - Parameter first: Rules above this level have been asked, and do not grant.
+    /// The first `.read` or `.write` rule between the root and the path that is true (§2.2). Rules below the path do not
+    /// count. A rule that is false or fails does not grant, and denies nothing.
+    /// - Parameter first: The rules above this level were evaluated, and do not grant.
     /// - Returns: The level of the rule that grants.
     mutating func grantingLevel(_ kind: RuleKind, from first: Int = 0) -> Int? {
         evaluator.scene.restart()
@@ -74,16 +76,15 @@ struct RuleCascade<Observer: RuleObserver> {
         }
     }
 
-    /// Every `.validate` that applies: from the root to the path, and below it wherever the write carries
-    /// data. Nodes that the write leaves without a value are not asked, nor is anything beside the path
-    /// (§2.3).
-    /// - Parameter first: Rules above this level have been asked, and are true.
+    /// Whether every `.validate` rule that applies is true: from the root to the path, and below it wherever there is
+    /// data after the write. Rules of nodes without data after the write, and rules beside the path, do not apply (§2.3).
+    /// - Parameter first: The rules above this level were evaluated, and are true.
     private mutating func isValid(from first: Int) -> Bool {
         evaluator.scene.restart()
         let count = evaluator.scene.keys.count
         var node = rules.root
         while true {
-            // Nothing is left here, so nothing is left below.
+            // There is no data here, so there is none below.
             guard !evaluator.scene.here.isEmpty else { return true }
             let level = evaluator.scene.level
             if level >= first, let rule = node.validate, !evaluator.holds(rule, .validate) { return false }
@@ -94,14 +95,14 @@ struct RuleCascade<Observer: RuleObserver> {
         }
     }
 
-    /// Recursion is as deep as the rules. O(data that rules look at).
+    /// Recursion as deep as the rules. O(data that rules read).
     private mutating func isValid(below rules: RuleNode) -> Bool {
         guard Observer.isObserving ? rules.hasValidateBelow : rules.mayRefuseBelow else { return true }
         let parent = evaluator.scene.here
         guard let wildcard = rules.wildcard?.node,
             Observer.isObserving ? wildcard.hasValidate : wildcard.mayRefuse
         else {
-            // A long list with rules for a few of its children is not walked.
+            // Only a few children have rules: the others are not visited.
             for (key, rules) in rules.childrenInOrder {
                 let child = parent[key]
                 if !child.isEmpty, !isValid(rules, key, child, in: parent) { return false }
@@ -122,7 +123,7 @@ struct RuleCascade<Observer: RuleObserver> {
 }
 
 extension Ruleset {
-    /// May the path be read, as whoever looks on sees it too?
+    /// Whether the path may be read. The observer gets the evaluations.
     func allowsRead<Observer: RuleObserver>(
         at path: Path, _ query: Query?, in scope: RuleScope, _ observer: inout Observer
     ) -> Bool {
@@ -131,9 +132,7 @@ extension Ruleset {
         return cascade.grantingLevel(.read) != nil
     }
 
-    /// §2.3, §2.4: may what lies at the paths in `after` be put there by a write that leaves the database as
-    /// `after`?
-    /// - Returns: nil when it may.
+    /// Why a write of these paths, after which the tree is `after`, is denied (§2.3, §2.4); nil when it is permitted.
     func refusal<Observer: RuleObserver>(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
     ) -> WriteRefusal? {
@@ -144,7 +143,7 @@ extension Ruleset {
 }
 
 extension [Path] {
-    /// Sorted, which most are. O(keys) when they are.
+    /// The paths in order. O(keys) when they are sorted, as most are.
     fileprivate var inOrder: [Path] {
         var index = 1
         while index < count {
@@ -156,7 +155,7 @@ extension [Path] {
 }
 
 extension Path {
-    /// How many keys from the root on are the same in both.
+    /// The number of keys that both paths have in common from the root on.
     fileprivate func sharedKeyCount(_ other: Path) -> Int {
         let limit = Swift.min(count, other.count)
         var shared = 0

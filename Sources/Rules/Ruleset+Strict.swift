@@ -8,7 +8,7 @@ extension Ruleset {
         output.reserveCapacity(source.bytes.count)
         var lexer = RulesLexer(source)
         var owesComma = false
-        // The document has been read before, so no token can fail.
+        // The document was loaded before, so no token can fail.
         while let token = try? lexer.next(), token.kind != .end {
             if owesComma, token.kind != .closeObject, token.kind != .closeArray {
                 output.append(UInt8(ascii: ","))

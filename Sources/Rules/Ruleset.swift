@@ -1,27 +1,30 @@
 import PandoBytes
 import PandoTree
 
-/// The rules of one database: the document as it was uploaded, and what it says.
+/// The rules of one database: the uploaded document, and its parsed rules.
 ///
-/// A value of two references: a copy costs nothing, and a loaded ruleset never changes.
+/// A value of two references, which never changes.
 package struct Ruleset: Sendable {
     package let source: RulesSource
     package let root: RuleNode
 
-    /// Reads a rules document.
-    /// - Throws: ``InvalidRules`` with every problem that can be found.
+    /// Loads a rules document.
+    /// - Throws: ``InvalidRules`` with every problem that was found.
     /// - Complexity: O(bytes); at most ``RulesLimits/sourceByteCount`` of them.
     package init(loading bytes: [UInt8]) throws(InvalidRules) {
         try self.init(RulesSource(bytes))
     }
 
+    /// Loads a rules document.
+    /// - Throws: ``InvalidRules`` with every problem that was found.
+    /// - Complexity: O(bytes).
     package init(_ source: RulesSource) throws(InvalidRules) {
         self.source = source
         root = try RulesLoader.load(source)
     }
 
-    /// Visits the rules for each location from the root to `path`, with how many keys lie above it, until
-    /// they end or `body` says false. O(depth).
+    /// Calls `body` with the rules for each location from the root to `path`, and the number of keys above it, until there
+    /// are no more rules or `body` returns false. O(depth).
     func walk(to path: Path, _ body: (RuleNode, Int) -> Bool) {
         var node = root
         var level = 0
@@ -31,7 +34,7 @@ package struct Ruleset: Sendable {
         }
     }
 
-    /// The rules for exactly this location, if there are any.
+    /// The rules for this location; nil when there are none. O(depth).
     package func node(at path: Path) -> RuleNode? {
         var result: RuleNode?
         walk(to: path) { node, level in
@@ -41,9 +44,8 @@ package struct Ruleset: Sendable {
         return result
     }
 
-    /// May the children at `path` be queried in this order? Keys and priorities need no index; children and
-    /// values need an `.indexOn` at that very location, written out or under wildcards (§10, rest
-    /// §5.1).
+    /// Whether the children at `path` may be queried in this order. Keys and priorities need no index. Children and values
+    /// need an `.indexOn` at this location, spelled literally or with wildcards (§10, rest §5.1). O(depth).
     package func hasIndex(_ index: Index, at path: Path) -> Bool {
         switch index {
         case .key, .priority: true
@@ -51,7 +53,7 @@ package struct Ruleset: Sendable {
         }
     }
 
-    /// The place in the source of byte `utf8Offset` of a rule's text: where a problem in it is reported.
+    /// The position in the source of byte `utf8Offset` of a rule's text. O(source).
     package func position(ofText utf8Offset: Int, in expression: RuleExpression) -> SourcePosition {
         source.position(at: source.offset(ofText: utf8Offset, in: expression.literal))
     }

@@ -1,6 +1,6 @@
-/// A set of Unicode scalars, as a pattern's classes and literals are.
+/// A set of Unicode scalars: a class or a literal of a pattern.
 ///
-/// Always true: the ranges ascend, and neither overlap nor touch; so equal sets are equal values.
+/// Always true: the ranges ascend, and neither overlap nor touch. So equal sets are equal values.
 struct ScalarSet: Hashable {
     private(set) var ranges: [ClosedRange<UInt32>]
 
@@ -27,7 +27,7 @@ struct ScalarSet: Hashable {
     static let wordCharacters = ScalarSet([0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
     /// Space, tab, CR, LF, VT and FF (rules §9).
     static let space = ScalarSet([0x09...0x0D, 0x20...0x20])
-    /// What `.` stands for: everything but the line feed.
+    /// The set of `.`: every character but the line feed.
     static let anyButLineFeed = ScalarSet([0x0A...0x0A]).inverted
 
     var inverted: ScalarSet {
@@ -50,8 +50,8 @@ struct ScalarSet: Hashable {
         return low < ranges.count && ranges[low].lowerBound <= scalar
     }
 
-    /// The set and what differs from its members in case alone: what the flag `i` makes of it. ASCII letters
-    /// have ASCII partners only; for others the one-to-one mappings of Unicode count.
+    /// The set for the flag `i`: its members, and the characters that differ from them only in case. ASCII letters have
+    /// only ASCII partners; for others the one-to-one mappings of Unicode count.
     var ignoringCase: ScalarSet {
         var all = ranges
         for range in ranges {
@@ -67,14 +67,14 @@ struct ScalarSet: Hashable {
     }
 }
 
-/// Letters beyond ASCII, in a row, whose partners in the other case lie equally far away. Some hundred of
-/// them make up all that has case, so that a set is held against them and not against each letter.
+/// A run of letters beyond ASCII whose partners in the other case have the same distance. Some hundred runs contain all
+/// letters with case, so that a set is compared with the runs instead of each letter.
 struct CaseRun {
     private var first: UInt32
     private var last: UInt32
     /// Every letter, or every second one; 2 only where the partner is the neighbour.
     private var stride: UInt32
-    /// From a letter to its partner.
+    /// The distance from a letter to its partner.
     private let distance: Int32
 
     /// The partners of the run's letters in the range, and perhaps some of the range itself.
@@ -106,7 +106,7 @@ struct CaseRun {
         return runs
     }()
 
-    /// - Returns: False when the letter does not go on where the run ends.
+    /// - Returns: False when the letter does not continue the run.
     private mutating func extend(to scalar: UInt32) -> Bool {
         let step = scalar - last
         guard first == last ? step == 1 || step == 2 && distance.magnitude == 1 : step == stride else {

@@ -1,14 +1,14 @@
-/// What is known of an expression before it runs (rules §5).
+/// The type of an expression before it is evaluated (rules §5).
 enum StaticType: Equatable {
     case boolean, number, string, null, pattern, array, snapshot, method, query
-    /// What `val()` or `getPriority()` gives.
+    /// The result of `val()` or `getPriority()`.
     case value
-    /// `auth`, and whatever is under it.
+    /// `auth`, and everything below it.
     case auth
     case queryValue
-    /// Of a `?` with different branches.
+    /// A `?` whose branches have different types.
     case mixed
-    /// Of what has been complained about: nothing more is said of it.
+    /// An expression with a reported problem. No further problem is reported for it.
     case unknown
 
     /// May be compared with `==` and `!=`.
@@ -17,7 +17,7 @@ enum StaticType: Equatable {
     /// May be ordered, and added.
     var isOrdered: Bool { isText || isNumeric }
 
-    /// May be calculated with.
+    /// May be an operand of arithmetic.
     var isNumeric: Bool {
         switch self {
         case .number, .value, .auth, .queryValue, .mixed, .unknown: true
@@ -25,7 +25,7 @@ enum StaticType: Equatable {
         }
     }
 
-    /// May be where a string is asked for.
+    /// May be used as a string.
     var isText: Bool {
         switch self {
         case .string, .value, .auth, .mixed, .unknown: true
@@ -39,7 +39,7 @@ enum StaticType: Equatable {
     var hasTextMembers: Bool { self == .string || self == .value || self == .auth }
 }
 
-/// What can be called, and on what (§5, §6).
+/// The methods, and the types that have them (§5, §6).
 enum RuleMethod: String {
     case val, exists, isString, isNumber, isBoolean, parent, getPriority, child, hasChild, hasChildren
     case contains, beginsWith, endsWith, replace, toLowerCase, toUpperCase, matches

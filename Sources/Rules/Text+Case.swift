@@ -9,20 +9,20 @@ extension Text {
         }
     }
 
-    /// In small letters, whatever the language. O(bytes).
+    /// In lower case, independent of a language. O(bytes).
     var lowercased: Text { Text(string.lowercased()) }
 
-    /// In capitals, whatever the language. O(bytes).
+    /// In upper case, independent of a language. O(bytes).
     var uppercased: Text { Text(string.uppercased()) }
 
-    /// ASCII with some of its letters, all small or all capital, in the other case. O(bytes).
+    /// ASCII with the letters of one case in the other case. O(bytes).
     func withASCIICase(of letters: ClosedRange<UInt8>) -> Text {
         withBytes { bytes in
             var output: [UInt8] = []
             output.reserveCapacity(bytes.count)
             for index in bytes.indices {
                 let byte = bytes[index]
-                // Small letters and capitals differ in one bit.
+                // The two cases differ in one bit.
                 output.append(letters.contains(byte) ? byte ^ 0x20 : byte)
             }
             return Text(utf8: output.span)

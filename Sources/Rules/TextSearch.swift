@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Looking for one text in another, byte by byte: UTF-8 text matches only where characters begin.
+// Searches for one text in another, byte by byte: UTF-8 matches only at the beginning of a character.
 
 extension Text {
     func contains(_ needle: Text) -> Bool {
@@ -26,8 +26,8 @@ extension Text {
         return true
     }
 
-    /// The text with every `old` replaced, from left to right; nothing is replaced when `old` is empty.
-    /// - Returns: nil when it would have more than `byteLimit` bytes.
+    /// The text with every `old` replaced, from left to right. Nothing is replaced when `old` is empty.
+    /// - Returns: nil when the result would have more than `byteLimit` bytes.
     func replacing(_ old: Text, with new: Text, byteLimit: Int) -> Text? {
         guard old.utf8Count > 0 else { return self }
         let output = withBytes { bytes in
@@ -40,7 +40,7 @@ extension Text {
         return output.map { Text(utf8: $0.span) }
     }
 
-    /// How many UTF-16 code units the text has: its length in JavaScript.
+    /// The number of UTF-16 code units: the length in JavaScript.
     var utf16Count: Int {
         withBytes { bytes in
             var count = 0
@@ -54,15 +54,15 @@ extension Text {
     }
 }
 
-/// A text to be looked for. Both texts may come from whoever is being judged, so that the search must be
-/// linear: long texts are looked for as Knuth, Morris and Pratt have it, short ones plainly.
+/// A search for a text. Clients may choose both texts, so the search must be linear: for long texts the algorithm of
+/// Knuth, Morris and Pratt, for short ones a plain search.
 private struct TextSearch {
     /// For each prefix of a long needle, the length of its longest proper prefix that is also its suffix.
     private var borders: [Int32] = []
 
     private static let shortByteCount = 16
 
-    /// - Parameter bytes: Of the text; not empty.
+    /// - Parameter bytes: The text to search for; not empty.
     init(_ bytes: Span<UInt8>) {
         guard bytes.count > Self.shortByteCount else { return }
         borders.reserveCapacity(bytes.count)
@@ -75,7 +75,7 @@ private struct TextSearch {
         }
     }
 
-    /// - Parameter part: What the search was made for.
+    /// - Parameter part: The text that the search was made for.
     func firstMatch(of part: Span<UInt8>, in bytes: Span<UInt8>, from start: Int) -> Int? {
         guard !borders.isEmpty else { return plainMatch(of: part, in: bytes, from: start) }
         var length = 0

@@ -173,8 +173,8 @@ package final class Server: @unchecked Sendable {
         }
         logger.info("\(descriptors)")
         logAccessMode()
-        authenticator.whenStandingChanges { [ioLoops, logger] standing in
-            for loop in ioLoops { loop.loop.submit { loop.apply(standing) } }
+        authenticator.onRevocationChange { [ioLoops, logger] revocations in
+            for loop in ioLoops { loop.loop.submit { loop.apply(revocations) } }
             logger.notice(
                 "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped"
             )

@@ -37,7 +37,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         case stale([UInt8])
         case denied
         /// 503: the disk is full.
-        case noRoom
+        case diskFull
         case refused(String)
     }
 
@@ -260,7 +260,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     }
 
     /// Segments that were prepared before they were begun.
-    package var takenPreparedCount: Int { writer.takenPreparedCount }
+    package var usedPreparedCount: Int { writer.usedPreparedCount }
 
     /// The segment thread prepares one segment. The disk may give the others their turns meanwhile.
     /// - Parameter isAbandoned: Is asked between its steps; true gives up.
@@ -373,7 +373,7 @@ extension SteppedServer.RESTResult {
     fileprivate init(_ outcome: RESTOutcome) {
         switch outcome {
         case .stale(let node): self = .stale(node.json)
-        case .refused(.noRoom): self = .noRoom
+        case .refused(.diskFull): self = .diskFull
         case .refused(.permissionDenied), .refused(.unauthorized): self = .denied
         case .refused(let error): self = .refused(error.text)
         case .failed(let text): self = .refused(text)

@@ -39,7 +39,7 @@ extension Checker {
             var (next, changed) = (state, [ReferenceState]())
             run(ends, on: &next, &changed)
             let ended = next
-            var outcome = Outcome.noRoom
+            var outcome = Outcome.diskFull
             if !isRefusedForRoom {
                 outcome = next.apply(entry.action, session, entry.person, in: entry.namespace, time: clock)
                 changed.append(next)

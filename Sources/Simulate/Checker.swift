@@ -235,24 +235,25 @@ struct Checker {
                 case .data(let value): status == "ok" && body["d"].pruned == value
                 case .denied: status == "permission_denied"
                 case .stale: status == "datastale"
-                case .noRoom: isFull
+                case .diskFull: isFull
                 }
             return isRight ? nil : "answered \(body.json), expected \(expected)"
         }
     }
 
-    enum RESTAnswer {
-        case data(Value), ok, denied, stale, noRoom
+    enum RESTResponse {
+        case data(Value), ok, denied, stale, diskFull
         case failed(String)
     }
 
-    mutating func hearREST(_ answer: RESTAnswer, in session: UInt64, at milliseconds: Int64) throws {
-        let isFull = if case .noRoom = answer { true } else { false }
+    mutating func hearREST(_ answer: RESTResponse, in session: UInt64, at milliseconds: Int64) throws {
+        let isFull = if case .diskFull = answer { true } else { false }
         try settle(session, nil, isRefusedForRoom: isFull, at: milliseconds) { _, expected in
             let isRight =
                 switch (expected, answer) {
                 case (.data(let value), .data(let got)): value == got.pruned
-                case (.ok, .ok), (.ok, .data), (.denied, .denied), (.stale, .stale), (.noRoom, .noRoom): true
+                case (.ok, .ok), (.ok, .data), (.denied, .denied), (.stale, .stale), (.diskFull, .diskFull):
+                    true
                 default: false
                 }
             return isRight ? nil : "answered \(answer), expected \(expected)"
@@ -288,7 +289,7 @@ struct Checker {
             var (next, changed) = (state, [ReferenceState]())
             run(endings.prefix(count), on: &next, &changed)
             let ended = next
-            var outcome = Outcome.noRoom
+            var outcome = Outcome.diskFull
             if !isRefusedForRoom {
                 outcome = next.apply(
                     entry.action, session, entry.person, in: entry.namespace, time: entry.time ?? clock)

@@ -64,7 +64,7 @@ enum Outcome: Equatable {
     case denied
     case stale
     /// The disk is full; only where it may be.
-    case noRoom
+    case diskFull
     case none
 }
 

@@ -107,7 +107,7 @@ extension Simulation {
             if time != nil { surroundings.advance(by: 1100) }
             for output in server.takeOutputs() {
                 switch output {
-                case .rest(let session, .noRoom):
+                case .rest(let session, .diskFull):
                     if let (name, isRules) = readers.removeValue(forKey: session) {
                         try read(name, isRules: isRules)
                     }

@@ -1,3 +1,4 @@
+import PandoJournal
 import PandoServer
 import PandoSimulatedDisk
 
@@ -98,7 +99,7 @@ final class Simulation {
     }
 
     func run() throws {
-        disk.onOperation = { [unowned self] operation in verdict(on: operation) }
+        disk.onOperation = { [unowned self] operation in outcome(of: operation) }
         note("\(plan)")
         var loss = Checker.Loss.nothing
         var wasStopped = false
@@ -171,9 +172,9 @@ final class Simulation {
         guard let server, !hasDied else { return }
         note("journal thread")
         isInJournalTurn = true
-        let takenBefore = server.takenPreparedCount
+        let takenBefore = server.usedPreparedCount
         server.stepJournal()
-        totals.takenSegments += server.takenPreparedCount - takenBefore
+        totals.takenSegments += server.usedPreparedCount - takenBefore
         isInJournalTurn = false
         if !hasDied { checker.journalTurn(at: surroundings.monotonicMilliseconds) }
     }
@@ -222,14 +223,15 @@ final class Simulation {
         }
     }
 
-    private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws -> Checker.RESTAnswer
+    private static func answer(_ result: SteppedServer<SimulatedDisk>.RESTResult) throws
+        -> Checker.RESTResponse
     {
         switch result {
         case .done(let bytes?): (try? Value(json: bytes)).map { .data($0) } ?? .ok
         case .done(nil): .ok
         case .stale: .stale
         case .denied: .denied
-        case .noRoom: .noRoom
+        case .diskFull: .diskFull
         case .refused(let text): .failed(text)
         }
     }
@@ -348,42 +350,42 @@ final class Simulation {
 
     // MARK: The disk
 
-    private func verdict(on operation: String) -> SimulatedDisk.Verdict {
+    private func outcome(of operation: DiskOperation) -> SimulatedDisk.OperationOutcome {
         if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { letOthersGoOn() }
         if isInJournalTurn, !isNested, !isQuiet, !mayBeFull, plan.hasAmpleRoom, random.chance(20) {
             letDatabaseGoOn()
         }
-        if disk.hasCrashed { return .die }
+        if disk.hasCrashed { return .crash }
         if let left = operationsLeft {
             operationsLeft = left - 1
             if left <= 0 {
-                note("    \(operation): the end")
-                return operation == "pwritev" && random.chance(50)
-                    ? .dieWriting(Int.random(in: 0...256, using: &random)) : .die
+                note("    \(operation.rawValue): the end")
+                return operation == .write && random.chance(50)
+                    ? .crashWriting(Int.random(in: 0...256, using: &random)) : .crash
             }
         }
         guard !isQuiet, plan.failuresInTenThousand > 0,
             Int.random(in: 0..<10_000, using: &random) < plan.failuresInTenThousand
         else {
-            note("    \(operation)")
-            return .goOn
+            note("    \(operation.rawValue)")
+            return .succeed
         }
         hasFailedOperation = true
         totals.failedOperations += 1
-        if operation == "pread", random.chance(50) {
-            note("    \(operation) is cut short")
-            return .cutShort
+        if operation == .read, random.chance(50) {
+            note("    \(operation.rawValue) is cut short")
+            return .readHalf
         }
         // Room for what is to be written was taken before: only these may find none.
         let mayBeFull =
-            operation == "fallocate" || operation == "open" && server != nil
-            || isWritingCheckpoint && !isNested && operation == "pwritev"
+            operation == .reserve || operation == .open && server != nil
+            || isWritingCheckpoint && !isNested && operation == .write
         // While the server runs, these may find no descriptor.
-        let mayLackDescriptors = (operation == "open" || operation == "readdir") && server != nil
+        let mayLackDescriptors = (operation == .open || operation == .list) && server != nil
         let number: Int32 =
             mayLackDescriptors && random.chance(50)
             ? SimulatedDisk.noDescriptor : mayBeFull && random.chance(70) ? 28 : 5
-        note("    \(operation) fails with \(number)")
+        note("    \(operation.rawValue) fails with \(number)")
         return .fail(number)
     }
 

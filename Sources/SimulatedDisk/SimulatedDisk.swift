@@ -1,49 +1,48 @@
 import PandoJournal
 
-/// A disk that keeps only what it must. It injects:
-/// - power loss before any operation: everything after it fails, until ``losePower(seed:)`` brings the
-///   machine back;
-/// - what a power cut leaves of unsynced writes: each 512-byte sector new, old or torn inside, independently
-///   of the others; the file's size anywhere between; names as they were at some moment since the directory
-///   was synced, or each change of a name kept or lost by itself;
-/// - one failing operation: a failing write may have written a part; a failing sync loses what it was for,
-///   and the next one succeeds as if nothing had happened (as Linux does);
-/// - a full disk: what grows a file beyond the room there is fails;
-/// - no descriptors: what opens a file or the directory fails, see ``lacksDescriptors``;
-/// - whatever ``onOperation`` says, operation by operation;
+/// A disk in memory that loses everything that it is allowed to lose. It injects:
+/// - a crash before any operation: everything after it fails, until ``losePower(seed:)`` or ``killProcess()``;
+/// - a power cut: of unsynced writes each 512-byte sector is new, old or a mixture, independently of the others; the
+///   size of a file is anywhere between the old and the new one; the names are those of some moment since the last
+///   sync of the directory, or each change of a name is kept or lost by itself;
+/// - one failing operation: a failing write may have written a part; a failing sync loses the bytes that it was for,
+///   and the next sync succeeds (as on Linux);
+/// - a full disk: operations that need more space than ``capacity`` fail;
+/// - no descriptors: operations that open a file or the directory fail (``lacksDescriptors``);
+/// - the outcome that ``onOperation`` chooses for each operation;
 /// - bits that change while the machine is off (``flipBit(of:at:)``).
 ///
-/// `@unchecked Sendable`: one thread.
+/// `@unchecked Sendable`: used by one thread at a time.
 package final class SimulatedDisk: Disk, @unchecked Sendable {
     package final class File: Sendable {
         fileprivate let inode: Inode
         fileprivate init(_ inode: Inode) { self.inode = inode }
     }
 
-    /// `@unchecked Sendable`: as the disk.
+    /// `@unchecked Sendable`: used only by the disk.
     fileprivate final class Inode: @unchecked Sendable {
-        /// What every reader sees.
+        /// The bytes that reads return.
         var bytes: [UInt8] = []
-        /// What is on the platter.
+        /// The bytes that survive a power cut.
         var durable: [UInt8] = []
-        /// Where `bytes` and `durable` may differ.
+        /// The sectors in which `bytes` and `durable` may differ.
         var dirtySectors: Set<Int> = []
-        /// Up to here the disk has promised room.
+        /// The end of the reserved space.
         var reservedByteCount = 0
     }
 
-    /// What is to come of an operation.
-    package enum Verdict {
-        case goOn
-        /// The error's number: 5 is EIO, 24 is EMFILE, 28 is ENOSPC.
+    /// The outcome of an operation.
+    package enum OperationOutcome {
+        case succeed
+        /// The operation fails with an error number: 5 is EIO, 24 is EMFILE, 28 is ENOSPC.
         case fail(Int32)
-        /// A read gives fewer bytes than there are.
-        case cutShort
-        /// The process dies, or the machine: nothing more is done until ``losePower(seed:)`` or
+        /// A read returns half of the bytes that are there. Any other operation succeeds.
+        case readHalf
+        /// The process or the machine stops: this and every further operation fails, until ``losePower(seed:)`` or
         /// ``killProcess()``.
-        case die
-        /// As ``die``, in the middle of a write: so much of it was done, in 256ths.
-        case dieWriting(Int)
+        case crash
+        /// As ``crash``, in the middle of a write of which so many 256ths were done.
+        case crashWriting(Int)
     }
 
     private enum NameChange {
@@ -52,39 +51,42 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         case remove(String)
     }
 
-    /// A held lock opens when this goes.
-    private final class LockHolder {}
-
     package static let sectorByteCount = 512
 
     package let directory = "/simulated"
     package let overwritesInPlace = true
+    /// Operations so far, as are ``syncCount`` and ``writeCount``.
     package private(set) var operationCount = 0
     package private(set) var syncCount = 0
     package private(set) var writeCount = 0
+    /// The disk crashes before the operation of this index; nil for never.
     package var crashPoint: Int?
+    /// The operation of this index fails with ``failureNumber``; nil for none.
     package var failingOperation: Int?
-    /// What a failing operation says: EIO, or ENOSPC.
+    /// The error number of the failing operation: 5 is EIO, 28 is ENOSPC.
     package var failureNumber: Int32 = 5
-    /// What was asked for, in order, to find an operation by its name.
-    package private(set) var operations: [String] = []
-    /// Is asked before each operation, by its name as the kernel calls it.
-    package var onOperation: ((String) -> Verdict)?
-    /// Bytes the disk has room for, in all files together.
+    /// All operations so far, unless ``onOperation`` is set.
+    package private(set) var operations: [DiskOperation] = []
+    /// Chooses the outcome of each operation; nil lets all succeed but ``failingOperation``.
+    package var onOperation: ((DiskOperation) -> OperationOutcome)?
+    /// The size of the disk in bytes, for all files together.
     package var capacity = Int.max
-    /// The process has all descriptors that it may have: opening a file, listing the directory (which opens
-    /// it) and taking the lock fail with EMFILE. What is open stays open.
+    /// The process has reached its limit of descriptors: opening a file, listing the directory (which opens it) and
+    /// locking fail with EMFILE. Open files stay open.
     package var lacksDescriptors = false
+    /// Whether every operation fails because of a crash.
     package private(set) var hasCrashed = false
-    private var cutsShort = false
-    /// Of the write during which everything ended.
+    /// The next read returns half of its bytes.
+    private var halvesRead = false
+    /// The 256ths that were done of the write during which the disk crashed.
     private var writtenPart: Int?
 
     private var names: [String: Inode] = [:]
-    /// Every state of the directory since it was last synced, the synced one first.
+    /// Every state of the directory since its last sync, the synced one first.
     private var nameHistory: [[String: Inode]] = [[:]]
-    /// What was done to names since then.
+    /// The changes of names since the last sync.
     private var nameChanges: [NameChange] = []
+    /// The file whose holder has the lock. The lock ends with its last reference.
     private weak var lockFile: File?
 
     package init(crashingBefore crashPoint: Int? = nil, failing failingOperation: Int? = nil) {
@@ -92,13 +94,13 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         self.failingOperation = failingOperation
     }
 
-    /// A disk with these files on it, all durable.
+    /// A disk that holds these files, all durable.
     package convenience init(files: [String: [UInt8]]) {
         self.init()
         for (name, bytes) in files { add(name, bytes) }
     }
 
-    /// Puts a file there, durable.
+    /// Adds a durable file. The current names become durable too.
     package func add(_ name: String, _ bytes: [UInt8]) {
         let inode = Inode()
         inode.bytes = bytes
@@ -108,12 +110,12 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         nameChanges = []
     }
 
-    /// What is in each file now.
+    /// The current bytes of each file.
     package var contents: [String: [UInt8]] { names.mapValues(\.bytes) }
 
     package var fileNames: [String] { names.keys.sorted() }
 
-    /// The machine goes off and on again.
+    /// The machine loses power and starts again. Every choice follows from the seed.
     package func losePower(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         if Bool.random(using: &random) {
@@ -127,7 +129,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         var seen: Set<ObjectIdentifier> = []
         for name in names.keys.sorted() {
             guard let inode = names[name], seen.insert(ObjectIdentifier(inode)).inserted else { continue }
-            inode.survive(&random)
+            inode.losePower(&random)
         }
         hasCrashed = false
         crashPoint = nil
@@ -135,7 +137,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         lockFile = nil
     }
 
-    /// The process dies, the machine does not: what was written stays.
+    /// The process ends and the machine goes on: everything that was written stays.
     package func killProcess() {
         hasCrashed = false
         crashPoint = nil
@@ -143,7 +145,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         lockFile = nil
     }
 
-    /// A bit changes on the platter. What is read from now on has it.
+    /// Changes one bit of a file. Both reads and a power cut see the change. Does nothing beyond the end.
     package func flipBit(of name: String, at bit: Int) {
         guard let inode = names[name], bit / 8 < inode.bytes.count else { return }
         inode.bytes[bit / 8] ^= 1 << UInt8(bit % 8)
@@ -166,19 +168,19 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         nameChanges.append(change)
     }
 
-    /// What all files take, with what was promised them.
+    /// The space that all files take, with what is reserved.
     package var usedByteCount: Int {
         names.values.reduce(0) { $0 + max($1.bytes.count, $1.reservedByteCount) }
     }
 
-    private func takeRoom(_ operation: DiskOperation, of inode: Inode, upTo end: Int) throws(DiskFailure) {
+    private func checkSpace(_ operation: DiskOperation, of inode: Inode, upTo end: Int) throws(DiskFailure) {
         let growth = end - max(inode.bytes.count, inode.reservedByteCount)
         guard growth > 0, growth > capacity - usedByteCount else { return }
         throw DiskFailure(
             operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
     }
 
-    private func takeDescriptor(_ operation: DiskOperation) throws(DiskFailure) {
+    private func checkDescriptors(_ operation: DiskOperation) throws(DiskFailure) {
         guard lacksDescriptors else { return }
         throw DiskFailure(
             operation: operation, path: directory, errorNumber: Self.noDescriptor,
@@ -188,45 +190,49 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     /// EMFILE.
     package static let noDescriptor: Int32 = 24
 
-    /// Counts an operation; answers whether it is to fail.
+    /// Counts an operation.
+    /// - Returns: Whether the operation has to fail.
+    /// - Throws: After a crash.
     private func begin(_ operation: DiskOperation) throws(DiskFailure) -> Bool {
         var fails = false
         if !hasCrashed, let onOperation {
-            switch onOperation(operation.rawValue) {
-            case .goOn: break
+            switch onOperation(operation) {
+            case .succeed: break
             case .fail(let number):
                 failureNumber = number
                 fails = true
-            case .cutShort: cutsShort = true
-            case .die: hasCrashed = true
-            case .dieWriting(let part):
+            case .readHalf: halvesRead = true
+            case .crash: hasCrashed = true
+            case .crashWriting(let part):
                 hasCrashed = true
                 writtenPart = part
             }
         }
         if hasCrashed || operationCount == crashPoint {
             hasCrashed = true
-            throw DiskFailure(operation: operation, path: directory, errorNumber: 5, errorText: "no power")
+            throw DiskFailure(
+                operation: operation, path: directory, errorNumber: 5,
+                errorText: "the simulated disk has crashed")
         }
         operationCount += 1
-        if onOperation == nil { operations.append(operation.rawValue) }
+        if onOperation == nil { operations.append(operation) }
         return fails || operationCount - 1 == failingOperation
     }
 
     private func fail(_ operation: DiskOperation) -> DiskFailure {
         DiskFailure(
-            operation: operation, path: directory, errorNumber: failureNumber, errorText: "made to fail")
+            operation: operation, path: directory, errorNumber: failureNumber, errorText: "simulated failure")
     }
 
     package func list() throws(DiskFailure) -> [String] {
         if try begin(.list) { throw fail(.list) }
-        try takeDescriptor(.list)
+        try checkDescriptors(.list)
         return names.keys.sorted()
     }
 
     package func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
         if try begin(.open) { throw fail(.open) }
-        try takeDescriptor(.open)
+        try checkDescriptors(.open)
         if mode == .create {
             let inode = Inode()
             change(.make(name, inode))
@@ -250,28 +256,32 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         if try begin(.read) { throw fail(.read) }
         let bytes = file.inode.bytes
         var count = max(0, min(buffer.count, bytes.count - offset))
-        if cutsShort { count /= 2 }
-        cutsShort = false
+        if halvesRead { count /= 2 }
+        halvesRead = false
         // In bounds of both: `count` is the smaller.
         if count > 0 { unsafe buffer.copyBytes(from: bytes[offset..<offset + count]) }
         return count
     }
 
-    package func write(_ gathered: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
+    package func write(_ span: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
         let fails: Bool
         do throws(DiskFailure) { fails = try begin(.write) } catch {
             if let part = writtenPart {
-                let bytes = gathered.array
+                let bytes = Self.array(span)
                 file.inode.write(Array(bytes.prefix(bytes.count * part / 256)), at: offset)
                 writtenPart = nil
             }
             throw error
         }
-        try takeRoom(.write, of: file.inode, upTo: offset + gathered.byteCount)
+        try checkSpace(.write, of: file.inode, upTo: offset + span.byteCount)
         writeCount += 1
-        let bytes = gathered.array
+        let bytes = Self.array(span)
         file.inode.write(fails ? Array(bytes.prefix(bytes.count / 2)) : bytes, at: offset)
         if fails { throw fail(.write) }
+    }
+
+    private static func array(_ span: RawSpan) -> [UInt8] {
+        unsafe span.withUnsafeBytes { unsafe Array($0) }
     }
 
     package func sync(_ file: File) throws(DiskFailure) {
@@ -279,18 +289,18 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         syncCount += 1
         let inode = file.inode
         if fails {
-            // The pages are marked clean and never written: the platter keeps what it had. What was cut off
-            // stays so.
+            // As Linux does: the pages are marked clean and never written, so the old bytes stay durable. A truncation
+            // stays done.
             inode.dirtySectors = []
             inode.durable = Array(inode.durable.prefix(inode.bytes.count))
             throw fail(.sync)
         }
-        inode.settle()
+        inode.sync()
     }
 
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
         if try begin(.reserve) { throw fail(.reserve) }
-        try takeRoom(.reserve, of: file.inode, upTo: range.upperBound)
+        try checkSpace(.reserve, of: file.inode, upTo: range.upperBound)
         file.inode.reservedByteCount = max(file.inode.reservedByteCount, range.upperBound)
     }
 
@@ -329,7 +339,7 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         if try begin(.lock) { throw fail(.lock) }
-        try takeDescriptor(.lock)
+        try checkDescriptors(.lock)
         if lockFile != nil { return .held(processID: 42) }
         let file = File(Inode())
         lockFile = file
@@ -347,8 +357,8 @@ extension SimulatedDisk.Inode {
         for sector in offset / size...(end - 1) / size { dirtySectors.insert(sector) }
     }
 
-    /// A sync: the platter has it all, except what an earlier failed sync let go.
-    func settle() {
+    /// A sync: makes all bytes durable, except those that an earlier failed sync lost.
+    func sync() {
         let size = SimulatedDisk.sectorByteCount
         if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
         if durable.count < bytes.count {
@@ -359,10 +369,11 @@ extension SimulatedDisk.Inode {
             durable.replaceSubrange(range, with: bytes[range])
         }
         dirtySectors = []
+        assert(durable.count == bytes.count)
     }
 
-    /// A power cut: of every dirty sector the old, the new, or a part of the new.
-    func survive(_ random: inout SeededGenerator) {
+    /// A power cut: every dirty sector is old, new, or partly new.
+    func losePower(_ random: inout SeededGenerator) {
         let size = SimulatedDisk.sectorByteCount
         let lengths = [durable.count, bytes.count].sorted()
         let length = Int.random(in: lengths[0]...lengths[1], using: &random)
@@ -387,7 +398,7 @@ extension SimulatedDisk.Inode {
     }
 }
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// SplitMix64: the same numbers for the same seed on every machine.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -540,7 +540,7 @@ def test_secrets_are_read_again(serve, secret):
     assert sign_in(server, old)[0] == "invalid_token"
     secret.path.write_text("short")
     server.signal(signal.SIGHUP)
-    server.wait_for_log("the keys from before stay")
+    server.wait_for_log("the earlier keys stay in use")
     assert sign_in(server, secret.token())[0] == "ok"
 
 

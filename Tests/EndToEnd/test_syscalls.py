@@ -1,6 +1,6 @@
 """What the server asks of the kernel, and in which order: no acknowledgement leaves before its write is on the disk.
 
-Every value written carries a mark. The trace shows which `pwritev` took it to the log, which `fdatasync` of that file
+Every value written carries a mark. The trace shows which `pwrite64` took it to the log, which `fdatasync` of that file
 came behind, and which system call took the answer, or the value itself, to a socket.
 """
 
@@ -134,12 +134,12 @@ def examine(servers, tmp_path, durability, client_count, write_count, in_flight,
         counts[what] += 1
         if entered < moments[mark]:
             early.append((what, mark, entered, moments[mark]))
-    writes = sum(call.name == "pwritev" for call in calls)
+    writes = sum(call.name == "pwrite64" for call in calls)
     syncs = sum(call.name == "fdatasync" for call in calls)
     segments = len(list(server.data.glob("journal-*.log")))
     print(
         f"{durability}, {client_count} clients: {counts['answer']} answers, {counts['REST answer']} of REST, and "
-        f"{counts['value']} values left, {len(early)} of them early; {writes} pwritev, {syncs} fdatasync, "
+        f"{counts['value']} values left, {len(early)} of them early; {writes} pwrite64, {syncs} fdatasync, "
         f"{segments} segments"
     )
     assert counts["answer"] == client_count * write_count, "the trace does not show every answer"

@@ -10,7 +10,7 @@ import Testing
 /// come and go, in places where nothing is ever written. What is left must not show.
 @Suite struct Determinism {
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func sizeOfTablesDoesNotShow(seed: UInt64) {
+    func effectsDoNotDependOnTableSizes(seed: UInt64) {
         let (plain, grown) = (transcript(seed, isGrown: false), transcript(seed, isGrown: true))
         for (index, (a, b)) in zip(plain, grown).enumerated() where a != b {
             Issue.record("seed \(seed), command \(index):\n\(a)\nbut with grown tables\n\(b)")
@@ -57,7 +57,7 @@ import Testing
             lines.append(said.joined(separator: "\n"))
         }
         for session: UInt64 in 1...4 {
-            let (delta, _) = scene.engine.run(
+            let (delta, _) = scene.engine.execute(
                 Command(session: SessionID(session), credential: .anonymous, time: 9, operation: .endSession))
             lines.append("\(delta.records(hadQueue: true).map(\.payload))")
         }

@@ -55,7 +55,7 @@ import Testing
         #expect(scene.tree == #"{"a":{".value":1,".priority":5}}"#, "what has no node is dropped")
     }
 
-    /// Each operation runs as whom it was queued; those no longer allowed are dropped, one by one.
+    /// Each write runs with its own credential; writes that are no longer permitted are dropped, one by one.
     @Test func credentials() {
         var scene = Scene()
         scene.run(1, .onDisconnect([Write("a", "1")]))
@@ -79,10 +79,11 @@ import Testing
         scene.run(1, .cancelOnDisconnect(.root))
         scene.run(2, .cancelOnDisconnect("r"))
         #expect(
-            scene.engine.checkInvariants() == (1, 0), "nothing is remembered of sessions that want nothing")
+            scene.engine.checkInvariants() == (1, 0),
+            "a session without listens and queued writes has no state")
     }
 
-    @Test func cancellingNothingLeavesNoTrace() {
+    @Test func cancellingNothingLeavesNoState() {
         var scene = Scene()
         #expect(scene.run(1, .cancelOnDisconnect("a")) == ["ok"])
         #expect(scene.run(1, .onDisconnect([])) == ["ok"])
@@ -92,7 +93,7 @@ import Testing
 
     /// All sequences of up to three operations over a few paths and values, against the SDKs' sparse tree;
     /// then the session ends.
-    @Test func allShortSequences() {
+    @Test func shortSequencesOfQueueOperations() {
         enum Step {
             case write([(path: [String], value: Sketch)])
             case cancel([String])
@@ -152,7 +153,7 @@ import Testing
 
     /// Below something queued a write becomes part of it, and it runs as all who put something there; a
     /// checkpoint keeps every one of them.
-    @Test func aCheckpointKeepsAllCredentials() throws {
+    @Test func checkpointKeepsAllCredentials() throws {
         var scene = Scene()
         for number in 0..<3 {
             scene.credential = Self.person(number)
@@ -165,7 +166,7 @@ import Testing
         for record in records { try other.replay(record.kind, record.payload.rawSpan) }
         #expect(other.queueRecords.map(\.payload) == records.map(\.payload))
         #expect(
-            other.sessions[SessionID(1)]?.queue.pending.map(\.authors) == [
+            other.queues[SessionID(1)]?.pending.map(\.authors) == [
                 (0..<3).map { .init(credential: Self.person($0)) }
             ])
         // And only where all of them may write it is written.
@@ -175,7 +176,7 @@ import Testing
             var third = Engine(
                 access: .loaded(try Ruleset(loading: Array(#"{"rules":{".write":"\#(uid)"}}"#.utf8))))
             for record in records { try third.replay(record.kind, record.payload.rawSpan) }
-            _ = third.run(
+            _ = third.execute(
                 Command(session: SessionID(1), credential: .anonymous, time: 5, operation: .endSession))
             #expect(Value(third.root) == Value(Node(left)), "\(uid)")
         }
@@ -183,7 +184,7 @@ import Testing
 
     /// No more than so many people put something into one queued write; whoever is among them already may go
     /// on.
-    @Test func aBoundedNumberOfPeople() {
+    @Test func authorsOfOneWriteAreLimited() {
         var scene = Scene()
         scene.credential = Self.person(0)
         #expect(scene.run(1, .onDisconnect([Write("a", "1")])) == ["ok"])
@@ -241,7 +242,7 @@ import Testing
         #expect(scene.engine.root["other" as Key] == .integer(1))
     }
 
-    @Test func aRevocationOfEverythingIsOneRecord() {
+    @Test func revocationOfWholeQueueIsOneRecord() {
         var scene = Scene()
         let many = (0..<1000).map { Write("r/k\($0)", "1") }
         scene.run(1, .onDisconnect(many, signIn: 4))
@@ -257,7 +258,7 @@ import Testing
         #expect(scene.tree == #"{"kept":1}"#)
     }
 
-    @Test func aReplacedWriteIsItsNewAuthors() {
+    @Test func replacedWriteHasOnlyNewAuthors() {
         var scene = Scene()
         scene.run(1, Self.queue("a/b", "1", by: 1))
         scene.run(1, Self.queue("a", #"{"c":2}"#, by: 2))

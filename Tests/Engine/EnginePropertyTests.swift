@@ -5,13 +5,13 @@ import PandoTree
 import Testing
 
 // Random commands of several sessions against the naive truth. After each of them every client must hold
-// exactly what it asked for, having heard of it once.
+// exactly what it asked for, having pushed of it once.
 
 @Suite struct EngineProperties {
     static let seeds: UInt64 = 300
     static let commands = 200
 
-    @Test func everyClientSeesTheTruth() {
+    @Test func everyClientHoldsCurrentData() {
         for seed in 0..<Self.seeds {
             var world = World(seed: seed)
             for number in 0..<Self.commands {
@@ -160,7 +160,7 @@ private struct World {
         let isRefused = path.last == ".priority" && before[path.dropLast()] == .nothing
         run(
             session,
-            .put(Write(path.slashed, value.json), expectedHash: nil, wantsCurrentValue: false),
+            .put(Write(path.slashed, value.json)),
             expecting: isRefused ? "failed" : "ok", before)
     }
 
@@ -237,8 +237,8 @@ private struct World {
 
     mutating func endAll() {
         for session in Self.sessions { end(session) }
-        let (points, sessions) = engine.checkInvariants()
-        if points != 1 || sessions != 0 { fail("\(points) points and \(sessions) sessions are left") }
+        let (nodes, sessions) = engine.checkInvariants()
+        if nodes != 1 || sessions != 0 { fail("\(nodes) trie nodes and \(sessions) sessions are left") }
     }
 
     // MARK: Checking
@@ -255,7 +255,7 @@ private struct World {
 
     /// - Parameter before: The truth before a write; nil for a listen, whose push is about itself.
     mutating func run(
-        _ session: UInt64, _ operation: PandoEngine.Operation, expecting reply: String?, _ before: Value?
+        _ session: UInt64, _ operation: PandoEngine.Operation, expecting result: String?, _ before: Value?
     ) {
         let hadQueue = engine.hasQueue(SessionID(session))
         let command = Command(
@@ -264,26 +264,28 @@ private struct World {
         let delta = engine.decide(command)
         let effects = engine.commit(delta)
         if case .put = delta.kind, effects.isRedundant != (engine.root == root) {
-            fail("not told whether it changed")
+            fail("isRedundant is wrong")
         }
         if !effects.isRedundant { records += delta.records(hadQueue: hadQueue) }
         last = (operation, session, effects)
-        if Effects(reply: effects.reply).lines != (reply.map { [$0] } ?? []) {
-            fail("the reply should be \(reply ?? "none")")
+        if Effects(result: effects.result).lines != (result.map { [$0] } ?? []) {
+            fail("the result should be \(result ?? "none")")
         }
         deliver(effects.pushes, before)
         check()
     }
 
     mutating func deliver(_ pushes: [Push], _ before: Value?) {
-        var heard: [UInt64: [[String]]] = [:]
-        var heardTags: Set<Push.TaggedRecipient> = []
+        var pushed: [UInt64: [[String]]] = [:]
+        var pushedTags: Set<Push.TaggedRecipient> = []
         for push in pushes {
             let entries = push.body.entries
             if case .merge(_, let entries) = push.body, entries.count < 2 {
                 fail("a merge of \(entries.count)")
             }
-            if entries.contains(where: { $0.path.last == ".priority" }) { fail("a priority was told alone") }
+            if entries.contains(where: { $0.path.last == ".priority" }) {
+                fail("a priority was pushed alone")
+            }
             for recipient in push.recipients.joined() {
                 let client = clients[recipient.rawValue] ?? ClientModel()
                 let listens = client.defaults.keys.filter { listen in
@@ -293,25 +295,25 @@ private struct World {
                     fail("S\(recipient.rawValue) has no listen for \(push.body)")
                     continue
                 }
-                if before != nil, heard[recipient.rawValue]?.contains(topmost) == true {
-                    fail("S\(recipient.rawValue) heard twice at \(topmost)")
+                if before != nil, pushed[recipient.rawValue]?.contains(topmost) == true {
+                    fail("S\(recipient.rawValue) got a change twice at \(topmost)")
                 }
                 if let before, before[topmost] == truth[topmost] {
-                    fail("S\(recipient.rawValue) heard nothing new at \(topmost)")
+                    fail("S\(recipient.rawValue) got no change at \(topmost)")
                 }
-                heard[recipient.rawValue, default: []].append(topmost)
+                pushed[recipient.rawValue, default: []].append(topmost)
                 clients[recipient.rawValue]?.receive(entries, tag: nil)
             }
             for recipient in push.taggedRecipients {
                 guard let (path, query, _) = clients[recipient.session.rawValue]?.windows[recipient.tag]
                 else {
-                    fail("nobody has \(recipient)")
+                    fail("\(recipient) has no listen")
                     continue
                 }
                 if !entries.allSatisfy({ path.contains($0.path) }) { fail("a tagged push above \(path)") }
-                if !heardTags.insert(recipient).inserted { fail("\(recipient) heard twice") }
+                if !pushedTags.insert(recipient).inserted { fail("\(recipient) got two pushes") }
                 if let before, query.filter(before[path]) == query.filter(truth[path]) {
-                    fail("\(recipient) heard nothing new")
+                    fail("\(recipient) got no change")
                 }
                 clients[recipient.session.rawValue]?.receive(entries, tag: recipient.tag)
             }

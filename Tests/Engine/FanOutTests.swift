@@ -2,12 +2,12 @@ import PandoEngine
 import PandoTree
 import Testing
 
-/// Who hears what of a write, and in which words (realtime §6.3–6.5, §15.2–15.5).
+/// The pushes of a write (realtime §6.3–6.5, §15.2–15.5).
 @Suite struct FanOut {
-    /// One listener at `/l`, data there, one put by somebody else.
+    /// One listener at `/l`, data there, one put by another session.
     @Test(
         arguments: [
-            // path     value                 heard                       because
+            // path     value                 pushed                       because
             ("l", #"{"x":1}"#, [#"S1 d l {"x":1}"#], "the write is at the listen"),
             ("l/a/b", "2", ["S1 d l/a/b 2"], "the write is below: its own path, its own value"),
             (
@@ -16,7 +16,7 @@ import Testing
             ),
             (
                 "", #"{"l":5,"z":1}"#, ["S1 d l 5"],
-                "the write is above: told at the listen, nothing else leaks"
+                "the write is above: pushed at the listen, nothing else leaks"
             ),
             ("", #"{"z":1}"#, ["S1 d l null"], "gone with what was above"),
             ("", #"{"l":{"a":{"b":1},"k":3},"z":1}"#, [], "the write is above and the value is what it was"),
@@ -29,7 +29,7 @@ import Testing
             ("lx", "1", [], "keys are compared whole"),
             (
                 "l/.priority", "7", [#"S1 d l {".priority":7,"a":{"b":1},"k":3}"#],
-                "a priority is told as the whole node"
+                "a priority is pushed as the whole node"
             ),
             ("l/k/.priority", #""p""#, [#"S1 d l/k {".value":3,".priority":"p"}"#], "a leaf's as well"),
             ("l/k/.priority", "null", [], "it has none"),
@@ -38,16 +38,16 @@ import Testing
                 "a priority is part of the value"
             ),
         ] as [(String, String, [String], String)])
-    func put(path: String, json: String, heard: [String], because: String) {
+    func put(path: String, json: String, pushed: [String], because: String) {
         var scene = Scene(#"{"l":{"a":{"b":1},"k":3}}"#)
         scene.listen(1, "l")
-        #expect(scene.put(2, path, json) == heard + ["ok"], "\(because)")
+        #expect(scene.put(2, path, json) == pushed + ["ok"], "\(because)")
     }
 
     /// Listens of session 1, and a merge at `/b` of session 2.
     @Test(
         arguments: [
-            // listens        entries                               heard                                        because
+            // listens        entries                               pushed                                        because
             (["b"], [("x", "1"), ("y/z", "2")], [#"S1 m b {"x":1,"y/z":2}"#], "at the writer's place"),
             ([""], [("x", "1"), ("y/z", "2")], [#"S1 m b {"x":1,"y/z":2}"#], "above it: the same message"),
             (["b/y"], [("x", "1"), ("y/z", "2")], ["S1 d b/y/z 2"], "one entry inside: an overwrite"),
@@ -68,12 +68,15 @@ import Testing
                 "the wider one speaks for the narrower"
             ),
             (["b"], [("x", "1")], ["S1 d b/x 1"], "a single entry"),
-            (["b"], [("x", "1"), ("old", "5")], ["S1 d b/x 1"], "an entry that changes nothing is not told"),
+            (
+                ["b"], [("x", "1"), ("old", "5")], ["S1 d b/x 1"],
+                "an entry that changes nothing is not pushed"
+            ),
             (["b"], [("old", "5")], [], "nothing changes"),
             (["b"], [], [], "an empty merge is no change"),
             (
                 ["b"], [("x", "1"), (".priority", "2")], [#"S1 d b {".priority":2,"old":5,"x":1}"#],
-                "a priority is told as the whole node"
+                "a priority is pushed as the whole node"
             ),
             (["b"], [("x", "1"), ("x2/.priority", "null")], ["S1 d b/x 1"], "no priority to take away"),
             (
@@ -81,21 +84,21 @@ import Testing
                 [#"S1 m b {"n":{".priority":2,"v":1},"y":3}"#], "a new node and its priority"
             ),
         ] as [([Path], [(String, String)], [String], String)])
-    func merge(listens: [Path], entries: [(String, String)], heard: [String], because: String) {
+    func merge(listens: [Path], entries: [(String, String)], pushed: [String], because: String) {
         var scene = Scene(#"{"b":{"old":5}}"#)
         for path in listens { scene.listen(1, path) }
-        #expect(scene.merge(2, "b", entries) == heard + ["ok"], "\(because)")
+        #expect(scene.merge(2, "b", entries) == pushed + ["ok"], "\(because)")
     }
 
     @Test func transcript15_5() {
         var scene = Scene(#"{"users":{"u2":{"name":"Bob"}}}"#)
         scene.listen(1, "users")
         scene.listen(1, "index")
-        let heard = scene.merge(
+        let pushed = scene.merge(
             1, "",
             [("users/u1/name", #""Ann""#), ("users/u2", "null"), ("index/ann", #""u1""#), ("log/x", "1")])
         #expect(
-            heard == [#"S1 m users {"u1/name":"Ann","u2":null}"#, #"S1 d index/ann "u1""#, "ok"],
+            pushed == [#"S1 m users {"u1/name":"Ann","u2":null}"#, #"S1 d index/ann "u1""#, "ok"],
             "one message per listen, nothing of /log")
     }
 
@@ -127,20 +130,20 @@ import Testing
             scene.run(1, .get("list", Query(#"{"l":2,"vf":"r","i":"a/b"}"#)))
                 == [#"ok {"k4":{"a":{"b":7}},"k9":{"a":{"b":9}}}"#])
         #expect(
-            scene.put(2, "", #"{"room":{"m3":1}}"#) == [#"S1 d room {"m3":1}"#, "ok"], "told at the listen")
+            scene.put(2, "", #"{"room":{"m3":1}}"#) == [#"S1 d room {"m3":1}"#, "ok"], "pushed at the listen")
         #expect(scene.unlisten(1, "room") == ["ok"])
         #expect(scene.put(2, "room", "1") == ["ok"], "no push may follow")
     }
 
-    /// Sessions that hear the same share one push.
+    /// Sessions with the same message share one push.
     @Test func sharing() {
         var scene = Scene()
         for session in 1...3 { scene.listen(UInt64(session), "a") }
         scene.listen(4, "")
-        let (_, effects) = scene.engine.run(
+        let (_, effects) = scene.engine.execute(
             Command(
                 session: SessionID(9), credential: .anonymous, time: 1,
-                operation: .put(Write("a/b", "1"), expectedHash: nil, wantsCurrentValue: false)))
+                operation: .put(Write("a/b", "1"))))
         #expect(effects.pushes.count == 1)
         #expect(effects.pushes[0].recipients.map(\.count) == [1, 3])
     }
@@ -150,14 +153,14 @@ import Testing
         ([("n/a", "null"), ("n/b", "1")], "removal first"),
         ([("n/b", "1"), ("n/a", "null")], "removal last"),
     ])
-    func priorityOutlivesItsChildren(entries: [(String, String)], because: String) {
+    func priorityStaysWhenAllChildrenAreReplaced(entries: [(String, String)], because: String) {
         var scene = Scene(#"{"n":{"a":1,".priority":5}}"#)
         scene.listen(1, "")
         #expect(scene.merge(2, "", entries) == [#"S1 d n {".priority":5,"b":1}"#, "ok"], "\(because)")
         #expect(scene.tree == #"{"n":{".priority":5,"b":1}}"#)
     }
 
-    /// What was told is what a client must see: a leaf that becomes an object keeps its priority.
+    /// A client gets the stored value: a leaf that becomes an object keeps its priority.
     @Test func leafBecomesObject() {
         var scene = Scene(#"{"l":{".value":1,".priority":5}}"#)
         scene.listen(1, "")
@@ -167,12 +170,12 @@ import Testing
         #expect(scene.tree == "null", "the emptied parent vanishes with its priority")
     }
 
-    /// Listens below a change hear in key order, whatever order they came in.
+    /// Pushes of listens below a change are in the order of keys.
     @Test func keyOrder() {
         var scene = Scene()
         for key in ["b", "10", "2", "a", "zz", "-1"] { scene.listen(1, Path(text: "p/" + key)) }
-        let heard = scene.put(2, "p", #"{"2":1,"10":1,"a":1,"b":1,"-1":1}"#)
-        #expect(heard == ["S1 d p/-1 1", "S1 d p/2 1", "S1 d p/10 1", "S1 d p/a 1", "S1 d p/b 1", "ok"])
+        let pushed = scene.put(2, "p", #"{"2":1,"10":1,"a":1,"b":1,"-1":1}"#)
+        #expect(pushed == ["S1 d p/-1 1", "S1 d p/2 1", "S1 d p/10 1", "S1 d p/a 1", "S1 d p/b 1", "ok"])
     }
 
     /// Depth 32: the longest path there is, with a listen at every level of it.

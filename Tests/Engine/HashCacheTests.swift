@@ -27,7 +27,7 @@ import Testing
         #expect(cache.isEmpty == !isKept)
     }
 
-    @Test func oldestGivesWayWhenThereAreMany() {
+    @Test func fullCacheReplacesOldestHash() {
         var cache = HashCache()
         for number in 0...HashCache.capacity { cache.note("\(number)", of: Path(text: "p\(number)")) }
         #expect(cache[Path(text: "p0")] == nil)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct Listens {
     @Test(
         arguments: [
-            // tree        hash                              heard                      because
+            // tree        hash                              pushed                      because
             (
                 "null", nil, ["S1 d c null", "ok {}"],
                 "without a hash the client waits for data, even for null"
@@ -20,9 +20,9 @@ import Testing
             (#"{"c":5}"#, "w28swksk9+tXf5jEdS9R5oSFAv8=", ["ok {}"], "the hash of 5"),
             (#"{"c":5}"#, "5PG1TllwFpsPMPTAduN1cJllS2g=", ["S1 d c 5", "ok {}"], "the hash of 100"),
         ] as [(String, String?, [String], String)])
-    func begin(tree: String, hash: String?, heard: [String], because: String) {
+    func begin(tree: String, hash: String?, pushed: [String], because: String) {
         var scene = Scene(tree)
-        #expect(scene.listen(1, "c", hash: hash) == heard, "\(because)")
+        #expect(scene.listen(1, "c", hash: hash) == pushed, "\(because)")
     }
 
     @Test func lockedDatabase() {
@@ -40,8 +40,8 @@ import Testing
         scene.credential = .admin
         #expect(scene.listen(1, "a") == ["S1 d a 1", "ok {}"], "rules do not apply to an administrator")
         scene.run(1, .onDisconnect([Write("a", "9")]))
-        #expect(scene.run(1, .endSession) == [], "the dead hear nothing")
-        #expect(scene.tree == #"{"a":9}"#, "a queued write runs as whom it was queued")
+        #expect(scene.run(1, .endSession) == [], "an ended session gets no push")
+        #expect(scene.tree == #"{"a":9}"#, "a queued write runs with its own credential")
     }
 
     @Test func duplicatesAreHarmless() {
@@ -72,14 +72,14 @@ import Testing
         #expect(scene.put(2, "a/b/c", "1") == ["S1 d a/b/c 1", "S1#1 d a/b/c 1", "ok"], "nothing was ended")
     }
 
-    @Test func queriesAndTagsBelongTogether() {
+    @Test func queryWithoutTagIsRefused() {
         var scene = Scene(#"{"secret":1}"#)
-        #expect(scene.listen(1, "", #"{"l":1}"#) == ["failed"], "it would hear everything")
+        #expect(scene.listen(1, "", #"{"l":1}"#) == ["failed"], "it would get all changes")
         #expect(scene.listen(1, "", tag: 1) == ["failed"])
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 
-    /// While a session hears a location, it hears nothing of it twice (§6.4).
+    /// While a session listens to a location, it gets no change of it twice (§6.4).
     @Test func coveredListens() {
         var scene = Scene()
         scene.listen(1, "a/b/c")
@@ -106,7 +106,7 @@ import Testing
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 
-    /// A tagged listen is served by its own push, whatever else its session hears.
+    /// A tagged listen gets its own push, whatever other listens its session has.
     @Test func taggedBesideDefault() {
         var scene = Scene()
         scene.listen(1, "")

@@ -48,8 +48,8 @@ import Testing
         // What they do is the same, too.
         for session in scene.engine.sessionsWithQueue {
             let end = Command(session: session, credential: .anonymous, time: 77, operation: .endSession)
-            _ = scene.engine.run(end)
-            _ = other.run(end)
+            _ = scene.engine.execute(end)
+            _ = other.execute(end)
         }
         #expect(other.root == scene.engine.root)
         #expect(other.sessionsWithQueue.isEmpty)
@@ -64,17 +64,15 @@ import Testing
     /// What is printed ahead makes the same records, whatever is written, and is used.
     @Test(
         arguments: [
-            (.put(Write("a", large(0)), expectedHash: nil, wantsCurrentValue: false), 0),
+            (.put(Write("a", large(0))), 0),
             (
                 .put(
-                    Write("a/b", #"{".priority":1,"x":\#(large(0))}"#), expectedHash: nil,
-                    wantsCurrentValue: false), 0
+                    Write("a/b", #"{".priority":1,"x":\#(large(0))}"#)), 0
             ),
             // A server value makes another node of it.
             (
                 .put(
-                    Write("a", #"{"t":{".sv":"timestamp"},"x":\#(large(0))}"#), expectedHash: nil,
-                    wantsCurrentValue: false), 1
+                    Write("a", #"{"t":{".sv":"timestamp"},"x":\#(large(0))}"#)), 1
             ),
             (.merge(base: "m", [Write("m/a", large(0)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
             // What is there already is left out of a merge.
@@ -82,13 +80,13 @@ import Testing
             (.onDisconnect([Write("q/a", large(0)), Write("q/b", "2")]), 0),
             (.endSession, 0),
         ] as [(PandoEngine.Operation, Int)])
-    func printedAheadIsTheSame(operation: PandoEngine.Operation, unusedCount: Int) {
+    func nodesPrintedAheadGiveTheSameRecords(operation: PandoEngine.Operation, unusedCount: Int) {
         var scene = Scene(#"{"m":{"there":\#(Self.large(7))}}"#)
         scene.run(
             1, .onDisconnect([Write("z/b", Self.large(3)), Write("z/a", Self.large(2)), Write("z/c", "1")]))
         let nodes: [Node]
         switch operation {
-        case .put(let write, _, _): nodes = [write.draft.node]
+        case .put(let write), .transaction(let write, _, _): nodes = [write.draft.node]
         case .merge(_, let writes), .onDisconnect(let writes, _): nodes = writes.map(\.draft.node)
         default: nodes = scene.engine.queuedNodes(of: SessionID(1))
         }
@@ -118,7 +116,7 @@ import Testing
         let scene = Scene(#"{"a":{"x":1}}"#)
         var putCount = 0
         for json in ["null", "1", #""text""#, #"{"a":{".value":"\"","b":null,".priority":2},"é":[1]}"#] {
-            let put = Operation.put(Write(path, json), expectedHash: nil, wantsCurrentValue: false)
+            let put = Operation.put(Write(path, json))
             let delta = scene.engine.decide(
                 Command(session: SessionID(1), credential: .anonymous, time: 1, operation: put))
             guard case .put(let change) = delta.kind else { continue }
@@ -161,7 +159,7 @@ import Testing
                 do {
                     try engine.replay(record.kind, payload.rawSpan)
                     for session in engine.sessionsWithQueue {
-                        _ = engine.run(
+                        _ = engine.execute(
                             Command(session: session, credential: .admin, time: 1, operation: .endSession))
                     }
                 } catch {}
@@ -214,7 +212,7 @@ import Testing
 
     /// Paths are written as they are spelled, whatever their keys are kept as, and whatever their lengths add
     /// up to.
-    @Test func pathsAreWrittenAsTheyAreSpelled() throws {
+    @Test func pathsRoundTrip() throws {
         let kinds: [Key] = [
             "a", "fifteen bytes!!", "sixteen bytes!!!", "-NaBcDeFgHiJkLmNoPqR", "0", "12", "-7", "2147483647",
             "007", "ümläut",

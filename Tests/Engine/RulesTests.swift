@@ -28,8 +28,8 @@ struct RulesTests {
         #expect(scene.tree == #"{"n":3,"pair":{"one":1,"other":2},"t":5000}"#)
     }
 
-    /// One entry that is refused refuses all of them; a removal is looked at as well.
-    @Test func updatesAreAllOrNothing() throws {
+    /// One denied entry denies all of them; removals are checked too.
+    @Test func mergeIsDoneWhollyOrNotAtAll() throws {
         var scene = try scene(
             #"{"a":{".write":true},"b":{".write":"newData.exists()"}}"#, #"{"a":1,"b":2}"#)
         #expect(scene.merge(1, "", [("a", "7"), ("b", "null")]) == ["permission_denied"])
@@ -41,7 +41,7 @@ struct RulesTests {
     }
 
     /// A write that changes nothing is a write (rules §2.3 #5).
-    @Test func whatChangesNothingIsAskedAll() throws {
+    @Test func rulesDecideUnchangingWrites() throws {
         var scene = try scene(
             #"{".write":true,"v":{".validate":"newData.val() != data.val()"}}"#, #"{"v":1}"#)
         #expect(scene.put(1, "v", "1") == ["permission_denied"])
@@ -49,7 +49,7 @@ struct RulesTests {
         #expect(scene.put(1, "v", "2") == ["ok"])
     }
 
-    /// Permission first: whether a guess is right is not told. Then the tag of what is there.
+    /// Permission first, so that guesses cannot be tested. Then the tag of the data.
     @Test func transactions() throws {
         var scene = try scene(
             #"{".read":"auth.uid == 'u2'","v":{".write":"newData.val() > 1"}}"#, #"{"v":5}"#)
@@ -60,7 +60,7 @@ struct RulesTests {
         scene.credential = Credential(authVariable: #"{"uid":"u2"}"#)
         #expect(
             scene.put(1, "v", "6", hash: "wrong", wantsCurrentValue: true) != ["datastale"],
-            "who may read is told")
+            "with permission to read")
         #expect(scene.put(1, "v", "6", hash: hash) == ["ok"])
     }
 
@@ -73,7 +73,7 @@ struct RulesTests {
         #expect(scene.put(1, "v", "2") == ["permission_denied"], "a plain put clears it")
     }
 
-    @Test func readsAreAskedWithTheirQuery() throws {
+    @Test func rulesSeeQueryOfReads() throws {
         var scene = try scene(
             #"{"list":{".read":"query.limitToLast <= 2"}}"#, #"{"list":{"a":1,"b":2,"c":3}}"#)
         #expect(scene.listen(1, "list") == ["permission_denied"])
@@ -81,7 +81,7 @@ struct RulesTests {
         #expect(scene.listen(1, "list", #"{"l":2,"vf":"r"}"#, tag: 1).last == "ok {}")
         #expect(scene.run(1, .get("list", Query(#"{"l":3,"vf":"r"}"#))) == ["permission_denied"])
         #expect(scene.run(1, .get("list", Query(#"{"l":1,"vf":"r"}"#))) == [#"ok {"c":3}"#])
-        // A listen is not looked at again when data changes (rules §2.5), but when the credential does.
+        // A listen is not checked again when data changes (rules §2.5), but when the credential does.
         let denied = scene.engine.listens(of: SessionID(1), deniedTo: .anonymous, at: 0)
         #expect(denied.isEmpty, "this rule does not look at the credential")
     }
@@ -90,7 +90,7 @@ struct RulesTests {
 
     /// Each write is looked at as whoever queued it, against what all that run leave; what may not run is
     /// dropped by itself, and so is what leaned on it.
-    @Test func queuedWritesLeanOnOneAnother() throws {
+    @Test func dependentQueuedWritesAreCheckedTogether() throws {
         let rules = """
             {"a":{".write":"newData.parent().child('b').exists()"},"b":{".write":"newData.parent().child('c').exists()"},
              "c":{".write":"auth.uid == 'u1'"},"d":{".write":true}}
@@ -112,7 +112,7 @@ struct RulesTests {
 
     /// A row of writes each of which needs the next one is given up after a bounded number of rounds, and
     /// never done in part: what runs is what the rules allow.
-    @Test func aLongRowOfQueuedWritesIsBounded() throws {
+    @Test func chainOfDependentQueuedWritesIsBounded() throws {
         var scene = try scene(#"{".write":true}"#)
         let count = 200
         for index in 0..<count { scene.run(1, .onDisconnect([Write("r/k\(index)", "1")])) }
@@ -126,11 +126,12 @@ struct RulesTests {
         scene.engine.access = .loaded(try Ruleset(loading: Array(rules.utf8)))
         scene.run(1, .endSession)
         #expect(
-            scene.tree == #"{"free":1,"r":{"alone":1}}"#, "the last one has nothing to lean on, so nobody has"
+            scene.tree == #"{"free":1,"r":{"alone":1}}"#,
+            "the last one is denied, so all that depend on it are"
         )
     }
 
-    /// They run with the `now` of the end, and as whoever queued them, whatever became of the connection.
+    /// They run with the `now` of the end, and with the credential that queued them.
     @Test func queuedWritesKeepTheirCredential() throws {
         var scene = try scene(#"{"mine":{".write":"auth.uid == 'u1' && newData.val() == now"}}"#)
         #expect(scene.run(1, .onDisconnect([Write("mine", #"{".sv":"timestamp"}"#)])) == ["ok"])
@@ -148,22 +149,25 @@ struct RulesTests {
     @Test(arguments: [
         ("null", "a", "1"), ("null", "b", "1"), (#"{"b":1}"#, "b", "null"), ("null", "b/c", #"{"x":1}"#),
     ])
-    func explanationsAgreeWithVerdicts(json: String, path: String, value: String) throws {
+    func explanationsAgreeWithDecisions(json: String, path: String, value: String) throws {
         let rules =
             #"{".read":"auth.uid == 'u1'","a":{".write":"auth.uid == 'u1'"},"b":{".write":"newData.exists()"}}"#
         for uid in ["u1", "u2", nil] {
             let scene = try scene(rules, json, as: uid)
             let get = Operation.get(Path(text: path), Query())
             let listen = Operation.listen(Listen(path: Path(text: path)))
-            let put = Operation.put(
-                Write(path, value), expectedHash: uid.map { Text($0) }, wantsCurrentValue: uid == "u2")
+            let write = Write(path, value)
+            let put =
+                uid.map {
+                    Operation.transaction(write, expectedHash: Text($0), wantsCurrentValue: $0 == "u2")
+                } ?? .put(write)
             let merge = Operation.merge(base: .root, [Write(path, value), Write("a", "2")])
             let queue = Operation.onDisconnect([Write(path, value)])
             for operation in [get, listen, put, queue] + (path == "a" ? [] : [merge]) {
                 let command = Command(
                     session: SessionID(1), credential: scene.credential, time: 1, operation: operation)
                 let delta = scene.engine.decide(command)
-                let isDenied = if case .permissionDenied? = delta.reply { true } else { false }
+                let isDenied = if case .permissionDenied? = delta.result { true } else { false }
                 // What was denied comes back whole.
                 if case .denied(let denied) = delta.kind {
                     #expect(isDenied && "\(denied)" == "\(operation)")

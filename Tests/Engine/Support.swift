@@ -59,7 +59,7 @@ extension Write {
     }
 }
 
-/// An engine, which nobody copies, for what copies itself.
+/// A class around an engine, which cannot be copied.
 final class Held {
     var engine: Engine
     init(_ engine: consuming Engine) { self.engine = engine }
@@ -89,12 +89,12 @@ struct Scene {
     mutating func run(_ session: UInt64, _ operation: PandoEngine.Operation) -> [String] {
         let session = SessionID(session)
         let hadQueue = engine.hasQueue(session)
-        let (delta, effects) = engine.run(
+        let (delta, effects) = engine.execute(
             Command(session: session, credential: credential, time: time, operation: operation))
         let records = delta.records(hadQueue: hadQueue)
         precondition(records.isEmpty != delta.isDurable(hadQueue: hadQueue), "records, and no word of them")
         if effects.isRedundant {
-            precondition(effects.pushes.isEmpty, "something is told of what has not changed")
+            precondition(effects.pushes.isEmpty, "a push without a change")
         } else {
             self.records += records
         }
@@ -123,10 +123,10 @@ struct Scene {
         _ session: UInt64, _ path: String, _ json: String, hash: String? = nil,
         wantsCurrentValue: Bool = false
     ) -> [String] {
-        run(
-            session,
-            .put(Write(path, json), expectedHash: hash.map { Text($0) }, wantsCurrentValue: wantsCurrentValue)
-        )
+        let write = Write(path, json)
+        guard let hash else { return run(session, .put(write)) }
+        return run(
+            session, .transaction(write, expectedHash: Text(hash), wantsCurrentValue: wantsCurrentValue))
     }
 
     @discardableResult
@@ -155,7 +155,7 @@ extension Effects {
                 lines.append("S\(recipient.session.rawValue)#\(recipient.tag) \(body)")
             }
         }
-        switch reply {
+        switch result {
         case nil: break
         case .ok: lines.append("ok")
         case .listening: lines.append("ok {}")

@@ -138,7 +138,7 @@ import Testing
     }
 
     /// Parts that do not fit what is there.
-    @Test func outOfPlace() throws {
+    @Test func partsOutOfOrderAreRefused() throws {
         let first: [UInt8] = [0, 1, 1, 0x62, 1]
         #expect(throws: UnreadableRecord.self, "before what is there") {
             try Self.tree(of: [first, [0, 1, 1, 0x61, 1]])

@@ -2,7 +2,7 @@ import PandoEngine
 import PandoTree
 import Testing
 
-/// What a filtered listen is told (realtime §7.5, §15.4): exactly this.
+/// The exact pushes of filtered listens (realtime §7.5, §15.4).
 @Suite struct WindowPushes {
     @Test func transcript15_4() {
         var scene = Scene(#"{"top":{"p1":{"score":10},"p2":{"score":30},"p3":{"score":20}}}"#)
@@ -37,14 +37,17 @@ import Testing
     /// Session 1 listens with tag 1 at `/q`; session 2 puts once.
     @Test(
         arguments: [
-            // data                                   query                                path     value                heard                                       because
+            // data                                   query                                path     value                pushed                                       because
             (
                 #"{"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "c", "3", [#"m q {"a":null,"c":3}"#],
                 "enters a full window, evicts"
             ),
             (#"{"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "Z", "9", [], "before the window"),
             (#"{"a":1,"b":2}"#, #"{"l":3,"vf":"r"}"#, "c", "3", ["d q/c 3"], "there is room"),
-            (#"{"a":1,"b":2}"#, #"{"l":3,"vf":"r"}"#, "a", "null", ["d q/a null"], "leaves, nobody waits"),
+            (
+                #"{"a":1,"b":2}"#, #"{"l":3,"vf":"r"}"#, "a", "null", ["d q/a null"],
+                "leaves, no other child enters"
+            ),
             (
                 #"{"Z":9,"a":1,"b":2}"#, #"{"l":2,"vf":"r"}"#, "b", "null", [#"m q {"b":null,"Z":9}"#],
                 "leaves, the hidden one enters"
@@ -115,23 +118,23 @@ import Testing
             ),
             (
                 #"{"a":1}"#, #"{"i":".key","sp":"b","ep":"d"}"#, "c/x", "1", [#"d q/c {"x":1}"#],
-                "a new child, told whole though written deep"
+                "a new child is pushed whole"
             ),
             (
                 #"{"c":{".value":1,".priority":2}}"#, #"{"i":".key","sp":"b","ep":"d"}"#, "c/x", "1",
                 ["d q/c/x 1"], "a leaf in the window becomes an object"
             ),
         ] as [(String, String, String, String, [String], String)])
-    func put(data: String, query: String, path: String, json: String, heard: [String], because: String) {
+    func put(data: String, query: String, path: String, json: String, pushed: [String], because: String) {
         var scene = Scene(#"{"q":\#(data)}"#)
         scene.listen(1, "q", query, tag: 1)
-        #expect(scene.put(2, "q/" + path, json) == heard.map { "S1#1 " + $0 } + ["ok"], "\(because)")
+        #expect(scene.put(2, "q/" + path, json) == pushed.map { "S1#1 " + $0 } + ["ok"], "\(because)")
     }
 
     /// Session 1 listens with tag 1 at `/q`; session 2 merges at `/q`. One message, whatever happens.
     @Test(
         arguments: [
-            // data                                query                            entries                                             heard                                        because
+            // data                                query                            entries                                             pushed                                        because
             (
                 #"{"a":1,"b":2,"c":3,"d":4}"#, #"{"l":2,"vf":"l"}"#, [("a", "null"), ("b", "null")],
                 [#"m q {"a":null,"b":null,"c":3,"d":4}"#], "two leave, two enter"
@@ -147,7 +150,7 @@ import Testing
             ),
             (
                 #"{"a":{"x":1},"b":2}"#, #"{"l":2,"vf":"l"}"#, [("a/x", "null"), ("a/y", "1")],
-                [#"d q/a {"y":1}"#], "a child that one order would empty is told whole"
+                [#"d q/a {"y":1}"#], "a child that one order would empty is pushed whole"
             ),
             (#"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("c", "1"), ("d/e", "1")], [], "all outside"),
             (
@@ -159,14 +162,14 @@ import Testing
                 [#"m q {"a":null,"b":{"n":1}}"#], "they change places"
             ),
         ] as [(String, String, [(String, String)], [String], String)])
-    func merge(data: String, query: String, entries: [(String, String)], heard: [String], because: String) {
+    func merge(data: String, query: String, entries: [(String, String)], pushed: [String], because: String) {
         var scene = Scene(#"{"q":\#(data)}"#)
         scene.listen(1, "q", query, tag: 1)
-        #expect(scene.merge(2, "q", entries) == heard.map { "S1#1 " + $0 } + ["ok"], "\(because)")
+        #expect(scene.merge(2, "q", entries) == pushed.map { "S1#1 " + $0 } + ["ok"], "\(because)")
     }
 
-    /// A write above the queried location is told at it.
-    @Test func replacedFromAbove() {
+    /// A write above the queried location is pushed at that location.
+    @Test func putAboveListenPushesItsValue() {
         var scene = Scene(#"{"p":{"q":{"a":1,"b":2}}}"#)
         scene.listen(1, "p/q", #"{"l":1,"vf":"l"}"#, tag: 1)
         #expect(scene.put(2, "p", #"{"q":{"a":1,"c":2}}"#) == ["ok"], "only hidden children differ")

@@ -205,18 +205,20 @@ import Testing
         if reply != ["ok"] { #expect(scene.tree == Node(before).description, "nothing was written") }
     }
 
-    @Test func whoIsToldTheCurrentValue() {
+    @Test func currentValueOfStaleTransaction() {
         var scene = Scene(#"{"c":5}"#)
-        let told = "datastale 5 \(Self.five)"
-        #expect(scene.put(1, "c", "9", hash: "x") == [told], "no listen: how else would the client learn it")
+        let stale = "datastale 5 \(Self.five)"
+        #expect(
+            scene.put(1, "c", "9", hash: "x") == [stale],
+            "without a listen the client gets the value in the result")
         scene.listen(1, "c", #"{"l":1}"#, tag: 1)
-        #expect(scene.put(1, "c", "9", hash: "x") == [told], "a window is not the location")
+        #expect(scene.put(1, "c", "9", hash: "x") == [stale], "a window is not the location")
         scene.listen(1, "c/d")
-        #expect(scene.put(1, "c", "9", hash: "x") == [told], "a listen below does not cover it")
+        #expect(scene.put(1, "c", "9", hash: "x") == [stale], "a listen below does not cover it")
         scene.listen(1, "")
         #expect(scene.put(1, "c", "9", hash: "x") == ["datastale"], "a listen above covers it")
-        #expect(scene.put(1, "c", "9", hash: "x", wantsCurrentValue: true) == [told], "asked for")
-        #expect(scene.put(2, "c", "9", hash: "x") == [told], "another session's listen is none of ours")
+        #expect(scene.put(1, "c", "9", hash: "x", wantsCurrentValue: true) == [stale], "asked for")
+        #expect(scene.put(2, "c", "9", hash: "x") == [stale], "another session's listen is none of ours")
     }
 
     @Test func transcript15_6() {

@@ -87,7 +87,7 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     ] { #expect(problems.contains { $0.contains(word) }, "\(word)") }
 }
 
-@Test func unreadableFilesAreSaidAtOnce() async throws {
+@Test func allUnreadableFilesAreReported() async throws {
     var configuration = IdentityConfiguration()
     configuration.secrets = [
         .init(.file("/nonexistent/a")), .init(.environment("short", name: "PANDO_AUTH_SECRET")),
@@ -162,7 +162,7 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
     #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.tooManyFailures))
     #expect(
         await authenticator.verify(good, at: now, from: "a").identity != nil,
-        "somebody behind the same address")
+        "another client at the same address")
     #expect(await authenticator.verify(late, at: now, from: "a") == .refused(.expired))
     #expect(await authenticator.verify("x", at: now, from: "a") == .refused(.tooManyFailures))
     #expect(await authenticator.verify("x", at: now, from: "b") == .refused(.unparsable))
@@ -193,18 +193,20 @@ func secrets(written: String, encoding: Secret.Encoding?, byteCount: Int?, reaso
 @Test func countedAddressesAreBounded() {
     let limit = FailureLimit(perMinute: 2)
     var refusals = 0
-    // Who goes on is remembered, however many others come once.
+    // An address with recent failures stays in the table, however many others come once.
     for index in 0..<(4 * FailureLimit.addressLimit) {
-        #expect(limit.mayFail(Text("\(index)"), now: .zero))
-        if !limit.mayFail("192.0.2.1", now: .zero) { refusals += 1 }
+        #expect(limit.countFailure(of: Text("\(index)"), now: .zero))
+        if !limit.countFailure(of: "192.0.2.1", now: .zero) { refusals += 1 }
     }
     #expect(refusals == 4 * FailureLimit.addressLimit - 2)
     #expect(limit.addressCount == FailureLimit.addressLimit)
-    #expect(!limit.mayFail("192.0.2.1", now: .seconds(59)))
-    #expect(limit.mayFail("192.0.2.1", now: .seconds(60)))
-    limit.forgive("192.0.2.1", now: .seconds(60))
-    #expect(limit.mayFail("192.0.2.1", now: .seconds(60)) && limit.mayFail("192.0.2.1", now: .seconds(60)))
-    #expect(!limit.mayFail("192.0.2.1", now: .seconds(60)))
+    #expect(!limit.countFailure(of: "192.0.2.1", now: .seconds(59)))
+    #expect(limit.countFailure(of: "192.0.2.1", now: .seconds(60)))
+    limit.removeFailure(of: "192.0.2.1", now: .seconds(60))
+    #expect(
+        limit.countFailure(of: "192.0.2.1", now: .seconds(60))
+            && limit.countFailure(of: "192.0.2.1", now: .seconds(60)))
+    #expect(!limit.countFailure(of: "192.0.2.1", now: .seconds(60)))
 }
 
 @Test(
@@ -218,22 +220,22 @@ func addressesCountedTogether(one: String, other: String, isSame: Bool) {
     #expect((AddressGroup(Text(one)) == AddressGroup(Text(other))) == isSame)
 }
 
-@Test func verdictsAreRemembered() async throws {
+@Test func acceptedTokensAreCached() async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
     let token = try await Signer.secret().token(WorkedCase.hs, #"{"sub":"u1","exp":\#(now + 50)}"#)
     let identity = try #require(await authenticator.verify(token, at: now).identity)
     let digest = SHA256Digest(of: token)
     var cache = VerificationCache()
     #expect(cache.identity(of: digest, at: now, now: .zero) == nil)
-    cache.keep(identity, of: digest, at: now, now: .zero)
+    cache.store(identity, of: digest, at: now, now: .zero)
     #expect(cache.identity(of: digest, at: now, now: .seconds(59)) == identity)
     #expect(cache.identity(of: SHA256Digest(of: "x"), at: now, now: .zero) == nil)
     #expect(cache.identity(of: digest, at: now, now: .seconds(60)) == nil, "a minute is over")
     #expect(cache.identity(of: digest, at: now + 50, now: .seconds(1)) == nil, "its own time is over")
-    cache.keep(identity, of: SHA256Digest(of: "late"), at: now + 50, now: .zero)
+    cache.store(identity, of: SHA256Digest(of: "late"), at: now + 50, now: .zero)
     #expect(cache.count == 1)
     for index in 0..<(2 * VerificationCache.tokenLimit) {
-        cache.keep(identity, of: SHA256Digest(of: Text("\(index)")), at: now, now: .zero)
+        cache.store(identity, of: SHA256Digest(of: Text("\(index)")), at: now, now: .zero)
     }
     #expect(cache.count == VerificationCache.tokenLimit)
     cache.removeAll()

@@ -5,7 +5,7 @@ import Testing
 
 private let claims = WorkedCase.idClaims()
 
-/// One issuer, a token by each of its keys, and what is asked of it.
+/// One issuer, a token by each of its keys, and its requests.
 private struct World {
     let issuer = FakeIssuer()
     let authenticator: Authenticator
@@ -21,7 +21,7 @@ private struct World {
         madeUp = try await Signer.rsa(TestKeys.otherRSA).token(#"{"alg":"RS256","kid":"k3"}"#, claims)
     }
 
-    func verdict(_ token: Text) async -> Verdict { await authenticator.verify(token, at: now) }
+    func verdict(_ token: Text) async -> VerificationResult { await authenticator.verify(token, at: now) }
 }
 
 @Test func fetchesOnceWhileFresh() async throws {
@@ -33,7 +33,7 @@ private struct World {
     await world.issuer.until { $0.keyRequestCount == 2 }  // an hour, where the issuer does not say
 }
 
-/// Nobody waits for an issuer whose keys are here, nor for one of those that are asked meanwhile.
+/// No verification waits for an issuer whose keys are cached.
 @Test func hangingIssuer() async throws {
     let world = try await World()
     #expect(await world.verdict(world.old).identity != nil)
@@ -90,8 +90,8 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     await world.issuer.until { $0.keyRequestCount == 2 }
 }
 
-/// Case 19, and what somebody does who makes up key ids.
-@Test func unknownKeyIsAskedForOnceAMinute() async throws {
+/// Case 19, and invented key ids.
+@Test func unknownKeyIsFetchedOnceAMinute() async throws {
     let world = try await World()
     #expect(await world.verdict(world.old).identity != nil)
     try world.issuer.publish([("k1", TestKeys.rsa), ("k2", TestKeys.otherRSA)])
@@ -124,7 +124,7 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     await world.issuer.untilIdle(world.authenticator)
     #expect(await world.verdict(world.old).identity != nil)
     await world.issuer.untilIdle(world.authenticator)
-    #expect(world.issuer.state.withLock { $0.requests.count } == 3, "not asked again at once")
+    #expect(world.issuer.state.withLock { $0.requests.count } == 3, "no second request at once")
     #expect(world.issuer.state.withLock { $0.reports.count } == 1, "said once")
     world.issuer.advance(.seconds(3601))
     #expect(await world.verdict(world.old) == .refused(.keysUnavailable))
@@ -136,7 +136,7 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     #expect(await world.verdict(world.old).identity != nil)
 }
 
-/// A discovery document that speaks for somebody else is no use.
+/// A discovery document with another issuer is refused.
 @Test(
     arguments: [
         (#"{"issuer":"https://evil.example.org","jwks_uri":"\#(issuerName)/keys"}"#, "another issuer"),

@@ -104,7 +104,7 @@ func unusableKeySets(document: String, reason: String) async throws {
     await #expect(throws: UnreadableKeys.self, "\(reason)") { try await KeySet(jwks: Array(document.utf8)) }
 }
 
-@Test func keysForOtherUsesArePassedOver() async throws {
+@Test func keysForOtherUsesAreSkipped() async throws {
     let rsa = try jwks([("k1", TestKeys.rsa)])
     for (member, isTaken) in [
         (#""use":"sig""#, true), (#""use":"enc""#, false), (#""key_ops":["verify"]"#, true),
@@ -142,7 +142,7 @@ func unusableKeySets(document: String, reason: String) async throws {
     configuration.issuers = [IdentityConfiguration.firebase(project: "demo")]
     let authenticator = try await issuer.authenticator(configuration)
     let name = "https://securetoken.google.com/demo"
-    func verdict(_ header: String, _ claims: String, _ signer: Signer) async throws -> Verdict {
+    func verdict(_ header: String, _ claims: String, _ signer: Signer) async throws -> VerificationResult {
         await authenticator.verify(try signer.token(header, claims), at: now)
     }
     let signer = try await Signer.rsa()

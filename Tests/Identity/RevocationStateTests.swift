@@ -22,7 +22,7 @@ private final class Folder {
 private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 /// Who was let in by a secret or a key that is gone may not stay; who was by another may.
-@Test func rotatedKeysEndWhatTheyBegan() async throws {
+@Test func removedKeysEndTheirIdentities() async throws {
     let folder = try Folder()
     var configuration = IdentityConfiguration()
     configuration.allowsSecretAsAdmin = true
@@ -37,7 +37,7 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     let issuer = FakeIssuer()
     let authenticator = try await issuer.authenticator(configuration)
     let told = Mutex<[RevocationState]>([])
-    authenticator.whenStandingChanges { standing in told.withLock { $0.append(standing) } }
+    authenticator.onRevocationChange { revocations in told.withLock { $0.append(revocations) } }
     func identity(_ token: Text) async throws -> Identity {
         try #require(await authenticator.verify(token, at: now).identity)
     }
@@ -46,23 +46,25 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     let admin = try await identity(Text(secretText))
     let other = try await identity(try await Signer.secret(otherSecret).token(WorkedCase.hs, claims))
     let byFile = try await identity(try await Signer.rsa().token(WorkedCase.rs, WorkedCase.idClaims()))
-    for identity in [mine, admin, other, byFile] { #expect(authenticator.standing.holds(identity)) }
+    for identity in [mine, admin, other, byFile] { #expect(authenticator.revocations.allows(identity)) }
     await authenticator.reload()
     #expect(told.withLock { $0.isEmpty }, "nothing has changed")
 
     _ = try folder.write("a", "BBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
     await authenticator.reload()
-    #expect(told.withLock { $0 } == [authenticator.standing])
-    #expect([mine, admin, other, byFile].map(authenticator.standing.holds) == [false, false, true, true])
+    #expect(told.withLock { $0 } == [authenticator.revocations])
+    #expect(
+        [mine, admin, other, byFile].map(authenticator.revocations.allows) == [false, false, true, true])
 
     _ = try folder.write("keys", try jwks([("k1", TestKeys.otherRSA)]))
     issuer.advance(.seconds(2))
     await authenticator.reloadIfChanged()
-    #expect([mine, admin, other, byFile].map(authenticator.standing.holds) == [false, false, true, false])
+    #expect(
+        [mine, admin, other, byFile].map(authenticator.revocations.allows) == [false, false, true, false])
 
     _ = try folder.write("b", "short")
     await authenticator.reload()
-    #expect(authenticator.standing.holds(other), "what has problems stays as it was")
+    #expect(authenticator.revocations.allows(other), "what has problems stays as it was")
 }
 
 /// `revoked_before` of the configuration file is read again, and counts for those who are in.
@@ -84,10 +86,10 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         try await identity(#"{"sub":"u1","exp":\#(now + 60)}"#),
         try await identity(#"{"sub":"u2","iat":\#(now - 60)}"#),
     ]
-    #expect(people.allSatisfy(authenticator.standing.holds))
+    #expect(people.allSatisfy(authenticator.revocations.allows))
     _ = try write(#""revoked_before":{"u1":\#(now - 1)}"#)
     await authenticator.reload()
-    #expect(people.map(authenticator.standing.holds) == [true, false, false, true])
+    #expect(people.map(authenticator.revocations.allows) == [true, false, false, true])
     let old = try signer.token(WorkedCase.hs, #"{"sub":"u1","iat":\#(now - 60)}"#)
     #expect(await authenticator.verify(old, at: now) == .refused(.revoked))
     _ = try write(#""revoked_before":{"u1":"soon"}"#)

@@ -119,7 +119,7 @@ final class FakeIssuer: Sendable {
     }
 
     /// Waits until nothing is fetched any more.
-    func untilIdle(_ authenticator: Authenticator) async { await authenticator.fetchUnderWay() }
+    func untilIdle(_ authenticator: Authenticator) async { await authenticator.waitForFetches() }
 
     func advance(_ time: Duration) { state.withLock { $0.time += time } }
     var keyRequestCount: Int { state.withLock { $0.keyRequestCount } }
@@ -144,8 +144,8 @@ extension IdentityConfiguration {
     }
 }
 
-extension Verdict {
-    var refusal: Refusal? { if case .refused(let refusal) = self { refusal } else { nil } }
+extension VerificationResult {
+    var refusal: TokenError? { if case .refused(let refusal) = self { refusal } else { nil } }
     var identity: Identity? { if case .accepted(let identity) = self { identity } else { nil } }
     /// The `auth` variable; "admin" for an administrator.
     var auth: String? {

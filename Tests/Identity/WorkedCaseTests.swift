@@ -9,7 +9,7 @@ import Testing
 struct WorkedCase: CustomTestStringConvertible, Sendable {
     enum Expected: Sendable {
         case auth(String)
-        case refused(Refusal)
+        case refused(TokenError)
     }
 
     let number: Int
@@ -171,7 +171,7 @@ func workedCase(_ row: WorkedCase) async throws {
 
 /// A public key is known to everybody; whoever is configured with one beside a secret must not take it for
 /// one. Here the very bytes are tried that a library would use: PEM, DER and the JWK.
-@Test func publicKeyIsNoSecret() async throws {
+@Test func publicKeyIsNotUsedAsSecret() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])
     var configuration = IdentityConfiguration.whole

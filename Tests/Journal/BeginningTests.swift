@@ -24,12 +24,12 @@ import Testing
 
     /// Without any log, as a restore leaves it; then with what is written behind it.
     @Test(arguments: [0, 1, 7] as [UInt64])
-    func standsAlone(sequence: UInt64) throws {
+    func checkpointThatBeginsLogNeedsNoSegment(sequence: UInt64) throws {
         let disk = SimulatedDisk()
         try writeCheckpoint(Self.header(sequence, timeline: 2), of: Self.new, on: disk)
         var history = History()
         #expect(try readDirectory(disk, into: &history).lastSequence.rawValue == sequence)
-        #expect(history.entries == Self.new, "before anybody has opened it")
+        #expect(history.entries == Self.new, "before it is opened")
         for round in 0..<3 {
             disk.losePower(seed: sequence)
             var entries: [Entry] = []
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// What the log says before it does not count, and is not read again; what is written behind it does.
-    @Test func replacesTheLogBeforeIt() throws {
+    @Test func checkpointThatBeginsLogReplacesEarlierLog() throws {
         let disk = try Self.disk()
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
         for round in 0..<3 {
@@ -68,10 +68,10 @@ import Testing
         #expect(try recover(disk).entries == Self.new + Array(repeating: Entry("behind"), count: 3))
     }
 
-    /// What it held is nowhere else: with any byte damaged, or cut anywhere, nobody goes on with what was
+    /// What it held is nowhere else: with any byte damaged, or cut anywhere, no start uses the earlier
     /// before.
     @Test(arguments: [false, true])
-    func damageIsRefused(hasSegmentBehind: Bool) throws {
+    func damagedOnlyCheckpointIsRefused(hasSegmentBehind: Bool) throws {
         let disk = try Self.disk()
         if hasSegmentBehind { _ = try recover(disk) }
         let whole = disk.contents
@@ -95,7 +95,7 @@ import Testing
 
     /// Whatever happens while it is written, and at the start that follows: all of it, or all that was
     /// before.
-    @Test func powerCutsAtEveryStep() throws {
+    @Test func powerCutAtEveryStepIsRecovered() throws {
         let before = try makeDisk(Self.old.map { [$0] })
         let files = before.contents
         func run(_ disk: SimulatedDisk) throws {
@@ -124,7 +124,7 @@ import Testing
 
     /// A restore over what is there: the new timeline outweighs the old one in the moment in which its file
     /// has its name, and the next start removes the old.
-    @Test func aNewTimelineOutweighsTheOld() throws {
+    @Test func newTimelineReplacesOldOne() throws {
         let files = try makeDisk(Self.old.map { [$0] }).contents
         func run(_ disk: SimulatedDisk) throws {
             try writeCheckpoint(Self.header(2, timeline: 2), of: Self.new, on: disk)
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test func whatIsGoneCannotBeReached() throws {
+    @Test func momentBeforeOldestFileIsRefused() throws {
         let (disk, _) = try Self.life()
         var files = disk.contents
         files[firstSegment] = nil

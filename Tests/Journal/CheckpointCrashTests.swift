@@ -17,7 +17,7 @@ struct LongScript {
         /// Prepares the next segment; nothing while the one at hand is far from its end, or one is there.
         case prepareSegment
         /// As a server that stops.
-        case giveRoomBack
+        case releaseReservation
     }
 
     var steps: [Step]
@@ -94,14 +94,14 @@ struct LongScript {
                     do throws(DiskFailure) {
                         let byteCount = journal.wantedPreparedByteCount
                         if try PreparedSegment.make(byteCount: byteCount, on: disk, isAbandoned: { false }) {
-                            journal.take(preparedByteCount: byteCount)
+                            journal.usePreparedSegment(byteCount: byteCount)
                         }
                     } catch {
                         throw JournalError.disk(error)
                     }
-                case .giveRoomBack:
+                case .releaseReservation:
                     try journal.sync()
-                    try journal.giveRoomBack()
+                    try journal.releaseReservation()
                 }
             }
             try journal.sync()
@@ -136,7 +136,7 @@ struct LongScript {
             default: break
             }
         }
-        if prepares { steps.append(.giveRoomBack) }
+        if prepares { steps.append(.releaseReservation) }
         return LongScript(steps: steps)
     }
 }
@@ -156,7 +156,7 @@ extension Entry {
 
     /// A dry run, and what it left: several segments and two checkpoints, with older ones gone.
     @Test(arguments: 0..<scripts.count)
-    func theScriptDoesWhatItIsFor(index: Int) throws {
+    func scriptCoversRotationAndCheckpoints(index: Int) throws {
         let disk = SimulatedDisk()
         let script = Self.scripts[index]
         let (acknowledged, failure) = script.run(on: disk)
@@ -175,9 +175,9 @@ extension Entry {
     }
 
     /// The power goes before any disk operation, and perhaps again during recovery. What was acknowledged is
-    /// there, and nothing that was never asked for; and it all goes on from there.
+    /// there, and nothing else; and the log can be continued.
     @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
-    func acknowledgedWritesOutliveTheCrash(seed: UInt64, scriptIndex: Int) throws {
+    func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         _ = script.run(on: rehearsal)
@@ -213,7 +213,7 @@ extension Entry {
 
     /// The n-th operation fails, for every n, with an error that is final or with a full disk.
     @Test(arguments: [5, 28] as [Int32], 0..<scripts.count)
-    func everyOperationMayFail(errorNumber: Int32, scriptIndex: Int) throws {
+    func failureOfEveryOperationIsHandled(errorNumber: Int32, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         _ = script.run(on: rehearsal)
@@ -237,13 +237,13 @@ extension Entry {
     }
 
     /// What needs a descriptor: a file that is opened, the directory that is listed, the lock.
-    static let openings: Set<String> = ["open", "readdir", "flock"]
+    static let openings: Set<DiskOperation> = [.open, .list, .lock]
 
     /// From the n-th call on that needs a descriptor, for every n, one, some or all of those that follow find
     /// none. Only a start fails for that. Nothing that was acknowledged is lost, every write is taken, and
-    /// when there are descriptors again the log goes on into new segments and checkpoints.
+    /// when there are descriptors again the log is continued in new segments and checkpoints.
     @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
-    func descriptorsRunOut(failureCount: Int, scriptIndex: Int) throws {
+    func startFailsCleanlyWithoutDescriptors(failureCount: Int, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         _ = script.run(on: rehearsal)
@@ -255,10 +255,10 @@ extension Entry {
             let disk = SimulatedDisk()
             var opening = 0
             disk.onOperation = { operation in
-                guard Self.openings.contains(operation) else { return .goOn }
+                guard Self.openings.contains(operation) else { return .succeed }
                 defer { opening += 1 }
                 return opening >= first && opening - first < failureCount
-                    ? .fail(SimulatedDisk.noDescriptor) : .goOn
+                    ? .fail(SimulatedDisk.noDescriptor) : .succeed
             }
             let (acknowledged, failure) = script.run(on: disk)
             disk.onOperation = nil
@@ -282,8 +282,8 @@ extension Entry {
         #expect(startFailures == 3)
     }
 
-    /// A segment that is full goes on, and says why, until there is a descriptor for the next one.
-    @Test func aFullSegmentGoesOnWithoutDescriptors() throws {
+    /// A full segment is continued, and the reason reported, until there is a descriptor for the next one.
+    @Test func fullSegmentIsContinuedWithoutDescriptors() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(1000), entries: &none)
@@ -317,9 +317,9 @@ extension Entry {
     }
 
     /// A disk that fills up at any size: no write fails after it was accepted, the log can be opened while
-    /// the disk is full, and goes on once there is room.
+    /// the disk is full, and continues once there is space.
     @Test(arguments: 0..<scripts.count)
-    func theDiskFillsUp(scriptIndex: Int) throws {
+    func fullDiskRefusesReservation(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         _ = script.run(on: rehearsal)
@@ -343,23 +343,23 @@ extension Entry {
 
     /// Room is taken before the write that needs it, and a segment begins with the room that was promised in
     /// the last.
-    @Test func grantedRoomHolds() throws {
+    @Test func reservedSpaceStaysReserved() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(1000), entries: &none)
         var isReserved = try journal.reserve(5000)
         #expect(isReserved)
-        #expect(journal.headroom == 5000)
+        #expect(journal.reservedByteCount == 5000)
         disk.capacity = disk.usedByteCount + 6000
         for index in 0..<50 {
             try journal.append(entry: Entry("entry \(index)").journalRecords); try journal.write()
         }
         #expect(journal.segmentCount > 1)
-        let left = journal.headroom
+        let left = journal.reservedByteCount
         disk.capacity = disk.usedByteCount
         isReserved = try journal.reserve(left + 1)
         #expect(!isReserved)
-        #expect(journal.headroom == left, "what was granted stays")
+        #expect(journal.reservedByteCount == left, "what was granted stays")
         let count = left / 48
         for _ in 0..<count { try journal.append(entry: Entry("granted").journalRecords) }
         try journal.write()
@@ -370,7 +370,7 @@ extension Entry {
     }
 
     /// One checkpoint: durable before it has its name, which is durable before anything is removed.
-    @Test func aCheckpointIsMadeInOrder() throws {
+    @Test func checkpointSystemCallsAreInOrder() throws {
         let disk = try makeDisk([[Entry("one")], [Entry("two")]])
         try writeCheckpoint(checkpointHeader(SequenceNumber(1)), of: [Entry("one")], on: disk)
         let start = disk.operations.count
@@ -378,14 +378,14 @@ extension Entry {
         _ = try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 1)
         #expect(
             disk.operations[start...] == [
-                "open", "pwritev",  // the header
-                "pwritev", "fdatasync", "rename", "fsync",  // a block, with the end mark
-                "readdir", "unlink", "fsync",
+                .open, .write,  // the header
+                .write, .sync, .rename, .syncDirectory,  // a block, with the end mark
+                .list, .remove, .syncDirectory,
             ])
     }
 
     /// One rotation: what must be on disk before what.
-    @Test func aSegmentIsMadeInOrder() throws {
+    @Test func segmentSystemCallsAreInOrder() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(60), entries: &none)
@@ -397,9 +397,9 @@ extension Entry {
         try journal.write()
         #expect(
             disk.operations[start...] == [
-                "fdatasync",  // the old segment's records
-                "open", "fallocate", "pwritev", "fdatasync", "rename", "fsync",  // the new one
-                "ftruncate", "pwritev",
+                .sync,  // the old segment's records
+                .open, .reserve, .write, .sync, .rename, .syncDirectory,  // the new one
+                .truncate, .write,
             ])
     }
 }

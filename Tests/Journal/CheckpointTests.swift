@@ -51,7 +51,7 @@ import Testing
         #expect(file.bytes == golden)
     }
 
-    @Test func theNewestIsTaken() throws {
+    @Test func newestCheckpointIsUsed() throws {
         let disk = try Self.disk()
         disk.losePower(seed: 1)
         let (entries, summary) = try recover(disk)
@@ -78,7 +78,7 @@ import Testing
     /// Every bit, every length: the older one is used, the log from there, nothing is lost, and the damaged
     /// file is put aside. With the older one damaged as well, the whole log does, while it is there.
     @Test(arguments: [true, false])
-    func damageFallsBack(isOlderDamaged: Bool) throws {
+    func damagedCheckpointFallsBack(isOlderDamaged: Bool) throws {
         let whole = try Self.disk().contents
         let bytes = try #require(whole[Self.newer])
         var damages: [(String, [UInt8])] = []
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// A block is named by where it begins.
-    @Test func damageIsNamedByItsBlock() throws {
+    @Test func damageIsReportedWithItsBlock() throws {
         let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: 100_000)) }
         var file = checkpointFile(40, of: entries)
         file.bytes[2_500_000] ^= 1
@@ -197,7 +197,7 @@ import Testing
 
     /// A damaged newest checkpoint, and the log it would need to do without it gone: the refusal says what is
     /// missing.
-    @Test func withoutALogThereIsNoFallBack() throws {
+    @Test func checkpointThatBeginsLogHasNoFallback() throws {
         var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
         var file = checkpointFile(3)
         file.bytes[60] ^= 1
@@ -210,7 +210,7 @@ import Testing
 
     /// A host that cannot make sense of a record is given the older one; a damaged block before it goes the
     /// same way.
-    @Test func whatMakesNoSenseFallsBack() throws {
+    @Test func rejectedCheckpointFallsBack() throws {
         let disk = try makeDisk(Self.three.map { [$0] })
         var writer = try CheckpointWriter(checkpointHeader(SequenceNumber(3)), on: disk)
         try writer.append(.rules, namespace: 1, payload: [1].rawSpan)
@@ -222,7 +222,7 @@ import Testing
                 == [.rejected(sequence: SequenceNumber(3), reason: "no entry")])
     }
 
-    @Test func whatIsSupersededIsRemoved() throws {
+    @Test func supersededFilesAreRemoved() throws {
         let disk = SimulatedDisk(
             files: SegmentTests.files(
                 SegmentTests.segment(1, through: 3), SegmentTests.segment(4, through: 5),
@@ -246,7 +246,7 @@ import Testing
 
     /// A power cut may leave any part of a removal, in any order: that is no damage, neither to a start nor
     /// to whoever looks.
-    @Test func aRemovalMayBeCutShort() throws {
+    @Test func interruptedRemovalIsRecovered() throws {
         func disk() throws -> SimulatedDisk {
             let disk = SimulatedDisk(
                 files: SegmentTests.files(
@@ -277,7 +277,7 @@ import Testing
     }
 
     /// Looking without the lock, while the other process removes what was there a moment ago.
-    @Test func lookingTakesNoLock() throws {
+    @Test func readingNeedsNoLock() throws {
         let disk = try Self.disk()
         let holder = try disk.lock("LOCK")
         let files = disk.contents
@@ -291,7 +291,7 @@ import Testing
         #expect(try readDirectory(SimulatedDisk(), into: &nothing).isNew)
     }
 
-    @Test func namesAreReadAsWritten() {
+    @Test func namesRoundTrip() {
         let name = CheckpointName(timeline: 1, sequence: SequenceNumber(42))
         #expect(CheckpointName(name.text) == name)
         for other in ["checkpoint-1.chk", "checkpoint-00000001-000000000000002A.chk", "checkpoint-.chk", "x"]
@@ -302,7 +302,7 @@ import Testing
 
     /// Any bytes behind a good header end in an error or at the end, never in a trap.
     @Test(arguments: 0..<100 as Range<UInt64>)
-    func anyBytesAtAll(seed: UInt64) throws {
+    func arbitraryBytesNeverTrap(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var file = checkpointFile(3, of: Self.three)
         for _ in 0..<Int.random(in: 1...12, using: &random) {

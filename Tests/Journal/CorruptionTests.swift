@@ -64,7 +64,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 
     /// Every bit of a log of three: never wrong data, never a trap, and never unnoticed.
     @Test(arguments: [true, false])
-    func everyFlippedBitIsNoticed(inOneBatch: Bool) throws {
+    func everyFlippedBitIsDetected(inOneBatch: Bool) throws {
         let disk = try makeDisk(inOneBatch ? [Self.three] : Self.three.map { [$0] })
         let whole = try #require(disk.contents[firstSegment])
         let secondRecord = 48 + 48, lastRecord = secondRecord + 56
@@ -95,8 +95,8 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         }
     }
 
-    /// Cut off anywhere: what is whole stays, and the log goes on from there.
-    @Test func everyLengthIsAPrefix() throws {
+    /// Truncated anywhere: whole entries stay, and the log can be continued.
+    @Test func everyTruncationRecoversPrefix() throws {
         let disk = try makeDisk([Self.three])
         let whole = try #require(disk.contents[firstSegment])
         for length in 0...whole.count {
@@ -130,7 +130,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
     }
 
     /// An entry of several records, torn between and inside them, is gone as a whole.
-    @Test func halfAnEntryIsNoEntry() throws {
+    @Test func incompleteEntryIsNotRead() throws {
         let pair = Entry([
             .init(kind: .delta, namespace: 1, timestamp: 1, payload: Array("write".utf8)),
             .init(kind: .delta, namespace: 2, timestamp: 1, payload: Array("another".utf8)),
@@ -240,7 +240,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 
     /// Later good records whose mark does not reach the bad one: the disk wrote them first, and nobody was
     /// told.
-    @Test func writesThatArrivedOutOfOrderAreTorn() throws {
+    @Test func outOfOrderWritesAreTornTail() throws {
         var builder = SegmentBuilder()
         builder.add(1)
         for sequence in 2...4 as ClosedRange<UInt64> { builder.add(sequence, durable: 1) }
@@ -253,7 +253,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 
     /// Payloads are not records, whatever they look like: the journal of another directory, stored as a value
     /// here.
-    @Test func aJournalInsideAPayloadIsNoWitness() throws {
+    @Test func journalInsidePayloadIsNoEvidence() throws {
         var inner = SegmentBuilder(directory: DirectoryID(1, 2))
         for sequence in 1...20 as ClosedRange<UInt64> { inner.add(sequence) }
         var builder = SegmentBuilder()
@@ -266,7 +266,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
     /// A value made of nothing but plausible headers costs one pass, and if there are too many, we rather
     /// refuse.
     @Test(arguments: [(count: 1000, isTangled: false), (count: 70_000, isTangled: true)])
-    func plausibleHeadersEverywhere(count: Int, isTangled: Bool) {
+    func plausibleHeadersEverywhereAreSearchedInLinearTime(count: Int, isTangled: Bool) {
         var payload: [UInt8] = []
         for index in 0..<count {
             payload.append(littleEndian: UInt32(7))
@@ -290,7 +290,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
     @Test(arguments: [
         (1 << 20) - 48 - 88, (1 << 20) - 48 - 80, (1 << 20) - 56, (1 << 20) - 48, 1 << 20, 3 << 20,
     ])
-    func aWitnessFarAway(payloadByteCount: Int) {
+    func evidenceFarAwayIsFound(payloadByteCount: Int) {
         var builder = SegmentBuilder()
         builder.add(1, payload: [UInt8](repeating: 0xAB, count: payloadByteCount))
         builder.add(2)
@@ -301,7 +301,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
                 == .failure(.corrupt(JournalProblem(file: firstSegment, byteOffset: 48, flaw: flaw))))
     }
 
-    @Test func theHostMayReject() throws {
+    @Test func entryRejectedByHostRefusesLog() throws {
         let disk = try makeDisk([Self.three])
         let flaw = JournalFlaw.rejected(sequence: Self.two, reason: "no such path")
         #expect(throws: JournalError.corrupt(JournalProblem(file: firstSegment, byteOffset: 96, flaw: flaw)))
@@ -312,12 +312,12 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         }
     }
 
-    @Test func tooLargeIsRefusedAndHarmless() throws {
+    @Test func tooLargeEntryIsRefusedWithoutEffect() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
         let byteCount = JournalFormat.payloadByteLimit + 1
-        let huge = SharedBytes([UInt8](repeating: 0, count: byteCount))
+        let huge = [UInt8](repeating: 0, count: byteCount)
         var error: JournalError?
         do throws(JournalError) {
             try journal.append(.delta, namespace: 1, timestamp: 1, payload: huge)

@@ -77,7 +77,7 @@ extension Entry {
     /// A reply is a promise: what was acknowledged is there after the power comes back, and nothing appears
     /// that was never asked for. What a recovery gave is a promise too, even if the power goes again at once.
     @Test(arguments: 0..<16 as Range<UInt64>, 0..<scripts.count)
-    func acknowledgedWritesOutliveTheCrash(seed: UInt64, scriptIndex: Int) throws {
+    func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         #expect(script.run(on: rehearsal).failure == nil)
@@ -105,7 +105,7 @@ extension Entry {
             #expect(script.entries.starts(with: recovered), context)
             disk.killProcess()
 
-            // And the log goes on.
+            // And the log can be continued.
             #expect(script.run(on: disk).failure == nil, context)
             disk.losePower(seed: random.next())
             let continued = try recover(disk).entries
@@ -116,7 +116,7 @@ extension Entry {
     /// The n-th operation fails, for every n. The journal takes nothing more; a new process on the same
     /// machine, and then a power cut, find everything that was acknowledged or read.
     @Test(arguments: 0..<scripts.count)
-    func everyOperationMayFail(scriptIndex: Int) throws {
+    func failureOfEveryOperationIsHandled(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()
         _ = script.run(on: rehearsal)
@@ -137,7 +137,7 @@ extension Entry {
             disk.losePower(seed: UInt64(failing))
             #expect(try recover(disk).entries == read, "\(context): read after a failed sync, then lost")
 
-            // Or the new process goes on, and the power cut comes later.
+            // Or the new process continues, and the power cut comes later.
             for seed in 0..<4 as Range<UInt64> {
                 let disk = SimulatedDisk(failing: failing)
                 _ = script.run(on: disk)
@@ -158,12 +158,12 @@ extension Entry {
         return report.entryCount
     }
 
-    @Test(arguments: [("pwritev", 0), ("fdatasync", 1)])
-    func poisonedAfterAFailure(operation: String, operationsLater: Int) throws {
+    @Test(arguments: [(DiskOperation.write, 0), (.sync, 1)])
+    func nothingIsAcceptedAfterFailure(operation: DiskOperation, operationsLater: Int) throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
-        try journal.append(.delta, namespace: 1, timestamp: 1, payload: [1, 2, 3].rawSpan)
+        try journal.append(.delta, namespace: 1, timestamp: 1, payload: [1, 2, 3])
         disk.failingOperation = disk.operationCount + operationsLater
         var first: JournalError?
         do throws(JournalError) {
@@ -176,7 +176,7 @@ extension Entry {
             Issue.record("no failure: \(String(describing: first))")
             return
         }
-        #expect(failure.operation.rawValue == operation)
+        #expect(failure.operation == operation)
         #expect(journal.lastDurable == .zero)
         let operationCount = disk.operationCount
         // (`#expect(throws:)` cannot capture a noncopyable value.)
@@ -184,7 +184,7 @@ extension Entry {
         do throws(JournalError) { try journal.write() } catch { errors.append(error) }
         do throws(JournalError) { try journal.sync() } catch { errors.append(error) }
         do throws(JournalError) {
-            try journal.append(.delta, namespace: 1, timestamp: 1, payload: [4].rawSpan)
+            try journal.append(.delta, namespace: 1, timestamp: 1, payload: [4])
         } catch { errors.append(error) }
         do throws(JournalError) { try journal.append(entry: Entry("x").journalRecords) } catch {
             errors.append(error)
@@ -194,7 +194,7 @@ extension Entry {
     }
 
     /// A sync is a promise about what was written before it, not about what was accepted meanwhile.
-    @Test func acceptedAfterTheWriteIsNotPromised() throws {
+    @Test func entriesAcceptedAfterTheWriteAreNotDurable() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
@@ -213,18 +213,18 @@ extension Entry {
     }
 
     /// One write and one sync for a whole batch, and neither when there is nothing to do.
-    @Test func aBatchIsOneWriteAndOneSync() throws {
+    @Test func batchTakesOneWriteAndOneSync() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
         let (writes, syncs) = (disk.writeCount, disk.syncCount)
         for index in 0..<100 {
             try journal.append(
-                .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: index * 500).rawSpan
+                .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: index * 500)
             )
         }
         try journal.append(
-            .delta, namespace: 2, timestamp: 2, payload: SharedBytes([UInt8](repeating: 2, count: 100_000)))
+            .delta, namespace: 2, timestamp: 2, payload: [UInt8](repeating: 2, count: 100_000))
         try journal.write()
         try journal.sync()
         try journal.write()

@@ -48,7 +48,7 @@ import Testing
         #expect(summary.tornByteCount == 0)
     }
 
-    @Test func kindsKeepTheirNumbers() {
+    @Test func kindNumbersAreStable() {
         let names: [UInt16: String] = [
             1: "delta", 2: "rules", 3: "settings", 4: "namespaceMade", 5: "namespaceDeleted",
             6: "onDisconnectRegistered", 7: "onDisconnectCancelled", 8: "tree",
@@ -64,7 +64,7 @@ import Testing
         ("journal-00000001-000000000000000A.log", "we write small letters, and one file has one name"),
         ("journal-00000001-+000000000000001.log", "no signs"),
         ("journal-1.log", "the timeline is missing"),
-        ("journal-00000001-0000000000000001.log.bak", "somebody's copy"),
+        ("journal-00000001-0000000000000001.log.bak", "a copy"),
         ("checkpoint-00000001-0000000000000001", "not ours"),
         ("journal-.log", "nothing in it"),
         ("journal-", "nothing in it"),
@@ -73,7 +73,7 @@ import Testing
         #expect(SegmentName(name) == nil, "\(reason)")
     }
 
-    @Test func namesSortAsTheLogDoes() {
+    @Test func namesSortInLogOrder() {
         let a = SegmentName(timeline: 1, firstSequence: SequenceNumber(0xFF))
         let b = SegmentName(timeline: 1, firstSequence: SequenceNumber(0x100))
         let c = SegmentName(timeline: 0x10, firstSequence: SequenceNumber(1))

@@ -20,7 +20,7 @@ import Testing
         let filler = String(repeating: "x", count: segmentByteLimit / 32)
         while !journal.wantsPreparedSegment { try Self.append(filler, to: &journal) }
         try #require(try PreparedSegment.make(byteCount: segmentByteLimit, on: disk, isAbandoned: { false }))
-        journal.take(preparedByteCount: segmentByteLimit)
+        journal.usePreparedSegment(byteCount: segmentByteLimit)
         let count = journal.segmentCount
         while journal.segmentCount == count { try Self.append(filler, to: &journal) }
         return journal
@@ -35,7 +35,7 @@ import Testing
     // MARK: Reading
 
     @Test(arguments: [1, 7, 8, 39, 40, 41, 4096, 2 << 20, (3 << 20) + 8])
-    func zerosAreTheEnd(count: Int) throws {
+    func zerosAtEndOfLastSegmentAreItsEnd(count: Int) throws {
         let disk = SimulatedDisk(files: [firstSegment: Self.three.bytes + Self.zeros(count)])
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
         var history = History()
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// They are the end of the last segment only: others were full when the next was begun.
-    @Test func zerosInFrontOfAnotherSegmentAreDamage() {
+    @Test func zerosBeforeAnotherSegmentAreDamage() {
         var first = Self.three
         first.bytes += Self.zeros(500)
         let files = SegmentTests.files(first, SegmentTests.segment(4, through: 5))
@@ -63,7 +63,7 @@ import Testing
     /// A write of which a power cut has left the beginning only: what is cut off is counted without the zeros
     /// behind it.
     @Test(arguments: [1, 20, 40])
-    func aTornRecordBeforeZeros(keptCount: Int) throws {
+    func tornRecordBeforeZerosIsTruncated(keptCount: Int) throws {
         let whole = SegmentTests.segment(1, through: 4).bytes
         let torn = Array(whole[..<(Self.three.bytes.count + keptCount)]) + Self.zeros(1000)
         let disk = SimulatedDisk(files: [firstSegment: torn])
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// In one segment of 2^32 the checksum of a header of zeros is zero: it is no record there either.
-    @Test func zerosAreNoRecordInAnySegment() throws {
+    @Test func zerosAreNeverARecord() throws {
         func checksum(_ bits: UInt64) -> UInt32 {
             let header = SegmentHeader(
                 directory: DirectoryID(bits, 0), timeline: 1, firstSequence: SequenceNumber(1))
@@ -115,18 +115,18 @@ import Testing
     // MARK: Writing
 
     /// What is written into a prepared segment asks for no room, and makes nothing longer.
-    @Test func aSegmentIsTakenAsItWasPrepared() throws {
+    @Test func preparedSegmentIsUsedUnchanged() throws {
         let disk = SimulatedDisk()
         var journal = try Self.preparedJournal(on: disk, 8192)
         #expect(disk.contents[journal.segmentName]?.count == 8192)
         #expect(!disk.fileNames.contains { $0.hasSuffix(".new") })
         let start = disk.operations.count
-        let headroom = journal.headroom
+        let headroom = journal.reservedByteCount
         #expect(headroom > 7000)
         let isReserved = try journal.reserve(5000)
         #expect(isReserved)
         try Self.append("one more", to: &journal)
-        #expect(disk.operations[start...] == ["pwritev", "fdatasync"])
+        #expect(disk.operations[start...] == [.write, .sync])
         #expect(disk.contents[journal.segmentName]?.count == 8192)
 
         let entryCount = try inspect(disk) { _, _ in }.entryCount
@@ -135,46 +135,46 @@ import Testing
     }
 
     /// One rotation into it: what must be on disk before what.
-    @Test func aPreparedSegmentIsTakenInOrder() throws {
+    @Test func preparedSegmentSystemCallsAreInOrder() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(60), entries: &none)
         try Self.append("one, and the segment is full", to: &journal)
         _ = try journal.reserve(400)
         try #require(try PreparedSegment.make(byteCount: 300, on: disk, isAbandoned: { false }))
-        journal.take(preparedByteCount: 300)
+        journal.usePreparedSegment(byteCount: 300)
         let start = disk.operations.count
         try journal.append(entry: Entry("two").journalRecords)
         try journal.write()
         #expect(
             disk.operations[start...] == [
                 // Room beyond what was prepared, since so much was promised.
-                "open", "fallocate", "pwritev", "fdatasync", "rename", "fsync", "ftruncate", "pwritev",
+                .open, .reserve, .write, .sync, .rename, .syncDirectory, .truncate, .write,
             ])
-        #expect(journal.headroom > 300)
+        #expect(journal.reservedByteCount > 300)
     }
 
-    /// Room that is needed now is not kept for later; and a file that somebody took away is not missed.
-    @Test func whatIsPreparedCanBeGivenUp() throws {
+    /// On a full disk the prepared segment is removed; a missing file of it is no error.
+    @Test func preparedSegmentIsRemovedOnFullDisk() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(4096), entries: &none)
         try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
-        journal.take(preparedByteCount: 4096)
+        journal.usePreparedSegment(byteCount: 4096)
         disk.capacity = disk.usedByteCount
         let isReserved = try journal.reserve(3000)
         #expect(isReserved, "the prepared file's room is taken")
         #expect(!disk.fileNames.contains { $0.hasSuffix(".new") })
 
         disk.capacity = .max
-        // Whoever looks for room, a rotation, and a stop find it gone.
+        // A reservation, a rotation and a stop find it missing.
         for use in 0..<3 {
             try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
-            journal.take(preparedByteCount: 4096)
+            journal.usePreparedSegment(byteCount: 4096)
             try disk.remove("journal-prepared.log.new")
             switch use {
             case 0:
-                let left = journal.headroom
+                let left = journal.reservedByteCount
                 disk.capacity = disk.usedByteCount
                 let isReserved = try journal.reserve(left + 1)
                 #expect(!isReserved)
@@ -182,8 +182,8 @@ import Testing
             case 1:
                 let count = journal.segmentCount
                 for index in 0..<200 { try Self.append("entry \(index)", to: &journal) }
-                #expect(journal.segmentCount > count && journal.takenPreparedCount == 0)
-            default: try journal.giveRoomBack()
+                #expect(journal.segmentCount > count && journal.usedPreparedCount == 0)
+            default: try journal.releaseReservation()
             }
         }
         #expect(disk.usedByteCount == disk.contents.values.reduce(0) { $0 + $1.count }, "no room is held")
@@ -199,7 +199,7 @@ import Testing
     }
 
     /// No room for it, or no time: nothing is left of it.
-    @Test func whatCannotBePreparedLeavesNothing() throws {
+    @Test func failedPreparationLeavesNoFile() throws {
         let disk = SimulatedDisk()
         disk.capacity = 1000
         #expect(try !PreparedSegment.make(byteCount: 1001, on: disk, isAbandoned: { false }))
@@ -221,18 +221,18 @@ import Testing
 
     /// A prepared file that cannot be opened for want of a descriptor stays, and is taken by a later
     /// rotation.
-    @Test func aPreparedSegmentWaitsForADescriptor() throws {
+    @Test func preparedSegmentIsUsedOnceDescriptorsAreFree() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, options: smallOptions(4096), entries: &none)
         try #require(try PreparedSegment.make(byteCount: 4096, on: disk, isAbandoned: { false }))
-        journal.take(preparedByteCount: 4096)
+        journal.usePreparedSegment(byteCount: 4096)
         disk.lacksDescriptors = true
         for index in 0..<100 { try Self.append("entry \(index)", to: &journal) }
         #expect(journal.segmentCount == 1 && !journal.wantsPreparedSegment)
         disk.lacksDescriptors = false
         for index in 100..<120 { try Self.append("entry \(index)", to: &journal) }
-        #expect(journal.segmentCount == 2 && journal.takenPreparedCount == 1)
+        #expect(journal.segmentCount == 2 && journal.usedPreparedCount == 1)
         disk.losePower(seed: 1)
         #expect(try recover(disk).entries.count == 120)
     }
@@ -268,10 +268,10 @@ import Testing
     ) -> () -> Int {
         var readCount = 0
         disk.onOperation = { operation in
-            guard operation == "pread" else { return .goOn }
+            guard operation == .read else { return .succeed }
             readCount += 1
             if readCount == moment { body() }
-            return .goOn
+            return .succeed
         }
         return {
             disk.onOperation = nil
@@ -282,7 +282,7 @@ import Testing
     /// Who reads while a server writes may see zeros first and, behind them, what was written since: that is
     /// no damage. What is read, or copied, is what was there at one moment.
     @Test(arguments: 0..<readers.count)
-    func readingBesideAWriter(reader: Int) throws {
+    func readingWhileServerWrites(reader: Int) throws {
         var readCount = Int.max
         var moment = 0
         var foundCounts: Set<Int> = []
@@ -319,7 +319,7 @@ import Testing
     /// A server that stops cuts off what it has not filled, also when it has just written something, while
     /// somebody reads it.
     @Test(arguments: [(0, 0), (0, 3), (1, 3), (2, 3)])
-    func readingBesideAStop(reader: Int, recordCount: Int) throws {
+    func readingWhileServerStops(reader: Int, recordCount: Int) throws {
         var readCount = Int.max
         var moment = 0
         while moment < readCount {
@@ -335,7 +335,7 @@ import Testing
                     try? journal.write()
                     try? journal.sync()
                 }
-                try? journal.giveRoomBack()
+                try? journal.releaseReservation()
             }
             let found = try Self.readers[reader](disk)
             readCount = finish()
@@ -345,7 +345,7 @@ import Testing
     }
 
     /// A read that gives less than there is remains an error: it is not where the log ends.
-    @Test func aShortReadIsNoEnd() throws {
+    @Test func shortReadIsNotTheEndOfTheLog() throws {
         let disk = SimulatedDisk()
         _ = try Self.preparedJournal(on: disk, 64 << 10)
         disk.killProcess()
@@ -358,7 +358,7 @@ import Testing
             var operation = 0
             disk.onOperation = { _ in
                 defer { operation += 1 }
-                return operation == index ? .cutShort : .goOn
+                return operation == index ? .readHalf : .succeed
             }
             if let (entries, _) = try? recover(disk) {
                 #expect(entries.count == before, "operation \(index)")

@@ -50,10 +50,10 @@ import Testing
         #expect(summary.lastSequence == SequenceNumber(6))
         disk.killProcess()
 
-        // Appending goes on in the last one.
+        // Appending continues in the last one.
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
-        let sequence = try journal.append(.delta, namespace: 1, timestamp: 1, payload: [7].rawSpan)
+        let sequence = try journal.append(.delta, namespace: 1, timestamp: 1, payload: [7])
         try journal.write()
         try journal.sync()
         #expect(sequence == SequenceNumber(7))
@@ -61,7 +61,7 @@ import Testing
         #expect(Self.payloads(Array(try recover(disk).entries.dropFirst(restored.count))) == replayed + [7])
     }
 
-    @Test func theLastSegmentMayBeEmptyOrTorn() throws {
+    @Test func emptyOrTornLastSegmentIsAccepted() throws {
         var torn = Self.segment(4, through: 5)
         torn.bytes.removeLast()
         #expect(
@@ -152,14 +152,14 @@ import Testing
         #expect(report?.problems.isEmpty == false)
     }
 
-    @Test func refusesAnotherTimeline() {
+    @Test func otherTimelineIsRefused() {
         let second = Self.segment(4, through: 5, timeline: 2)
         let problem = JournalProblem(
             file: second.name, byteOffset: 28, flaw: .foreignTimeline(expected: 1, found: 2))
         #expect(outcome(of: Self.files(Self.segment(1, through: 3), second)) == .failure(.corrupt(problem)))
     }
 
-    @Test func refusesHeadersAndNamesThatLie() {
+    @Test func headersThatContradictNamesAreRefused() {
         let first = Self.segment(1, through: 3)
         func refusal(_ name: String, _ offset: Int, _ flaw: JournalFlaw) -> Result<[Entry], JournalError> {
             .failure(.corrupt(JournalProblem(file: name, byteOffset: offset, flaw: flaw)))
@@ -178,7 +178,7 @@ import Testing
 
     /// A crash while the first segment was being made leaves a file under another name, whatever is in it.
     @Test(arguments: [0, 1, 47, 48])
-    func anUnfinishedSegmentIsMadeAgain(byteCount: Int) throws {
+    func unfinishedSegmentIsMadeAgain(byteCount: Int) throws {
         let name = firstSegment + ".new"
         let disk = SimulatedDisk(files: [name: Array(SegmentBuilder().bytes[..<byteCount]), "notes.txt": [1]])
         let (entries, summary) = try recover(disk)
@@ -209,7 +209,7 @@ import Testing
     }
 
     /// Every problem of every file at once, what is good between them, and nothing changed, lock or no lock.
-    @Test func inspectionGoesOnBehindProblems() throws {
+    @Test func inspectionContinuesAfterProblems() throws {
         var first = Self.segment(1, through: 5)
         first.bytes[48 + 48 + 20] ^= 1  // record 2
         first.bytes[48 + 3 * 48 + 45] ^= 1  // record 4
@@ -247,7 +247,7 @@ import Testing
 
     /// Any bytes at all: inspection ends, and reads nothing that recovery would not.
     @Test(arguments: 0..<200 as Range<UInt64>)
-    func inspectionSurvivesAnything(seed: UInt64) throws {
+    func inspectionNeverTraps(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var builder = Self.segment(1, through: 20)
         for _ in 0..<Int.random(in: 1...10, using: &random) {

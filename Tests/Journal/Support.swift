@@ -41,6 +41,17 @@ struct Entry: Equatable, CustomStringConvertible {
     }
 }
 
+extension Journal {
+    /// Appends an entry of one record.
+    @discardableResult
+    mutating func append(
+        _ kind: RecordKind, namespace: UInt32, timestamp: Int64, payload: [UInt8]
+    ) throws(JournalError) -> SequenceNumber {
+        try append(
+            entry: [JournalRecord(kind, namespace: namespace, timestamp: timestamp, payload: payload)])
+    }
+}
+
 func copy(of bytes: RawSpan) -> [UInt8] {
     var result: [UInt8] = []
     result.append(bytes)
@@ -50,7 +61,7 @@ func copy(of bytes: RawSpan) -> [UInt8] {
 let testID = DirectoryID(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908)
 
 /// A host whose state is all that ever happened: its checkpoint has a record for each entry.
-struct History: Recovering {
+struct History: RecoveryTarget {
     var entries: [Entry] = []
     /// How many of them came out of a checkpoint.
     var restoredCount = 0

@@ -60,7 +60,7 @@ struct TestFailure: Error {
         #expect(report.entryCount == written.count)
     }
 
-    @Test func onlyTheOwnerMayLook() throws {
+    @Test func filesAreReadableByOwnerOnly() throws {
         let temporary = try TemporaryDirectory()
         let directory = temporary.path + "/data"
         _ = try recover(try SystemDisk(directory: directory, create: true))
@@ -93,14 +93,14 @@ struct TestFailure: Error {
     }
 
     /// Another process holds the lock until it is killed: the kernel opens it.
-    @Test func aDeadProcessHoldsNoLock() throws {
+    @Test func lockIsReleasedWhenItsProcessEnds() throws {
         let temporary = try TemporaryDirectory()
         let disk = try SystemDisk(directory: temporary.path, create: true)
         _ = try recover(disk)
         var pipeEnds: [Int32] = [0, 0]
         #expect(unsafe pipe(&pipeEnds) == 0)
         defer { close(pipeEnds[0]) }
-        // `echo` tells us that the lock is held; then `sleep`, still the same process, keeps it.
+        // `echo` reports that the lock is held; then `sleep`, the same process, holds it.
         let script = "echo locked; exec sleep 600"
         let arguments = ["flock", "-n", "-F", temporary.path + "/LOCK", "sh", "-c", script]
         var child: pid_t = 0
@@ -128,7 +128,7 @@ struct TestFailure: Error {
         #expect(throws: Never.self) { try recover(disk) }
     }
 
-    @Test func failuresSayWhatWasTried() throws {
+    @Test func failuresNameOperationAndPath() throws {
         let temporary = try TemporaryDirectory()
         let missing = temporary.path + "/no/where"
         #expect(
@@ -156,7 +156,7 @@ struct TestFailure: Error {
     }
 
     /// More pieces than one `pwritev` takes (1024), small and large mixed.
-    @Test func moreThanOneSystemCallOfPieces() throws {
+    @Test func thousandsOfRecordsInOneWrite() throws {
         let temporary = try TemporaryDirectory()
         let disk = try SystemDisk(directory: temporary.path, create: true)
         do {
@@ -165,8 +165,7 @@ struct TestFailure: Error {
             for index in 0..<2500 {
                 try journal.append(
                     .delta, namespace: 1, timestamp: 1,
-                    payload: SharedBytes(
-                        [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 1 + index % 50)))
+                    payload: [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 1 + index % 50))
             }
             try journal.write()
             try journal.sync()

@@ -11,7 +11,7 @@ import Testing
     (#"{".value":"v",".priority":1}"#, #"{".value":"v",".priority":1}"#),
     (#"{".value":1,"a":null}"#, "1"), (#"{".value":null,"a":1}"#, #"{"a":1}"#),
 ])
-func putTakesAnyJSON(sent: String, stored: String) throws {
+func putAcceptsAnyJSON(sent: String, stored: String) throws {
     guard case .value(let draft) = try body("PUT", "/a.json", sent) else {
         Issue.record("no value")
         return
@@ -19,7 +19,7 @@ func putTakesAnyJSON(sent: String, stored: String) throws {
     #expect(draft.node == (try node(stored)))
 }
 
-@Test func serverValuesAreHeldOpen() throws {
+@Test func serverValuesBecomePlaceholders() throws {
     let timestamp = Draft.Placeholder(target: Target(.root), value: .timestamp)
     for target in ["/t.json", "/t/.priority.json"] {
         #expect(
@@ -93,7 +93,7 @@ func bodiesThatAreRefused(method: String, sent: String, text: String) throws {
 }
 
 @Test(arguments: ["true", #"{"a":1}"#, "[1]", #"{".value":1,".priority":2}"#])
-func aPriorityIsALeafWithoutOne(sent: String) throws {
+func priorityMustBeLeafWithoutPriority(sent: String) throws {
     #expect(try bodyRefusal("PUT", "/a/.priority.json", sent) == .invalidData(.priority))
     for leaf in ["null", "1", #""x""#] { #expect(try bodyRefusal("PUT", "/a/.priority.json", leaf) == nil) }
 }
@@ -150,7 +150,7 @@ func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholder
     #expect(Set(patch.map(\.name)).count == patch.count)
 }
 
-@Test func aDeleteHasNoBody() throws {
+@Test func bodyOfDeleteIsIgnored() throws {
     for sent in ["", "{bad", "1"] { #expect(try body("DELETE", "/a.json", sent) == .value(Draft(.empty))) }
     #expect(try body("POST", "/a.json", "null") == .value(Draft(.empty)))
 }
@@ -178,7 +178,7 @@ func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholder
     #expect(try bodyRefusal("PUT", "/a.json", nested(5000)) == .invalidData(.tooDeep))
 }
 
-@Test func aBodyHasALimit() throws {
+@Test func bodyOverLimitIsRefused() throws {
     let request = try request("PUT", "/a.json")
     let bytes = Array(#""0123456789""#.utf8)
     #expect(throws: RESTError.writeTooLarge) { try readBody(request, bytes, byteLimit: 11) }

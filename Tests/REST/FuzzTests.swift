@@ -45,14 +45,14 @@ private func mutated(_ sample: [UInt8], _ others: [[UInt8]], _ generator: inout 
 /// Whatever is sent, there is an answer that the HTTP room reads back; and what is let through keeps its
 /// promises.
 @Test(arguments: 0..<4 as Range<UInt64>)
-func mutationsGetAnswers(seed: UInt64) throws {
+func mutatedRequestsNeverTrap(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     var acceptedCount = 0
     for _ in 0..<1500 {
         let sample = heads.randomElement(using: &generator) ?? []
         guard let head = try? head(mutated(sample, heads, &generator)) else { continue }
-        let context = AnswerContext(head)
-        var answer: RESTAnswer
+        let context = ResponseContext(head)
+        var answer: RESTResponse
         do throws(RESTError) {
             let request = try RESTRequest(head)
             try request.checkConditions()

@@ -129,7 +129,7 @@ func queryMisuse(parameters: String, text: String) throws {
     }
 }
 
-@Test func theIndexErrorNamesIndexAndPath() throws {
+@Test func indexErrorNamesIndexAndPath() throws {
     let byChild = try request("GET", #"/dinos.json?orderBy="height""#)
     #expect(
         byChild.missingIndex(at: "dinos").text

@@ -56,13 +56,13 @@ func pathsThatNameNothing(target: String, error: RESTError) throws {
     for method in ["GET", "PUT", "BREW"] { #expect(try refusal(method, target) == error) }
 }
 
-@Test func theLongestKeyAndTheDeepestPathPass() throws {
+@Test func longestKeyAndDeepestPathAreAccepted() throws {
     let key = String(repeating: "k", count: 768)
     #expect(try request("GET", "/\(key).json").location == .data(Target(Path([Key(unchecked: Text(key))]))))
     #expect(try refusal("GET", "/\(String(repeating: "a/", count: 32)).json") == nil)
 }
 
-@Test func aRawPathMustBeUTF8() throws {
+@Test func pathThatIsNoUTF8IsRefused() throws {
     let bytes = Array("GET /a".utf8) + [0xFF] + Array("b.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
     let head = try head(bytes)
     #expect(throws: RESTError.invalidPath) { try RESTRequest(head) }
@@ -73,7 +73,7 @@ func pathsThatNameNothing(target: String, error: RESTError) throws {
     arguments: [
         ("/a.json?ns=abc", "abc"), ("/a.json?x=y&ns=abc&ns=d", "abc"), ("/a.json?ns=", nil), ("/a.json", nil),
     ] as [(String, String?)])
-func theNamespaceIsReadBeforeThePath(target: String, namespace: String?) throws {
+func namespaceIsReadBeforePath(target: String, namespace: String?) throws {
     let address = RESTAddress(try head("GET", target))
     #expect(address.namespace == namespace)
 }
@@ -241,12 +241,12 @@ func timeouts(text: String, duration: Duration?) throws {
         (",,gzip", true), (";q=1", false),
     ] {
         let head = try head("GET", "/a.json", ["Accept-Encoding: \(value)"])
-        #expect(AnswerContext(head).acceptsGzip == accepts, "\(value)")
+        #expect(ResponseContext(head).acceptsGzip == accepts, "\(value)")
     }
     #expect(
-        try AnswerContext(head("GET", "/a.json", ["Accept-Encoding: br", "Accept-Encoding: gzip"]))
+        try ResponseContext(head("GET", "/a.json", ["Accept-Encoding: br", "Accept-Encoding: gzip"]))
             .acceptsGzip)
-    #expect(try !AnswerContext(head("GET", "/a.json")).acceptsGzip)
+    #expect(try !ResponseContext(head("GET", "/a.json")).acceptsGzip)
 }
 
 /// The table of rest §7.
@@ -283,7 +283,7 @@ func conditions(method: String, query: String, fields: [String], error: RESTErro
     #expect(try refusal(method, "/a.json\(query)", fields) == error)
 }
 
-@Test func tagsGoBothWays() throws {
+@Test func tagsRoundTrip() throws {
     #expect(try !request("PUT", "/a.json").returnsETag)
     #expect(try request("PUT", "/a.json", ["if-match: t"]).returnsETag)
     #expect(try request("GET", "/a.json", ["if-none-match: t"]).returnsETag)

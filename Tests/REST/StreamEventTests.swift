@@ -29,10 +29,10 @@ func eventsAreTwoLines(event: StreamEvent, spelled: String) {
     #expect(text(event) == spelled)
 }
 
-@Test func anEventIsNeverMoreThanTwoLines() {
+@Test func eventsHaveTwoLines() {
     for seed in 0..<100 as Range<UInt64> {
         var maker = TreeMaker(seed: seed)
-        var form = AnswerForm()
+        var form = ResponseForm()
         form.print = .pretty
         form.isExport = maker.generator.one(in: 2)
         let lines = text(.put("x", maker.tree()), JSONForm(streaming: form)).split(
@@ -64,7 +64,7 @@ func oneMergeIsOnePatchOrSeveralPuts(base: String, entries: [(String, Int64?)], 
     #expect(events.map(summary) == told)
 }
 
-@Test func aQueryTellsWhoLeftFirst() {
+@Test func removedChildrenOfQueryComeFirst() {
     let events = StreamEvent.events(
         merging: [("new", .integer(1)), ("gone", .empty), ("also", .integer(2))], at: .root, isQuery: true)
     #expect(events.map(summary) == ["put /gone null", "put /new 1", "put /also 2"])

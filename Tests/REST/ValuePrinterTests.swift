@@ -70,13 +70,13 @@ func prettyHasTwoSpacesAndOneNewline(stored: String, shown: String) throws {
     (#"["a","b"]"#, #"{"0":true,"1":true}"#), (#"{".value":1,".priority":2}"#, "1"),
 ])
 func shallowShowsKeys(stored: String, shown: String) throws {
-    var form = AnswerForm()
+    var form = ResponseForm()
     form.isShallow = true
     #expect(printed(try node(stored), JSONForm(reading: form)) == shown)
 }
 
-@Test func exportIsWhatTheTreePrints() {
-    var form = AnswerForm()
+@Test func exportAgreesWithTreePrinter() {
+    var form = ResponseForm()
     form.isExport = true
     for seed in 0..<200 as Range<UInt64> {
         var maker = TreeMaker(seed: seed)
@@ -95,7 +95,7 @@ func shallowShowsKeys(stored: String, shown: String) throws {
     }
 }
 
-@Test func anyPieceSizeGivesTheSameText() {
+@Test func pieceSizeDoesNotChangeText() {
     for seed in 0..<25 as Range<UInt64> {
         var maker = TreeMaker(seed: seed)
         let tree = maker.tree()
@@ -145,7 +145,7 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
     #expect(pieces(ValuePrinter(.members([]), JSONForm()), of: 9).text == "{}")
 }
 
-@Test func aWholeTextIsGivenUpToItsLimit() throws {
+@Test func wholeTextUpToLimit() throws {
     let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":[1,2,3]}"#)
     let text = printed(tree)
     for limit in 0...(text.utf8.count + 3) {

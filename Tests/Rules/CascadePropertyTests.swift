@@ -73,7 +73,7 @@ extension Node {
 }
 
 @Test(arguments: 0..<300 as Range<UInt64>)
-func accessIsWhatTheModelSays(seed: UInt64) throws {
+func decisionsAgreeWithModel(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let model = Model(&generator, depth: 3)
     let access = Access.loaded(try rules(model.json))

@@ -21,7 +21,7 @@ private let chat = #"""
 
 private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3cret","uid":"u1"}}"#)
 
-@Test func aRefusedReadIsExplained() throws {
+@Test func deniedReadIsExplained() throws {
     let access = Access.loaded(try rules(chat))
     let scope = scope(user, root: try data(#"{"members":{"r1":{"u2":true}}}"#))
     let denial = try #require(access.explainRead(at: "/rooms/r1/text", query: nil, in: scope))
@@ -37,7 +37,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
             #"      auth.uid = "u1""#,
             "      root.child('members').child($room).child(auth.uid).val() = null",
         ])
-    // Of the claims nothing is told but what a rule mentions (§2.6 keeps all of it from clients anyhow).
+    // Only claims that a rule mentions are shown (§2.6: clients never get an explanation).
     #expect(!denial.lines.joined().contains("s3cret"))
     #expect(
         String(decoding: denial.json, as: UTF8.self)
@@ -54,20 +54,20 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
         access.explainRead(
             at: "/rooms/r1", query: nil, in: RuleScope(credential: .anonymous, milliseconds: 1, root: .empty))
     )
-    #expect(other.answers.map(\.observations.count) == [1, 1])
+    #expect(other.failedRules.map(\.observations.count) == [1, 1])
     #expect(
         access.explainRead(
             at: "/rooms/r1", query: nil, in: RuleScope(credential: .admin, milliseconds: 1, root: .empty))
             == nil)
 }
 
-@Test func anErrorIsExplained() throws {
+@Test func errorIsExplained() throws {
     let access = Access.loaded(try rules(chat))
     let denial = try #require(
         access.explainWrite(
             at: ["/rooms/r1/text"], after: try data(#"{"rooms":{"r1":{"text":"hi"}}}"#), in: scope(user)))
-    #expect(denial.cause == .notGranted && denial.answers.count == 1)
-    let failure = try #require(denial.answers.first?.failure)
+    #expect(denial.cause == .notGranted && denial.failedRules.count == 1)
+    let failure = try #require(denial.failedRules.first?.failure)
     #expect(failure.reason == "an operand is null" && failure.expression == "newData.child('n').val() + 1")
     #expect(failure.position == SourcePosition(line: 7, column: 39))
     #expect(
@@ -81,7 +81,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
             #""outcome":"error","error":{"reason":"an operand is null","#))
 }
 
-@Test func whatIsNotValidIsExplained() throws {
+@Test func invalidWriteIsExplained() throws {
     let access = Access.loaded(try rules(chat))
     func explain(_ room: String, _ json: String) throws -> Denial? {
         let path = Path(trusted: "rooms/\(room)")
@@ -91,19 +91,20 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     }
     #expect(try explain("u1", #"{"text":"abc"}"#) == nil)
     let long = try #require(try explain("u1", #"{"text":"abcd"}"#))
-    #expect(long.cause == .invalid && long.answers.count == 1)
-    #expect(long.answers[0].rule == "/rooms/$room/text" && long.answers[0].location == "/rooms/u1/text")
-    #expect(long.answers[0].observations.map(\.value) == ["true", #""abcd""#, "4"])
-    // A constant has no parts; which of several is told does not change from one time to the next.
+    #expect(long.cause == .invalid && long.failedRules.count == 1)
+    #expect(
+        long.failedRules[0].rule == "/rooms/$room/text" && long.failedRules[0].location == "/rooms/u1/text")
+    #expect(long.failedRules[0].observations.map(\.value) == ["true", #""abcd""#, "4"])
+    // A constant has no parts. The choice among several rules is always the same.
     let odd = try #require(try explain("u1", #"{"text":5,"a":1,"b":2}"#))
-    #expect(odd.answers[0].rule == "/rooms/$room/$other" && odd.answers[0].location == "/rooms/u1/a")
+    #expect(odd.failedRules[0].rule == "/rooms/$room/$other" && odd.failedRules[0].location == "/rooms/u1/a")
     #expect(odd.lines.last == "  9:32 .validate of /rooms/$room/$other, at /rooms/u1/a, is false")
 }
 
-@Test func whereNoRuleIsThereIsNothingToShow() throws {
+@Test func denialWithoutRulesHasNoDetails() throws {
     let access = Access.loaded(try rules("{}"))
     let denial = try #require(access.explainWrite(at: ["/a", "/b"], after: .empty, in: scope(user)))
-    #expect(denial.cause == .noRule && denial.answers.isEmpty && denial.path == "/a")
+    #expect(denial.cause == .noRule && denial.failedRules.isEmpty && denial.path == "/a")
     #expect(denial.lines == ["write to /a is refused: there is no .write rule on the way"])
     #expect(Access.locked.explainRead(at: "/a", query: nil, in: scope(user))?.cause == .locked)
     #expect(
@@ -114,7 +115,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     #expect(Access.open.explainWrite(at: ["/a"], after: .empty, in: scope(user)) == nil)
 }
 
-@Test func explanationsHaveBounds() throws {
+@Test func explanationsAreBounded() throws {
     let text = String(repeating: "x", count: 1000)
     let parts = (0..<50).map { "data.child('\($0)\(text)').val() == null" }.joined(separator: " && ")
     let access = Access.loaded(
@@ -123,7 +124,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     let path = Path([Key(unchecked: Text(String(text.prefix(700))))])
     let scope = scope(user, root: Node.empty.with(path, .string(Text("\n" + text))))
     let denial = try #require(access.explainRead(at: path, query: nil, in: scope))
-    #expect(denial.answers[0].observations.count == Denial.observationCount)
+    #expect(denial.failedRules[0].observations.count == Denial.observationCount)
     #expect(
         denial.lines.allSatisfy { $0.utf8.count < 400 && !$0.contains("\n") } && denial.json.count < 10_000)
 }
@@ -136,17 +137,17 @@ extension Node {
     }
 }
 
-/// Whoever is judged chooses keys and values: none of them may begin a line of a log, or work a terminal.
+/// Clients choose keys and values: none of them may begin a line of a log, or control a terminal.
 @Test(arguments: [
     ("a\nb\tc", "a b c"), ("\u{7F}\u{1B}[1m", "  [1m"), ("\u{80}\u{85}\u{9F}\u{A0}", "   \u{A0}"),
     ("\u{2028}x\u{2029}", " x "), ("é🐵", "é🐵"),
 ])
-func whatIsQuotedStaysOnItsLine(text: String, expected: String) {
+func quotedNamesStayOnOneLine(text: String, expected: String) {
     #expect(cut(text, to: 10) == expected)
     #expect(quoted(Text(text)) == "'\(expected)'")
 }
 
-/// Of a write to many paths, what is told is about the first that is refused, and the rules on its own way.
+/// For a write to many paths, the first denied path is explained, with its own rules.
 @Test func oneOfManyPathsIsExplained() throws {
     let access = Access.loaded(
         try rules(
@@ -166,13 +167,13 @@ func whatIsQuotedStaysOnItsLine(text: String, expected: String) {
             "  1:70 .write of /l/$i, at /l/i7, is false", #"      $i = "i7""#,
         ])
     let invalid = explain([1, 2, 9, 1, 9])
-    #expect(invalid?.cause == .invalid && invalid?.path == "/l/i2" && invalid?.answers.count == 1)
-    #expect(invalid?.answers.first?.observations.map(\.value) == ["9"])
+    #expect(invalid?.cause == .invalid && invalid?.path == "/l/i2" && invalid?.failedRules.count == 1)
+    #expect(invalid?.failedRules.first?.observations.map(\.value) == ["9"])
 }
 
 // MARK: Coverage
 
-@Test func whatWasNeverTriedIsTold() throws {
+@Test func uncoveredRulesAreListed() throws {
     let loaded = try rules(chat)
     let (access, coverage) = (Access.loaded(loaded), RuleCoverage(of: loaded))
     #expect(
@@ -240,7 +241,7 @@ func whatIsFoldedAwayIsNotCounted(expression: String, operands: [String]) throws
     #expect(!coverage.lines.contains { $0.contains("never evaluated") }, "\(coverage.lines)")
 }
 
-@Test func everyOperandIsCountedByItself() throws {
+@Test func operandsAreCountedSeparately() throws {
     let loaded = try rules(
         #"{".read":"!(data.child('a').exists() || data.child('b').exists()) && (data.child('c').exists() ? !!data.child('d').exists() : true || now > 0)"}"#
     )

@@ -22,7 +22,7 @@ private func outcome(
     let denial = access.explainWrite(at: [path], after: after, in: scope)
     #expect(access.allowsWrite(at: [path], after: after, in: scope) == (denial == nil), "\(expression)")
     guard let denial else { return "true" }
-    return denial.answers.last?.failure?.reason ?? "false"
+    return denial.failedRules.last?.failure?.reason ?? "false"
 }
 
 private let seed = #"""
@@ -223,7 +223,7 @@ private let change = #"""
         ),
         (
             "data.child(newData.child('p').val() + '/x/y').parent().parent().parent().child('n').val() == 5",
-            "true", "from a path nobody knew"
+            "true", "from a computed path"
         ),
         ("data.child('s/' + $k).parent().val() == 'abc'", "true", "from a child of a leaf"),
         ("root.parent().exists()", "the root has no parent", "the root"),
@@ -330,7 +330,7 @@ func claims(expression: String, expected: String, reason: String) throws {
     #expect(try outcome(of: expression, auth: auth) == expected, "\(reason)")
 }
 
-/// Claims that nobody can read say nothing; their bearer is signed in.
+/// Unreadable claims have no members; the user is signed in.
 @Test(arguments: [
     "{", "", #"{"uid":"u1"} x"#, #"{"uid":"u1","uid":"u2"}"#, #"{"uid":"u1","token":{"a":1,"a":1}}"#,
     #"{"uid":"\ud800"}"#,
@@ -341,7 +341,7 @@ func unreadableClaims(auth: String) throws {
     #expect(try outcome(of: "auth != null && auth.uid == null && auth.token.a == null", auth: auth) == "true")
 }
 
-@Test func credentialsAreTheirText() {
+@Test func credentialsCompareByText() {
     let (a, b) = (Credential(authVariable: #"{"uid":"u1"}"#), Credential(authVariable: #"{"uid":"u1"}"#))
     #expect(a == b && a.hashValue == b.hashValue && a.authVariable == #"{"uid":"u1"}"#)
     #expect(
@@ -419,7 +419,7 @@ func queries(expression: String, query: String?, expected: Bool, reason: String)
 }
 
 /// What a rule puts together stays within bounds, and so does the time it takes.
-@Test func evaluationHasBounds() throws {
+@Test func evaluationIsBounded() throws {
     let text = String(repeating: "a", count: 1 << 17)
     let after = #"{"r":{"k1":{"s":"\#(text)b"}}}"#
     let tooLong = "a string grows beyond 10485760 bytes"
@@ -485,7 +485,7 @@ func pathsWithoutKeys(name: String) throws {
 }
 
 /// Only as much of a path is read as leads somewhere.
-@Test func longPathsAreNotReadToTheirEnd() {
+@Test func longPathsAreNotReadCompletely() {
     let key = String(repeating: "k", count: Limits.keyByteCount)
     var segments = PathSegments(Text("//a/" + key + "/" + key + "k/b//c"))
     #expect(segments.next() == "a" && segments.offset == 3)
@@ -501,7 +501,7 @@ func pathsWithoutKeys(name: String) throws {
     #expect(segments.next() == nil && !segments.isLost && segments.count == 0)
 }
 
-@Test func casesHaveBounds() throws {
+@Test func caseChangesAreCounted() throws {
     // Three letters each when they are capitals.
     let count = RulesLimits.textByteCount / 6 + 1
     let after = #"{"r":{"k1":{"s":"\#(String(repeating: "ΐ", count: count))"}}}"#

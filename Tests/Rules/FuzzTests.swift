@@ -34,7 +34,7 @@ private func check(_ bytes: [UInt8]) {
     }
 }
 
-@Test func everyTruncationIsAnswered() {
+@Test func everyTruncationIsReported() {
     for sample in samples {
         for length in 0..<sample.count {
             check(Array(sample[..<length]))

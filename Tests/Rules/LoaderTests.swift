@@ -71,7 +71,7 @@ func spellings(document: String, outline: String, reason: String) throws {
     }
 }
 
-@Test func aCommentFitsBetweenAnyTokens() throws {
+@Test func commentsBetweenAnyTokens() throws {
     let tokens = [
         "{", #""rules""#, ":", "{", #"".read""#, ":", "true", ",", #"".indexOn""#, ":", "[", #""a""#, ",",
         #""b""#,
@@ -90,12 +90,12 @@ func spellings(document: String, outline: String, reason: String) throws {
     }
 }
 
-@Test func theSourceIsKeptByteForByte() throws {
+@Test func sourceIsKeptUnchanged() throws {
     let document = "\r\n// Who?\n{ \"rules\":\t{ \".read\" : \"auth\n!= null\", /* é🐵 */ }, }\n\n"
     #expect(try load(document).source.bytes == Array(document.utf8))
 }
 
-@Test func aDocumentMayBeAsLargeAsTheLimit() throws {
+@Test func documentAtSizeLimitIsLoaded() throws {
     let document = #"{"rules":{".read":true}}"#
     func padded(to count: Int) -> String {
         document + String(repeating: " ", count: count - document.utf8.count)
@@ -107,7 +107,7 @@ func spellings(document: String, outline: String, reason: String) throws {
 }
 
 @Test(arguments: ["a", "$"])
-func nodesMayBeAsDeepAsPaths(prefix: String) throws {
+func nodesAtDepthLimitAreLoaded(prefix: String) throws {
     func nested(_ levels: Int, _ inner: String) -> String {
         let open = (0..<levels).map { #"{"\#(prefix)\#($0)":"# }.joined()
         return "{\"rules\":\n\(open)\(inner)\(String(repeating: "}", count: levels + 1))"

@@ -136,7 +136,7 @@ func illegalPatterns(pattern: String, expected: String, reason: String) {
     #expect(error?.text == "Illegal regular expression, \(expected)", "\(reason)")
 }
 
-@Test func patternsHaveBounds() throws {
+@Test func patternLimitsAreEnforced() throws {
     let limit = RulesLimits.patternByteCount
     _ = try Pattern(String(repeating: "a", count: limit), ignoresCase: false)
     #expect(throws: IllegalPattern.self) {
@@ -166,7 +166,7 @@ func illegalPatterns(pattern: String, expected: String, reason: String) {
 
 /// Sets are folded by ranges: what comes out is what the letters' properties say one by one.
 @Test(arguments: 0..<8 as Range<UInt64>)
-func casesAreFoldedAsUnicodeHasThem(seed: UInt64) {
+func caseFoldingAgreesWithUnicode(seed: UInt64) {
     #expect(CaseRun.all.count < 500)
     var generator = SeededGenerator(seed: seed)
     var sets = [ScalarSet([0x80...0x10_FFFF]), ScalarSet([0...0x10_FFFF]), ScalarSet([]), .wordCharacters]

@@ -22,12 +22,12 @@ func positions(prefix: String, position: String, reason: String) throws {
     #expect(source.position(at: prefix.utf8.count).description == position, "\(reason)")
 }
 
-@Test func beyondTheEndCountsAsTheEnd() throws {
+@Test func offsetBeyondEndIsTheEnd() throws {
     #expect(try RulesSource(Array("a\nb".utf8)).position(at: 1000) == SourcePosition(line: 2, column: 2))
 }
 
 /// The place in the source of each marked character of a rule's text, through line ends and escapes.
-@Test func expressionsKnowWhereTheyStand() throws {
+@Test func positionsOfExpressionsAreExact() throws {
     let rules = try load(
         #"""
         { // é

@@ -146,7 +146,7 @@ func numbersAreJSON(number: String) {
     #expect(problems(#"{"rules":{},"x":\#(number)}"#) == ["1:13: Unexpected property 'x'."])
 }
 
-@Test func aProblemInTheTextDoesNotHideThoseBefore() {
+@Test func problemsBeforeSyntaxErrorAreReported() {
     #expect(
         problems("{\"rules\":{\".read\":1,\n\"$a\":{},\"$b\":{},,")
             == [
@@ -155,14 +155,14 @@ func numbersAreJSON(number: String) {
             ])
 }
 
-@Test func invalidUTF8IsFoundWhereItBegins() {
+@Test func invalidUTF8IsReportedAtItsBeginning() {
     for bytes: [UInt8] in [[0xFF], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xF0, 0x9F, 0x90]] {
         let document = Array("{\"rules\":\n{\"é🐵".utf8) + bytes
         #expect(problems(document) == ["2:6: Invalid UTF-8."])
     }
 }
 
-@Test func thereIsABoundToWhatIsTold() {
+@Test func reportedProblemsAreLimited() {
     let members = (0..<5000).map { #""k\#($0)":1"# }.joined(separator: ",\n")
     let found = problems("{\"rules\":{\n\(members)}}")
     #expect(found.count == RulesLimits.problemCount)
@@ -170,7 +170,7 @@ func numbersAreJSON(number: String) {
     #expect(found.last == "201:8: Expected '{'.")
 }
 
-@Test func anAnswerHasALineForEachProblem() throws {
+@Test func eachProblemHasOneLine() throws {
     let error = try #require(throws: InvalidRules.self) { try load("{\"rules\":{\".read\":1,\n\"a\":2}}") }
     #expect(error.description == "1:19: \(badExpression)\n2:5: Expected '{'.\n")
 }

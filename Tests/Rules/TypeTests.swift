@@ -241,7 +241,7 @@ func uploadErrors(expression: String, expected: [String], reason: String) {
     #expect(complaints(expression) == expected, "\(expression): \(reason)")
 }
 
-@Test func newDataIsNotForReading() {
+@Test func newDataInReadRuleIsReported() {
     #expect(complaints("newData.exists()", ".read") == ["2: newData is invalid in .read expressions."])
     #expect(complaints("newData.exists()", ".write").isEmpty && complaints("newData.exists()").isEmpty)
     #expect(
@@ -283,13 +283,13 @@ func legal(expression: String) {
 }
 
 /// Positions are those of the document, through the escapes of its strings.
-@Test func problemsStandWhereTheTextDoes() {
+@Test func positionsOfProblemsAreExact() {
     let document =
         "{\"rules\":{\n  \".read\": \"true &&\n    \\\"é\\\" == \\u0078\",\n  \".write\": \"\\ud83d\\udc35\"}}"
     #expect(problems(document) == ["3:14: Unknown variable 'x'.", "4:14: illegal character"])
 }
 
-@Test func everyRuleOfADocumentIsLookedAt() {
+@Test func everyRuleIsListed() {
     let document = #"{"rules":{".read":"x",".write":"y &","a":{"$b":{".validate":"$b.z() || $c","c":1}}}}"#
     #expect(
         problems(document) == [
@@ -298,7 +298,7 @@ func legal(expression: String) {
         ])
 }
 
-@Test func expressionsHaveBounds() {
+@Test func expressionLimitsAreEnforced() {
     func repeated(_ text: String, _ count: Int) -> String { String(repeating: text, count: count) }
     let deep = "2:\(RulesLimits.expressionDepth)"
     #expect(deep == "2:200")
@@ -326,7 +326,7 @@ func legal(expression: String) {
     #expect(problems("{\"rules\":{\(nodes)}}").count == 1)
     let patterns = (0..<12).map { "\"k\($0)\":{\".read\":\"'a'.matches(/a{9000}/)\"}" }.joined(separator: ",")
     #expect(problems("{\"rules\":{\(patterns)}}").first?.hasSuffix("it has too many states") == true)
-    // Many problems in large rules are told without delay.
+    // Many problems in large rules are reported fast.
     let bad = (0..<100).map { "\"k\($0)\":{\".read\":\"\(repeated("x || ", 190)) x\"}" }.joined(
         separator: ",")
     #expect(problems("{\"rules\":{\(bad)}}").count == RulesLimits.problemCount)

@@ -59,12 +59,12 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
 @Test func rulesAreCounted() throws {
     #expect(try !isRefused("newData.exists()", 100, stepCount: 100 * EvaluationBudget.perRule))
     #expect(try isRefused("newData.exists()", 101, stepCount: 100 * EvaluationBudget.perRule))
-    // Those that say the same of everything are not asked.
+    // Constants are not evaluated.
     #expect(try !isRefused("true || newData.exists()", 101, stepCount: 0))
 }
 
 /// What leads nowhere costs no more than what is read of it.
-@Test func pathsThatLeadNowhereAreCheap() throws {
+@Test func invalidPathsTakeFewSteps() throws {
     let allowance = EvaluationBudget.perRule + 3 * EvaluationBudget.perKey + Limits.keyByteCount
     #expect(try !isRefused("!root.child(root.child('big').val()).exists()", 1, stepCount: allowance))
     #expect(
@@ -74,7 +74,7 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
 
 /// A request that takes too much is refused, and all who look on agree; what is left of it is nothing for the
 /// next.
-@Test func aRequestMayCostSoMuch() throws {
+@Test func requestWithTooManyStepsIsDenied() throws {
     let search = "root.child('big').val().contains(root.child('other').val())"
     let rules = try rules(#"{".write":true,"l":{"$i":{".validate":"!\#(search)"}}}"#)
     let (access, coverage) = (Access.loaded(rules), RuleCoverage(of: rules))
@@ -86,8 +86,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
         let denial = access.explainWrite(at: [path], after: after, in: scope)
         #expect((denial == nil) == isAllowed)
         if let denial {
-            #expect(denial.cause == .invalid && denial.answers.count == 1)
-            #expect(denial.answers[0].failure?.reason == "the rules take too much work for one request")
+            #expect(denial.cause == .invalid && denial.failedRules.count == 1)
+            #expect(denial.failedRules[0].failure?.reason == "the rules take too much work for one request")
         }
     }
 }
@@ -95,7 +95,7 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
 /// Within one write a rule says the same for all that lies below its node, so it is asked once: in whatever
 /// order the paths come, and however many there are.
 @Test(arguments: [false, true])
-func sharedAncestorsAreAskedOnce(isMixed: Bool) throws {
+func sharedAncestorsAreEvaluatedOnce(isMixed: Bool) throws {
     let rules = try rules(
         #"""
         {".write":"data.child('x').exists()",".validate":"newData.hasChildren()",

@@ -58,7 +58,7 @@ extension Node {
 }
 
 @Test(arguments: 0..<16 as Range<UInt64>)
-func writesToManyPathsAreWhatTheModelSays(seed: UInt64) throws {
+func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
     var writer = ExpressionWriter(generator: SeededGenerator(seed: seed))
     var (allowed, refused) = (0, 0)
     for _ in 0..<25 {

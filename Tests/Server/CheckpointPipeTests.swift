@@ -79,8 +79,8 @@ import Testing
     @Test func slowDiskHoldsTheEncoderBack() throws {
         let (slow, plain) = (SimulatedDisk(), SimulatedDisk())
         slow.onOperation = { operation in
-            if operation == "pwritev" { usleep(2000) }
-            return .goOn
+            if operation == .write { usleep(2000) }
+            return .succeed
         }
         try Self.write(on: slow)
         try Self.write(on: plain)
@@ -92,10 +92,10 @@ import Testing
         let disk = SimulatedDisk()
         var writeCount = 0
         disk.onOperation = { operation in
-            guard operation == "pwritev" else { return .goOn }
+            guard operation == .write else { return .succeed }
             usleep(2000)
             writeCount += 1
-            return writeCount == 4 ? .fail(28) : .goOn
+            return writeCount == 4 ? .fail(28) : .succeed
         }
         #expect(throws: DiskFailure.self) { try Self.write(on: disk) }
         #expect(disk.contents.isEmpty)

@@ -36,10 +36,12 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = EntryBatch()
+            var entries = LogBatch()
             entries.append(
-                JournalRecord(
-                    .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
+                entry: [
+                    JournalRecord(
+                        .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount))
+                ])
             var orders: [JournalOrder] = [.entries(entries, upTo: 1)]
             #expect(try writer.take(&orders))
         }
@@ -85,7 +87,7 @@ import Testing
         #expect(bench.count(".chk") == 2)
 
         // It is written, and the directory cannot be listed: what it supersedes stays until the next one.
-        bench.disk.onOperation = { $0 == "readdir" ? .fail(SimulatedDisk.noDescriptor) : .goOn }
+        bench.disk.onOperation = { $0 == .list ? .fail(SimulatedDisk.noDescriptor) : .succeed }
         #expect(try bench.checkpoint(3))
         #expect(bench.count(".chk") == 3)
         #expect(bench.log.lines { $0.contains("is removed after the next one") }.count == 1)

@@ -56,10 +56,12 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = EntryBatch()
+            var entries = LogBatch()
             entries.append(
-                JournalRecord(
-                    .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount)))
+                entry: [
+                    JournalRecord(
+                        .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount))
+                ])
             _ = try take([.entries(entries, upTo: 1)])
         }
     }
@@ -67,25 +69,28 @@ import Testing
     /// Batches that were written go back empty, to be filled again.
     @Test func batchesGoRound() throws {
         let bench = try Bench()
-        var entries = EntryBatch()
+        var entries = LogBatch()
         var places: [UInt] = []
         var decoys: [[UInt8]] = []
         for number in 1...9 {
             entries.append(
-                JournalRecord(.delta, namespace: 1, timestamp: 1, payload: Array("payload \(number)".utf8)))
+                entry: [
+                    JournalRecord(
+                        .delta, namespace: 1, timestamp: 1, payload: Array("payload \(number)".utf8))
+                ])
             places.append(
-                unsafe entries.payloads.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
-            let capacity = entries.payloads.capacity
+                unsafe entries.bytes.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
+            let capacity = entries.bytes.capacity
             bench.door.post(&entries, upTo: UInt64(number))
-            #expect(entries.isEmpty && entries.payloads.isEmpty && entries.byteCount == 0)
+            #expect(entries.isEmpty && entries.bytes.isEmpty && entries.byteCount == 0)
             var orders: [JournalOrder] = []
             bench.door.orders.drain(into: &orders)
             #expect(try bench.writer.take(&orders))
             // Were it freed, this would have its place, and the next batch another.
             for _ in 0..<8 { decoys.append([UInt8](repeating: 0, count: capacity)) }
         }
-        // One is filled while the other is written.
-        #expect(Set(places.dropFirst(3)).count == 2 && places[8] == places[6])
+        // One is filled, one is on its way, and one stays with the journal.
+        #expect(Set(places.dropFirst(3)).count == 3 && places[8] == places[5])
         #expect(bench.asked.messages == 9)
         let log = bench.disk.contents.filter { $0.key.hasSuffix(".log") }.values.reduce([], +)
         for number in 1...9 { #expect(log.firstRange(of: Array("payload \(number)".utf8)) != nil) }
@@ -138,7 +143,7 @@ import Testing
         #expect(try PreparedSegment.make(byteCount: 64 << 10, on: bench.disk, isAbandoned: { false }))
         _ = try bench.take([.segmentPrepared(byteCount: 64 << 10)])
         for _ in 0..<5 { try bench.write(10_000) }
-        #expect(bench.writer.takenPreparedCount == 1)
+        #expect(bench.writer.usedPreparedCount == 1)
         #expect(bench.asked.prepared.count == 1)
         for _ in 0..<3 { try bench.write(10_000) }
         #expect(bench.asked.prepared.count == 2, "and the one after it is asked for")

@@ -51,7 +51,7 @@ final class LimitedDisk: Disk {
         // Passed on as it came.
         try unsafe real.read(file, at: offset, into: buffer)
     }
-    func write(_ bytes: GatheredBytes, to file: File, at offset: Int) throws(DiskFailure) {
+    func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
         try real.write(bytes, to: file, at: offset)
     }
     func sync(_ file: File) throws(DiskFailure) { try real.sync(file) }
@@ -74,7 +74,7 @@ final class LimitedDisk: Disk {
 /// again.
 @Suite struct RoomTests {
     private static let refusal =
-        #""b":{"s":"unavailable","d":"The server's disk is full: nothing can be written until there is room again"}"#
+        #""b":{"s":"unavailable","d":"The server's disk is full: writes fail until there is space again"}"#
 
     @Test func writesAreRefusedWhileTheDiskIsFull() throws {
         try withDirectory { directory in

@@ -11,15 +11,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-_Static_assert(sizeof(pando_disk_piece) == sizeof(struct iovec), "a piece is an iovec");
-_Static_assert(offsetof(pando_disk_piece, base) == offsetof(struct iovec, iov_base), "a piece is an iovec");
-_Static_assert(offsetof(pando_disk_piece, count) == offsetof(struct iovec, iov_len), "a piece is an iovec");
-
-enum { PIECES_AT_ONCE = 1024 };  // IOV_MAX
 
 int pando_disk_make_directory(const char *path) {
     if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : -errno;
@@ -99,39 +92,18 @@ int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset) {
     return (int64_t)done;
 }
 
-int pando_disk_write(int file, const pando_disk_piece *pieces, size_t count, uint64_t offset) {
-    struct iovec window[PIECES_AT_ONCE];
-    size_t next = 0;     // the first piece not written whole
-    size_t skipped = 0;  // bytes of it that are
-    for (;;) {
-        while (next < count && skipped == pieces[next].count) {
-            next++;
-            skipped = 0;
-        }
-        if (next == count) return 0;
-        size_t filled = 0;
-        for (size_t i = next; i < count && filled < PIECES_AT_ONCE; i++, filled++) {
-            size_t lead = i == next ? skipped : 0;
-            window[filled].iov_base = (char *)pieces[i].base + lead;
-            window[filled].iov_len = pieces[i].count - lead;
-        }
-        ssize_t taken = pwritev(file, window, (int)filled, (off_t)offset);
-        if (taken < 0 && errno == EINTR) continue;
-        if (taken < 0) return -errno;
-        if (taken == 0) return -EIO;  // bytes were asked for: the loop above skips empty pieces
-        offset += (uint64_t)taken;
-        size_t rest = (size_t)taken;
-        while (rest > 0) {
-            size_t left = pieces[next].count - skipped;
-            if (rest < left) {
-                skipped += rest;
-                break;
-            }
-            rest -= left;
-            next++;
-            skipped = 0;
-        }
+int pando_disk_write(int file, const void *bytes, size_t count, uint64_t offset) {
+    const char *next = bytes;
+    while (count > 0) {
+        ssize_t written = pwrite(file, next, count, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return -errno;
+        if (written == 0) return -EIO;
+        next += written;
+        offset += (uint64_t)written;
+        count -= (size_t)written;
     }
+    return 0;
 }
 
 int pando_disk_sync(int file) {

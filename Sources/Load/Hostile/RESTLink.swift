@@ -7,7 +7,7 @@ import PandoReactor
 final class RESTLink: ChannelDelegate {
     /// Called once: with the status and the body, or with nil when the connection ended before or was not to
     /// be had.
-    typealias Reply = (_ statusCode: Int?, _ body: [UInt8]) -> Void
+    typealias ReplyHandler = (_ statusCode: Int?, _ body: [UInt8]) -> Void
 
     private static let bodyByteLimit: UInt64 = 256 << 20
 
@@ -27,7 +27,7 @@ final class RESTLink: ChannelDelegate {
     private var stage = Stage.head(ResponseHeadReader())
     private var body: [UInt8] = []
     /// By number; answers come in the order of the requests.
-    private var replies: [Int: Reply] = [:]
+    private var replies: [Int: ReplyHandler] = [:]
     private var nextNumber = 0
     private var answeredCount = 0
 
@@ -37,8 +37,9 @@ final class RESTLink: ChannelDelegate {
     }
 
     /// - Parameter path: Without the leading slash.
-    func request(_ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping Reply)
-    {
+    func request(
+        _ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping ReplyHandler
+    ) {
         replies[nextNumber] = reply
         nextNumber += 1
         var text: [UInt8] = []

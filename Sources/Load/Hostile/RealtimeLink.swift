@@ -6,7 +6,7 @@ import PandoTraffic
 /// may be connected again after its end; what is asked meanwhile is sent then. Confined to its loop.
 final class RealtimeLink: WebSocketClientDelegate {
     /// Called once: with the answer and its message, or with nil when the connection ended before.
-    typealias Reply = (Answer?, RawSpan) -> Void
+    typealias ReplyHandler = (Answer?, RawSpan) -> Void
 
     /// SDKs send a keep-alive this often.
     private static let keepAlivePause: Duration = .seconds(45)
@@ -32,7 +32,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     private var pacing: PacedReader?
     private var chunks = ChunkedMessage()
     private var nextNumber = 1
-    private var replies: [Int: Reply] = [:]
+    private var replies: [Int: ReplyHandler] = [:]
     private var unsent: [[UInt8]] = []
     private var isLeaving = false
     /// Counts connections, so that a keep-alive of an earlier one ends with it.
@@ -78,7 +78,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     /// Sends a request (§3.3) whose body has the path, and what `members` appends behind it.
     func request(
         _ action: StaticString, _ path: String, _ members: (inout [UInt8]) -> Void = { _ in },
-        then reply: @escaping Reply
+        then reply: @escaping ReplyHandler
     ) {
         let number = takeNumber(reply)
         var text: [UInt8] = []
@@ -86,7 +86,7 @@ final class RealtimeLink: WebSocketClientDelegate {
         if isUp { socket?.send(text) } else { unsent.append(text) }
     }
 
-    private func takeNumber(_ reply: @escaping Reply) -> Int {
+    private func takeNumber(_ reply: @escaping ReplyHandler) -> Int {
         defer { nextNumber += 1 }
         replies[nextNumber] = reply
         return nextNumber

@@ -151,10 +151,10 @@ class ClientSession {
     // MARK: Outcomes
 
     /// Whose the token is that ``IOLoop/verify(_:for:)`` was asked about.
-    func finish(_ verdict: Verdict) {}
+    func finish(_ verdict: VerificationResult) {}
 
     /// Keys or revocations have changed: whoever may not stay is nobody from now on.
-    func recheck(_ standing: RevocationState) {}
+    func recheck(_ revocations: RevocationState) {}
 
     /// What came of a REST request.
     func receive(_ outcome: RESTOutcome) {}

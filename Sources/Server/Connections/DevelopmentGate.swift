@@ -133,7 +133,7 @@ extension HTTPConnection {
     /// connection.
     func refuse(_ head: RequestHead, _ request: ForeignRequest) {
         owner.foreignRequests.note(request, owner.logger)
-        var context = AnswerContext(head, dateLine: owner.dateLine)
+        var context = ResponseContext(head, dateLine: owner.dateLine)
         // A body is not read, so nothing behind it can be.
         context.keepsAlive = false
         send(

@@ -30,11 +30,11 @@ extension HTTPConnection {
         if let timeout = timeout.take() { owner.loop.cancel(timeout) }
     }
 
-    func send(_ answer: consuming RESTAnswer, _ pending: PendingRequest) {
+    func send(_ answer: consuming RESTResponse, _ pending: PendingRequest) {
         stage = .answering(pending)
         beginOutputPace()
         // Nearly all answers are one piece, and nothing of them is kept.
-        if let bytes = answer.takeWhole() {
+        if let bytes = answer.removeWhole() {
             channel.write(bytes.rawSpan)
             if channel.outboundByteCount < Self.unsentByteLimit {
                 return endAnswer(closes: answer.closesConnection)
@@ -116,7 +116,7 @@ extension HTTPConnection {
         let isHead = if case .body(let pending) = stage { pending.context.isHead } else { reader.isHead }
         stage = .ended
         _ = takeContent()
-        var answer = RESTAnswer.refusal(status, isHead: isHead, dateLine: owner.dateLine)
+        var answer = RESTResponse.refusal(status, isHead: isHead, dateLine: owner.dateLine)
         while let bytes = answer.next() { channel.write(bytes.rawSpan) }
         owner.becameIdle(self)
         channel.closeAfterFlush()
@@ -138,7 +138,7 @@ extension HTTPConnection {
         stream = EventStream(
             JSONForm(streaming: request.form), waitingByteLimit: channel.outboundByteLimit,
             now: owner.loop.now)
-        var head = RESTAnswer.stream(dateLine: owner.dateLine)
+        var head = RESTResponse.stream(dateLine: owner.dateLine)
         if let bytes = head.next() { channel.write(bytes.rawSpan) }
         resume(.request)
         expiry = identity?.validUntil.map { end in
@@ -146,7 +146,7 @@ extension HTTPConnection {
         }
         listener = identity
         // Keys may have gone since the request came.
-        recheck(owner.authenticator.standing)
+        recheck(owner.authenticator.revocations)
     }
 
     func sendEvents() {

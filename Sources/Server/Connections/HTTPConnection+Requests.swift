@@ -18,7 +18,7 @@ extension HTTPConnection {
         verify(pending)
     }
 
-    private func admit(_ pending: PendingRequest, _ request: RESTRequest, as verdict: Verdict?) {
+    private func admit(_ pending: PendingRequest, _ request: RESTRequest, as verdict: VerificationResult?) {
         do throws(RESTError) {
             pending.identity = try identity(of: request, verdict)
             try checkPlace(pending, request)
@@ -48,7 +48,7 @@ extension HTTPConnection {
         owner.verify(token, for: self)
     }
 
-    func take(_ verdict: Verdict) {
+    func take(_ verdict: VerificationResult) {
         guard isVerifying else { return }
         isVerifying = false
         switch stage {
@@ -59,7 +59,7 @@ extension HTTPConnection {
     }
 
     /// - Parameter verdict: Nil where there is no token.
-    private func proceed(_ pending: PendingRequest, as verdict: Verdict?) {
+    private func proceed(_ pending: PendingRequest, as verdict: VerificationResult?) {
         if channel.isReserved {
             guard case .accepted(let identity) = verdict, identity.credential.isAdmin else {
                 return refuseForWantOfConnections(pending)
@@ -75,7 +75,7 @@ extension HTTPConnection {
     /// Looks at what the request wants, in the order of rest §9, and hands it to the database thread, or
     /// first its body to the helper thread.
     /// - Parameter isNew: The verdict is about the token as it came, not about ``PendingRequest/identity``.
-    private func run(_ pending: PendingRequest, as verdict: Verdict?, isNew: Bool) {
+    private func run(_ pending: PendingRequest, as verdict: VerificationResult?, isNew: Bool) {
         let isGzip = isContentGzip
         let bytes = takeContent()
         guard let request = pending.request else { return }
@@ -150,7 +150,9 @@ extension HTTPConnection {
     }
 
     /// - Returns: Nil for who brings no token.
-    private func identity(of request: RESTRequest, _ verdict: Verdict?) throws(RESTError) -> Identity? {
+    private func identity(of request: RESTRequest, _ verdict: VerificationResult?) throws(RESTError)
+        -> Identity?
+    {
         switch verdict {
         case nil:
             // For administrators only.

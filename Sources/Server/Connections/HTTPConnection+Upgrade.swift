@@ -19,7 +19,7 @@ extension HTTPConnection {
     /// Answers the handshake and hands the channel, with what the client sent ahead, to a session.
     func upgrade(_ head: RequestHead, _ bytes: inout MutableRawSpan, _ offset: Int) {
         if channel.isReserved {
-            let context = AnswerContext(head, dateLine: owner.dateLine)
+            let context = ResponseContext(head, dateLine: owner.dateLine)
             return refuseForWantOfConnections(PendingRequest(context, began: owner.loop.now))
         }
         let query = head.query(plusIsSpace: false)

@@ -39,7 +39,7 @@ final class HTTPConnection: ChannelSession {
     final class PendingRequest {
         /// Nil for one that was refused before it was understood.
         var request: RESTRequest?
-        var context: AnswerContext
+        var context: ResponseContext
         let namespace: String?
         var updates: [RESTUpdate] = []
         /// When its head was there.
@@ -53,7 +53,7 @@ final class HTTPConnection: ChannelSession {
         /// What is wrong with its body, which is not read then.
         var bodyProblem: RESTError?
 
-        init(_ context: AnswerContext, namespace: String? = nil, began: MonotonicTime) {
+        init(_ context: ResponseContext, namespace: String? = nil, began: MonotonicTime) {
             self.context = context
             self.namespace = namespace
             self.began = began
@@ -84,7 +84,7 @@ final class HTTPConnection: ChannelSession {
     var aheadOffset = 0
     /// ``ahead`` is being read: what is not, stays in it.
     var isReadingAhead = false
-    var answer: RESTAnswer?
+    var answer: RESTResponse?
     var stream: EventStream?
     /// What waits until the helper thread has looked at its data.
     var surveyed: RESTOutcome?
@@ -225,7 +225,7 @@ final class HTTPConnection: ChannelSession {
     }
 
     private func begin(_ head: RequestHead) {
-        var context = AnswerContext(head, dateLine: owner.dateLine, compressor: owner.compressor)
+        var context = ResponseContext(head, dateLine: owner.dateLine, compressor: owner.compressor)
         // Its place in the reserve is for one request.
         if channel.isReserved { context.keepsAlive = false }
         let address = RESTAddress(head)
@@ -282,7 +282,7 @@ final class HTTPConnection: ChannelSession {
         }
     }
 
-    override func finish(_ verdict: Verdict) { take(verdict) }
+    override func finish(_ verdict: VerificationResult) { take(verdict) }
 
     override func finish(_ body: BodyOutcome) { take(body) }
 
@@ -373,8 +373,8 @@ final class HTTPConnection: ChannelSession {
         if endsAfterAnswer { channel.closeAfterFlush() }
     }
 
-    override func recheck(_ standing: RevocationState) {
-        guard case .streaming = stage, let identity = listener, !standing.holds(identity) else { return }
+    override func recheck(_ revocations: RevocationState) {
+        guard case .streaming = stage, let identity = listener, !revocations.allows(identity) else { return }
         listener = nil
         receive([.authRevoked])
     }

@@ -79,7 +79,7 @@ final class IOLoop: @unchecked Sendable {
     private let bodies: Mailbox<BodyOutcome>
     private let bodyThread: BodyThread
     /// Compresses answers that are there as a whole.
-    let compressor = AnswerCompressor()
+    let compressor = ResponseCompressor()
     private let turns: Mailbox<SessionID>
     let verdicts: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
@@ -321,9 +321,9 @@ final class IOLoop: @unchecked Sendable {
     // MARK: Who may stay
 
     /// Keys or revocations have changed.
-    func apply(_ standing: RevocationState) {
+    func apply(_ revocations: RevocationState) {
         knownTokens.removeAll()
-        for session in sessions { session?.recheck(standing) }
+        for session in sessions { session?.recheck(revocations) }
     }
 
     // MARK: Silence

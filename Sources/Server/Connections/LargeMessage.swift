@@ -17,7 +17,7 @@ final class LargeMessage: @unchecked Sendable {
         case response(Int64, Node)
         /// The children of the node that the query lets through.
         case filtered(Int64, Node, Query)
-        case stale(Int64, Reply.CurrentValue)
+        case stale(Int64, CommandResult.CurrentValue)
     }
 
     /// Printed bytes from which on a message is large: what prints in a tenth of a millisecond, and so what a

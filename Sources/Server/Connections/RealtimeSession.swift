@@ -208,19 +208,19 @@ final class RealtimeSession {
 
     /// What a revoked sign-in has queued is dropped, also where another is in force by now: mere expiry
     /// leaves it.
-    func recheck(_ standing: RevocationState) {
-        let revoked = signIns.indices.filter { !standing.holds(signIns[$0]) }
+    func recheck(_ revocations: RevocationState) {
+        let revoked = signIns.indices.filter { !revocations.allows(signIns[$0]) }
         if !revoked.isEmpty {
             owner.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 })), byteCount: 0, for: transport)
         }
-        guard let identity = identity?.value, !standing.holds(identity) else { return }
+        guard let identity = identity?.value, !revocations.allows(identity) else { return }
         revoke(Self.revokedText)
     }
 
     private static let expiredText: Text = "Auth token is expired."
     private static let revokedText: Text = "Auth token is no longer accepted."
 
-    func finish(_ verdict: Verdict) {
+    func finish(_ verdict: VerificationResult) {
         guard let (asked, number) = verifying.take()?.value else { return }
         refusalCount += 1
         switch verdict {

@@ -15,7 +15,7 @@ import PandoWire
 struct VerifiedToken: Sendable {
     var session: SessionID
     var digest: SHA256Digest
-    var verdict: Verdict
+    var verdict: VerificationResult
 }
 
 extension IOLoop {
@@ -38,10 +38,10 @@ extension IOLoop {
 
     /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
     /// remembered.
-    func settle(_ verified: VerifiedToken) -> Verdict {
+    func settle(_ verified: VerifiedToken) -> VerificationResult {
         guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
-        guard authenticator.standing.holds(identity) else { return .refused(.revoked) }
-        knownTokens.keep(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)
+        guard authenticator.revocations.allows(identity) else { return .refused(.revoked) }
+        knownTokens.store(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)
         return verified.verdict
     }
 

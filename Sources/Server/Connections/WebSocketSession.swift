@@ -207,10 +207,10 @@ final class WebSocketSession: ChannelSession {
 
     override func finish(_ parsed: ParsedMessage) { session.finish(parsed) }
 
-    override func finish(_ verdict: Verdict) { session.finish(verdict) }
+    override func finish(_ verdict: VerificationResult) { session.finish(verdict) }
 
-    override func recheck(_ standing: RevocationState) {
-        if !isJoining { session.recheck(standing) }
+    override func recheck(_ revocations: RevocationState) {
+        if !isJoining { session.recheck(revocations) }
     }
 
     override func sendMessage(_ message: RawSpan) {

@@ -48,7 +48,7 @@ extension DatabaseHost {
     func change(_ session: SessionID, to credential: Credential) {
         guard let hosted = sessions[session], hosted.credential != credential else { return }
         sessions[session]?.credential = credential
-        guard hosted.database.engine.access.verdict(on: credential) != true else { return }
+        guard hosted.database.engine.access.decisionWithoutRules(for: credential) != true else { return }
         let minute = clock.now() / 60_000
         if hosted.rechecks.minute != minute { sessions[session]?.rechecks = (minute, 0) }
         sessions[session]?.rechecks.count += hosted.database.engine.listenCount(of: session)

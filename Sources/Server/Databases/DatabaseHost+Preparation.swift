@@ -172,7 +172,7 @@ extension DatabaseHost {
         switch prepared.message {
         case .request(let request):
             guard case .put(let target, _, _, let wantsCurrentValue) = request.takeAction() else { return }
-            let reply = database.engine.staleReply(
+            let reply = database.engine.staleResult(
                 at: target, wantsCurrentValue: wantsCurrentValue, for: request.session,
                 as: request.credential,
                 at: clock.now())

@@ -87,7 +87,8 @@ extension DatabaseHost {
 
     /// Tells about an operation of a realtime session.
     func tell(
-        _ operation: Operation, _ reply: Reply?, byteCount: Int, on database: Database, began: MonotonicTime
+        _ operation: Operation, _ reply: CommandResult?, byteCount: Int, on database: Database,
+        began: MonotonicTime
     ) {
         var record: ProfileRecord
         switch operation {
@@ -103,9 +104,9 @@ extension DatabaseHost {
             }
         case .unlisten(let path, _, _): record = ProfileRecord(name: "listener-unlisten", path: path)
         case .get(let path, _): record = ProfileRecord(name: "realtime-read", path: path)
-        case .put(let write, nil, _):
+        case .put(let write):
             record = ProfileRecord(name: "realtime-write", path: write.target.path, byteCount: byteCount)
-        case .put(let write, _?, _):
+        case .transaction(let write, _, _):
             record = ProfileRecord(
                 name: "realtime-transaction", path: write.target.path, byteCount: byteCount)
         case .merge(let base, _):

@@ -61,7 +61,7 @@ extension DatabaseHost {
         do throws(Refusal) { return try body() } catch {
             switch error {
             case .tooLarge: throw .writeTooLarge
-            case .noRoom: throw .noRoom
+            case .diskFull: throw .diskFull
             }
         }
     }
@@ -146,7 +146,7 @@ extension DatabaseHost {
         case .value(let draft) where request.method == .post:
             let key = nextPushID()
             let path = target.path.appending(key)
-            let put = Operation.put(Write(Target(path), draft), expectedHash: nil, wantsCurrentValue: false)
+            let put = Operation.put(Write(Target(path), draft))
             if let failure = try failure(of: put, session, credential, database) { return failure }
             return .pushed(
                 key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil
@@ -154,10 +154,13 @@ extension DatabaseHost {
         case .value(let draft):
             // A refused compare-and-set tells the value, so it takes the right to read (rest §7).
             if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
-            let put = Operation.put(
-                Write(target, draft), expectedHash: request.expectedHash, wantsCurrentValue: true)
+            let write = Write(target, draft)
+            let operation: PandoEngine.Operation =
+                if let hash = request.expectedHash {
+                    .transaction(write, expectedHash: hash, wantsCurrentValue: true)
+                } else { .put(write) }
             if let failure = try failure(
-                of: put, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
+                of: operation, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
             {
                 return failure
             }

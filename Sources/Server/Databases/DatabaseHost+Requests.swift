@@ -11,13 +11,13 @@ extension DatabaseHost {
         /// It would write more than a record holds.
         case tooLarge
         /// The disk is full.
-        case noRoom
+        case diskFull
     }
 
     /// Refuses what is no command of an engine when the log has no room for it.
     func refuseWithoutRoom(for payloadByteCount: Int) throws(Refusal) {
         let byteCount = JournalFormat.recordByteCount(payloadByteCount: payloadByteCount)
-        guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .noRoom }
+        guard hasRoom(for: byteCount + configuration.spareRoomByteCount) else { throw .diskFull }
     }
 
     /// Turns a wire action into an operation of the engine (realtime §4).
@@ -70,7 +70,11 @@ extension Operation {
         // Clients send an empty one for none, and do not spell the default order.
         case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
         case .put(let target, let draft, let hash, let wantsCurrentValue):
-            self = .put(Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+            let write = Write(target, draft)
+            self =
+                if let hash {
+                    .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+                } else { .put(write) }
         case .merge(let base, let entries):
             self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
         case .onDisconnectPut(let target, let draft):

@@ -11,7 +11,7 @@ extension DatabaseHost {
         guard !isDraining else { return encoder.close(session, .goingAway) }
         let found: Database?
         do throws(Refusal) { found = try database(named: request.namespace) } catch {
-            encoder.shutdown(session, reason: Text(RESTError.noRoom.text))
+            encoder.shutdown(session, reason: Text(RESTError.diskFull.text))
             return encoder.close(session, .finished)
         }
         guard let database = found else {
@@ -45,7 +45,7 @@ extension DatabaseHost {
         if let publicID = hosted.publicID { publicSessions[publicID] = nil }
         let database = hosted.database
         if database.engine.listenCount(of: session) > Self.listensEndedAtOnce,
-            let listens = database.engine.takeListens(of: session)
+            let listens = database.engine.detachListens(of: session)
         {
             // Others have their turn between two parts.
             endingListens[session] = (database, listens)
@@ -119,7 +119,7 @@ extension DatabaseHost {
 
     /// The namespace of that name, made if this server makes them on first use; nil for one that does not
     /// exist.
-    /// - Throws: ``Refusal/noRoom`` for one that would have to be made.
+    /// - Throws: ``Refusal/diskFull`` for one that would have to be made.
     func database(named name: String?) throws(Refusal) -> Database? {
         // Without a name a client means the one database there is. Nearly always the one that was asked for
         // last.

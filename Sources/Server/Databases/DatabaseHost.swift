@@ -71,7 +71,7 @@ final class DatabaseHost {
     /// The last entry handed to the journal, and the last known to be durable.
     private var ticket: UInt64 = 0
     private var durableTicket: UInt64 = 0
-    private var entries = EntryBatch()
+    private var entries = LogBatch()
     /// Where the log stood when this host began, and how many records it has been handed since.
     let origin: JournalOrigin
     private(set) var loggedRecordCount: UInt64 = 0
@@ -88,7 +88,7 @@ final class DatabaseHost {
     /// The journal waits for a snapshot.
     private var isCheckpointDue = false
     /// Ends of sessions that waited for room may be done.
-    private var isRoomAgain = false
+    private var isSpaceAvailable = false
     var encoder: OutputEncoder
     /// What sessions that read slowly are not sent yet.
     var coalescer = PushCoalescer()
@@ -159,8 +159,8 @@ final class DatabaseHost {
     func receive(_ batch: inout [DatabaseMessage], onLoop loop: Int? = nil) {
         keep(&batch, onLoop: loop)
         clock.now()
-        if isRoomAgain { finishEndings() }
-        isRoomAgain = false
+        if isSpaceAvailable { finishEndings() }
+        isSpaceAvailable = false
         takeBacklog()
     }
 
@@ -172,7 +172,7 @@ final class DatabaseHost {
             case .durable(let ticket): durableTicket = max(durableTicket, ticket)
             case .proceed: isWaiting = false
             case .checkpointDue: isCheckpointDue = true
-            case .roomAgain: isRoomAgain = true
+            case .spaceAvailable: isSpaceAvailable = true
             default: break
             }
         }
@@ -183,7 +183,7 @@ final class DatabaseHost {
     }
 
     /// The database thread has something to do also where nothing new comes.
-    var leavesSomething: Bool { isRoomAgain || backlog.hasNext && !isWaiting }
+    var leavesSomething: Bool { isSpaceAvailable || backlog.hasNext && !isWaiting }
 
     /// The database that a message is about; 0 where it is about none that exists.
     private func databaseID(of message: DatabaseMessage) -> RequestBacklog.DatabaseID {
@@ -195,7 +195,7 @@ final class DatabaseHost {
             .revoked(let session, _),
             .lagging(let session), .caughtUp(let session), .closed(let session):
             sessions[session]?.database.id ?? 0
-        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: 0
+        case .rules, .durable, .checkpointDue, .spaceAvailable, .proceed, .prepared, .drain: 0
         }
     }
 
@@ -343,7 +343,7 @@ final class DatabaseHost {
             if case .printed = prepared.preparation { free(prepared) }
             return .resumed(prepared.session)
         // Noted when it arrived.
-        case .durable, .proceed, .checkpointDue, .roomAgain: break
+        case .durable, .proceed, .checkpointDue, .spaceAvailable: break
         case .drain(let body):
             for session in sessions.ids {
                 encoder.close(session, .goingAway)
@@ -363,11 +363,11 @@ final class DatabaseHost {
     func run(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64,
         byteCount: Int
-    ) -> Reply? {
+    ) -> CommandResult? {
         guard let database = sessions[session]?.database else { return nil }
         // Kept only for who watches: else it is handed on, not copied.
         let watched = profiledTime.map { (operation: copy operation, began: $0) }
-        var reply: Reply?
+        var reply: CommandResult?
         do throws(Refusal) {
             reply = try perform(operation, session, credential, in: database)
             // What has been committed before an answer comes before it (realtime §6.1, §6.3, §11.2).
@@ -376,7 +376,7 @@ final class DatabaseHost {
         } catch {
             switch error {
             case .tooLarge: encoder.answer(.tooBig(number), to: session)
-            case .noRoom: encoder.answer(.noRoom(number), to: session)
+            case .diskFull: encoder.answer(.diskFull(number), to: session)
             }
         }
         if let watched {
@@ -395,7 +395,7 @@ final class DatabaseHost {
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
         in database: Database,
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
-    ) throws(Refusal) -> Reply? {
+    ) throws(Refusal) -> CommandResult? {
         let isListen = if case .listen = operation { true } else { false }
         let time = clock.last
         // Handed on, as the delta below: their parts are not counted anew.
@@ -405,25 +405,25 @@ final class DatabaseHost {
             let command = Command(session: session, credential: credential, time: time, operation: operation)
             denials.note(command, in: database)
         }
-        if case .ok? = delta.reply, var left = byteLimit {
+        if case .ok? = delta.result, var left = byteLimit {
             let root = database.engine.root
             // Only now: who may not write does not learn how much there is.
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
-        let mark = try write(&delta, in: database, at: time)
+        let savepoint = try write(&delta, in: database, at: time)
         let effects = database.engine.commit(consume delta)
-        if effects.isRedundant, let mark { takeBack(mark) }
-        if let replaced = database.engine.takeReplaced() { free(replaced) }
-        guard !effects.pushes.isEmpty else { return effects.reply }
+        if effects.isRedundant, let savepoint { rollback(to: savepoint) }
+        if let replaced = database.engine.removeReplacedNodes() { free(replaced) }
+        guard !effects.pushes.isEmpty else { return effects.result }
         if coalescer.isEmpty || isListen {
             encoder.encode(effects.pushes)
         } else {
             encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
         }
         // What a listen brings to who listens is told with it.
-        if isListen { return effects.reply }
+        if isListen { return effects.result }
         tell(effects.pushes, on: database)
-        return effects.reply
+        return effects.result
     }
 
     /// Sends a session that lags what it is behind with.
@@ -441,43 +441,44 @@ final class DatabaseHost {
     /// - Returns: Where the entry begins; nil when there is nothing to write.
     /// - Throws: Nothing is written.
     private func write(_ delta: inout Delta, in database: Database, at time: Int64) throws(Refusal)
-        -> EntryBatch.Mark?
+        -> LogBatch.Savepoint?
     {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }
-        let mark = entries.append(
+        let savepoint = entries.append(
             &delta, recordCount: recordCount, namespace: database.id, timestamp: time, using: &printed)
         // The end of a session cannot be refused for its size, nor for the room that is kept for it.
-        let mayBeRefused = delta.reply != nil
-        let byteCount = entries.byteCount - mark.byteCount
+        let mayBeRefused = delta.result != nil
+        let byteCount = entries.byteCount - savepoint.byteCount
         if mayBeRefused, byteCount > Self.recordByteLimit,
-            entries.longestPayloadByteCount(since: mark) > Self.recordByteLimit
+            entries.longestPayloadByteCount(since: savepoint) > Self.recordByteLimit
         {
-            entries.cut(to: mark)
+            entries.rollback(to: savepoint)
             throw .tooLarge
         }
         guard hasRoom(for: byteCount + (mayBeRefused ? configuration.spareRoomByteCount : 0)) else {
-            entries.cut(to: mark)
+            entries.rollback(to: savepoint)
             refusedByteCount = byteCount
             // What is there already takes no room: a client that sends again what is durable hears so.
             if database.engine.isRedundant(delta) { return nil }
-            throw .noRoom
+            throw .diskFull
         }
         loggedByteCount += byteCount
         loggedRecordCount += UInt64(recordCount)
         ticket += 1
-        return mark
+        return savepoint
     }
 
     /// Takes back the entry of one record that was written last: it has changed nothing.
-    private func takeBack(_ mark: EntryBatch.Mark) {
+    private func rollback(to savepoint: LogBatch.Savepoint) {
         // Or an acknowledgement would leave with the ticket of another entry.
-        precondition(entries.recordCount(since: mark) == 1, "the last entry has left, or is not the last")
-        loggedByteCount -= entries.byteCount - mark.byteCount
+        precondition(
+            entries.recordCount(since: savepoint) == 1, "the last entry has left, or is not the last")
+        loggedByteCount -= entries.byteCount - savepoint.byteCount
         loggedRecordCount -= 1
         ticket -= 1
-        entries.cut(to: mark)
+        entries.rollback(to: savepoint)
     }
 
     /// Whether the log is sure to take so many bytes more.
@@ -489,9 +490,9 @@ final class DatabaseHost {
     /// - Precondition: There is room.
     func write(_ record: JournalRecord) {
         guard journal != nil else { return }
-        let mark = entries.mark
-        entries.append(record)
-        loggedByteCount += entries.byteCount - mark.byteCount
+        let savepoint = entries.savepoint
+        entries.append(entry: [record])
+        loggedByteCount += entries.byteCount - savepoint.byteCount
         ticket += 1
         loggedRecordCount += 1
     }

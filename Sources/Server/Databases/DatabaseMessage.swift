@@ -37,7 +37,7 @@ enum DatabaseMessage: Sendable {
     /// Enough log has gathered: a snapshot is wanted.
     case checkpointDue
     /// The disk has room again, after it had none.
-    case roomAgain
+    case spaceAvailable
     /// The loops have dealt out enough for more requests to be taken.
     case proceed
     /// End all sessions, make everything durable, and call back.
@@ -57,7 +57,8 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .answer, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .roomAgain, .proceed,
+        case .caughtUp, .closed, .identity, .revoked, .rules, .durable, .checkpointDue, .spaceAvailable,
+            .proceed,
             .prepared, .drain:
             false
         }
@@ -197,6 +198,6 @@ enum Answer: Sendable {
     case unknownAction(Int64)
     case tooBig(Int64)
     /// The disk is full.
-    case noRoom(Int64)
+    case diskFull(Int64)
     case invalid(Int64, InvalidData)
 }

@@ -64,7 +64,7 @@ struct OutputEncoder {
         }
     }
 
-    mutating func encode(_ reply: Reply, _ number: Int64, to session: SessionID) {
+    mutating func encode(_ reply: CommandResult, _ number: Int64, to session: SessionID) {
         switch reply {
         case .ok: return acknowledge(number, to: session)
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
@@ -184,8 +184,8 @@ struct OutputEncoder {
                 message.append(
                     response: number, .tooBig,
                     .text("Data to write exceeds the maximum size that can be pending"))
-            case .noRoom(let number):
-                message.append(response: number, .unavailable, .text(Text(RESTError.noRoom.text)))
+            case .diskFull(let number):
+                message.append(response: number, .unavailable, .text(Text(RESTError.diskFull.text)))
             case .invalid(let number, let problem):
                 let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
                 message.append(
@@ -295,7 +295,7 @@ extension [UInt8] {
     }
 
     /// Appends the refusal of a compare-and-set, with the value it was compared with (§11.2).
-    mutating func append(staleResponse number: Int64, _ current: Reply.CurrentValue) {
+    mutating func append(staleResponse number: Int64, _ current: CommandResult.CurrentValue) {
         append(
             response: number, .dataStale,
             .current(reason: staleText, node: current.node, hash: Text(current.hash)))

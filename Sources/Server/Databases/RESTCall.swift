@@ -107,8 +107,8 @@ extension RESTOutcome {
     ///   - updates: Those of a PATCH.
     ///   - etag: That of ``node``, where ``wantsETag(_:)``.
     func answer(
-        to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: AnswerContext
-    ) -> RESTAnswer {
+        to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: ResponseContext
+    ) -> RESTResponse {
         guard let request else {
             if case .refused(let error) = self { return .error(error, context) }
             return .error(.internalError, context)

@@ -134,7 +134,7 @@ final class RequestBacklog {
             return
         }
         switch message {
-        case .durable, .checkpointDue, .roomAgain, .proceed: return  // Noted when they arrived.
+        case .durable, .checkpointDue, .spaceAvailable, .proceed: return  // Noted when they arrived.
         case .rules, .prepared, .lagging, .caughtUp: return urgent.append(message)
         case .drain:
             // Sessions end with it, so each is treated as one that has ended.
@@ -169,7 +169,7 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .durable, .checkpointDue, .roomAgain, .proceed, .prepared, .drain: nil
+        case .rules, .durable, .checkpointDue, .spaceAvailable, .proceed, .prepared, .drain: nil
         }
     }
 
@@ -179,7 +179,7 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .durable,
-            .checkpointDue, .roomAgain, .proceed, .prepared, .drain:
+            .checkpointDue, .spaceAvailable, .proceed, .prepared, .drain:
             0
         }
     }
@@ -187,7 +187,7 @@ extension DatabaseMessage {
     /// Taken also where the server has begun to stop.
     fileprivate var isTakenWhileDraining: Bool {
         switch self {
-        case .closed, .prepared, .durable, .checkpointDue, .roomAgain, .proceed, .drain: true
+        case .closed, .prepared, .durable, .checkpointDue, .spaceAvailable, .proceed, .drain: true
         case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules:
             false
         }
@@ -199,7 +199,7 @@ extension DatabaseMessage {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite
         case .open, .identity, .revoked, .closed: true
-        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .roomAgain,
+        case .answer, .windowMark, .lagging, .caughtUp, .rules, .durable, .checkpointDue, .spaceAvailable,
             .proceed, .prepared, .drain:
             false
         }

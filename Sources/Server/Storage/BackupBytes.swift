@@ -25,7 +25,7 @@ struct JournalOrigin: Sendable {
 
 /// A backup on its way to who asked for it: the bytes of a checkpoint, made from a snapshot as the client
 /// reads, in the memory of one record. A client that gets no end mark has no whole backup.
-struct BackupBytes: AnswerSource {
+struct BackupBytes: ResponseBodySource {
     let header: CheckpointHeader
     private var encoder: CheckpointEncoder
     private var records: SnapshotRecords
@@ -57,6 +57,6 @@ struct BackupBytes: AnswerSource {
             }
             encoder.append(record.kind, namespace: record.namespace, payload: record.payload.rawSpan)
         }
-        return encoder.takeBlock()
+        return encoder.endBlock()
     }
 }

@@ -93,7 +93,7 @@ struct CheckpointPipe: ~Copyable {
     mutating func append(_ kind: RecordKind, namespace: UInt32, payload: RawSpan) throws(DiskFailure) {
         encoder.append(kind, namespace: namespace, payload: payload)
         guard encoder.isFull else { return }
-        let block = encoder.takeBlock()
+        let block = encoder.endBlock()
         blockByteCount += block.count
         while true {
             let (hasRoom, failure) = belt.state.withLock { state in

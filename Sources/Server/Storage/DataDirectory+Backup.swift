@@ -137,7 +137,7 @@ extension DataDirectory {
         _ state: RecoveredState, from source: BackupSummary, on disk: SystemDisk, mayReplace: Bool,
         directoryID: DirectoryID, progress: (_ byteCount: Int) -> Void
     ) throws(JournalError) -> CheckpointHeader {
-        let lock = try Journal.takeLock(on: disk)
+        let lock = try Journal.acquireLock(on: disk)
         defer { withExtendedLifetime(lock) {} }
         let contents: DirectoryContents
         do throws(DiskFailure) { contents = try DirectoryContents(of: disk) } catch { throw .disk(error) }
@@ -163,7 +163,7 @@ extension DataDirectory {
 }
 
 /// Looks at bytes, not at what they say.
-private struct Nobody: Recovering {
+private struct Nobody: RecoveryTarget {
     mutating func startOver() {}
     mutating func restore(_ record: borrowing RecoveredRecord) {}
     mutating func replay(_ entry: borrowing RecoveredEntry) {}

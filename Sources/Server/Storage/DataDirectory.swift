@@ -90,7 +90,7 @@ package enum DataDirectory {
             }
         }
         // Known before it is written: a write that fails would be final.
-        guard try journal.reserve(byteCount) else { throw .noRoom(byteCount: byteCount) }
+        guard try journal.reserve(byteCount) else { throw .diskFull(byteCount: byteCount) }
         for (namespace, records) in entries {
             try journal.append(
                 entry: records.map {
@@ -144,7 +144,7 @@ extension StartError {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
             case .corrupt, .entryTooLarge, .beforeLog, .noTimelineLeft: .badData(error.description)
             case .disk(let failure) where failure.lacksDescriptors: .machine(error.description)
-            case .disk, .poisoned, .noRoom: .disk(error.description)
+            case .disk, .poisoned, .diskFull: .disk(error.description)
             }
     }
 }

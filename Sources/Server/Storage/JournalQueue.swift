@@ -5,7 +5,7 @@ import Synchronization
 /// What the journal's writer is told.
 enum JournalOrder: Sendable {
     /// - Parameter upTo: The database host's own number of the last; grows by one an entry.
-    case entries(EntryBatch, upTo: UInt64)
+    case entries(LogBatch, upTo: UInt64)
     /// Everything that was true after the entries before it.
     case checkpoint(Snapshot)
     case checkpointFinished(isWritten: Bool)
@@ -28,7 +28,7 @@ final class JournalQueue: Sendable {
     private let waitForRoom: @Sendable () -> Void
     /// Batches whose entries the journal has taken over. More than a few wait only where the disk holds
     /// everybody back.
-    let spareEntries = BufferPool<EntryBatch>(atMost: 8)
+    let spareEntries = BufferPool<LogBatch>(atMost: 8)
 
     /// - Parameter waitForRoom: Returns when ``LogSpace/set(granted:isFull:)`` was called since it last did.
     ///   Called by whoever is inside the ``DatabaseExecutor``, with an order posted.
@@ -43,8 +43,8 @@ final class JournalQueue: Sendable {
     }
 
     /// Any thread; tickets ascend. Leaves a batch that is empty.
-    func post(_ entries: inout EntryBatch, upTo ticket: UInt64) {
-        var taken = spareEntries.acquire() ?? EntryBatch(withRoomFor: entries)
+    func post(_ entries: inout LogBatch, upTo ticket: UInt64) {
+        var taken = spareEntries.acquire() ?? LogBatch(withCapacityOf: entries)
         swap(&taken, &entries)
         orders.post(.entries(consume taken, upTo: ticket))
     }

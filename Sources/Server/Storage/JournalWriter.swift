@@ -36,7 +36,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let checkpointByteLimit: Int
     private let checkpointInterval: Duration
     private let hasMuchLog: JournalQueue.Flag
-    private let spareEntries: BufferPool<EntryBatch>
+    private let spareEntries: BufferPool<LogBatch>
     /// Bytes of log that no checkpoint has yet.
     private var logByteCount: Int
     /// What of them the checkpoint under way takes.
@@ -100,7 +100,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     }
 
     /// Segments that were prepared before they were begun.
-    var takenPreparedCount: Int { journal.takenPreparedCount }
+    var usedPreparedCount: Int { journal.usedPreparedCount }
 
     private var now: MonotonicTime { surroundings.monotonicTime }
 
@@ -132,9 +132,8 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             switch consume order {
             case .entries(var entries, let ticket):
                 let before = journal.pendingByteCount
-                try journal.append(entries)
-                entries.removeAll()
-                if entries.hasRoom { spareEntries.release(consume entries) }
+                try journal.append(&entries)
+                if entries.hasCapacity { spareEntries.release(consume entries) }
                 last = ticket
                 appendedByteCount += journal.pendingByteCount - before
                 logByteCount += journal.pendingByteCount - before
@@ -147,7 +146,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 if hasCheckpointFailed, isPreparingSegment { preparer.abandon() }
             case .segmentPrepared(let byteCount):
                 isPreparingSegment = false
-                if let byteCount { journal.take(preparedByteCount: byteCount) }
+                if let byteCount { journal.usePreparedSegment(byteCount: byteCount) }
                 if isFull { roomDeadline = now }
             case .reserve(let byteCount): wantedByteCount = max(wantedByteCount, byteCount)
             case .stop: goesOn = false
@@ -163,13 +162,13 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         notePostponedRotation()
         if journal.segmentCount != segmentCount {
             segmentCount = journal.segmentCount
-            let how = takenPreparedCount > reportedPreparedCount ? ", prepared" : ""
-            reportedPreparedCount = takenPreparedCount
+            let how = usedPreparedCount > reportedPreparedCount ? ", prepared" : ""
+            reportedPreparedCount = usedPreparedCount
             logger.info("a new segment of the log: \(journal.segmentName)\(how)")
         }
         askForCheckpointIfDue()
         try askForSegmentIfDue()
-        if !goesOn { try journal.giveRoomBack() }
+        if !goesOn { try journal.releaseReservation() }
         return goesOn
     }
 
@@ -205,7 +204,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// Keeps some room ahead, and more when the database thread has asked for it.
     private func keepRoom(for byteCount: Int) throws(JournalError) {
         let wanted = max(0, byteCount - appendedByteCount)
-        let isDue = journal.headroom < lowRoomByteCount || journal.headroom < wanted
+        let isDue = journal.reservedByteCount < lowRoomByteCount || journal.reservedByteCount < wanted
         let mayAsk = !isFull || wanted > 0 || roomDeadline.map { $0 <= now } ?? true
         if isDue, mayAsk {
             var hasRoom = try journal.reserve(max(wanted, lowRoomByteCount))
@@ -217,7 +216,7 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             // There is some: what was too much for it is tried again when somebody asks again.
             note(isFull: false)
         }
-        space.set(granted: appendedByteCount + journal.headroom, isFull: isFull)
+        space.set(granted: appendedByteCount + journal.reservedByteCount, isFull: isFull)
     }
 
     private func note(isFull isFullNow: Bool) {
@@ -226,12 +225,12 @@ final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         isFull = isFullNow
         if isFull {
             logger.error(
-                "the disk is full: \(max(0, journal.headroom)) bytes of room are left for the log; then writes are refused until there is more"
+                "the disk is full: \(max(0, journal.reservedByteCount)) bytes of room are left for the log; then writes are refused until there is more"
             )
         } else {
             logger.notice("there is room on the disk again: writes are taken")
-            space.set(granted: appendedByteCount + journal.headroom, isFull: false)
-            tell(.roomAgain)
+            space.set(granted: appendedByteCount + journal.reservedByteCount, isFull: false)
+            tell(.spaceAvailable)
         }
     }
 

@@ -5,7 +5,7 @@ import PandoRules
 import PandoTree
 
 /// What a data directory holds: every namespace with its tree and its pending onDisconnect writes.
-package struct RecoveredState: Recovering, Sendable {
+package struct RecoveredState: RecoveryTarget, Sendable {
     /// By the number under which the journal knows them.
     var databases: [UInt32: Database] = [:]
     /// Numbers are never used again, so that a record of a deleted namespace cannot speak for a new one.
@@ -139,7 +139,7 @@ package struct RecoveredState: Recovering, Sendable {
             for session in database.engine.sessionsWithQueue {
                 let command = Command(
                     session: session, credential: .anonymous, time: time, operation: .endSession)
-                let (delta, _) = database.engine.run(command)
+                let (delta, _) = database.engine.execute(command)
                 entries.append((id, delta.records(hadQueue: true)))
             }
         }

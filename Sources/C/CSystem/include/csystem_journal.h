@@ -6,12 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// One part of a gathered write; laid out as `struct iovec`.
-typedef struct {
-    const void *base;
-    size_t count;
-} pando_disk_piece;
-
 enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 
 /// Makes the directory (mode 0700) and syncs its parent: 1. When it is already there: 0.
@@ -30,8 +24,8 @@ int pando_disk_close(int file);
 int64_t pando_disk_size(int file);
 /// Reads until `count` bytes or the end of the file; answers how many.
 int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset);
-/// Writes all the pieces at `offset`: one `pwritev`, and more only when the kernel takes less than asked.
-int pando_disk_write(int file, const pando_disk_piece *pieces, size_t count, uint64_t offset);
+/// Writes all the bytes at `offset`: one `pwrite`, and more only when the kernel writes less than asked.
+int pando_disk_write(int file, const void *bytes, size_t count, uint64_t offset);
 /// fdatasync(2).
 int pando_disk_sync(int file);
 /// Takes room on the disk for the bytes from `start` to `end`, so that writing them cannot fail for want of it; the

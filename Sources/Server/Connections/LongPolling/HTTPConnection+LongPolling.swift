@@ -18,7 +18,7 @@ extension HTTPConnection {
     /// Takes a request of long polling.
     /// - Returns: Whether what follows it is to be looked at here.
     func poll(_ head: RequestHead, _ bytes: borrowing MutableRawSpan, _ offset: Int) -> Bool {
-        var context = AnswerContext(head, dateLine: owner.dateLine)
+        var context = ResponseContext(head, dateLine: owner.dateLine)
         // A script is loaded without a body; behind one that is not read nothing can be.
         let hasBody = head.framing != .none && head.framing != .length(0)
         // A proxy's connection that has moved so often is given up in favour of a new one.

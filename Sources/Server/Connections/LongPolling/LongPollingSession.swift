@@ -292,9 +292,9 @@ final class LongPollingSession: ClientSession {
 
     override func finish(_ parsed: ParsedMessage) { session.finish(parsed) }
 
-    override func finish(_ verdict: Verdict) { session.finish(verdict) }
+    override func finish(_ verdict: VerificationResult) { session.finish(verdict) }
 
-    override func recheck(_ standing: RevocationState) { session.recheck(standing) }
+    override func recheck(_ revocations: RevocationState) { session.recheck(revocations) }
 
     override func outputsWereWritten() { moveIfAgreed() }
 

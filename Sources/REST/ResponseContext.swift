@@ -3,22 +3,22 @@ import PandoCompression
 import PandoHTTP
 import Synchronization
 
-/// What an answer must know of the request's head, and still can when the request is refused.
-package struct AnswerContext: Equatable, Sendable {
+/// What a response needs of the request's head. It is known even when the request is refused.
+package struct ResponseContext: Equatable, Sendable {
     package var version: HTTPVersion
-    /// Whether the connection stays open behind the answer. Turn it off when the request's body was not read
-    /// to its end.
+    /// Whether the connection stays open after the response. Must be false when the request's body was not read to
+    /// its end.
     package var keepsAlive: Bool
-    /// HEAD: the answer is the head that GET would get (RFC 9110 §9.3.2).
+    /// HEAD: the response is the head of a GET's response (RFC 9110 §9.3.2).
     package var isHead: Bool
-    /// The client would rather have a long answer compressed. Turn it off to spare memory and time.
+    /// The client prefers a compressed response. May be set to false, to save memory and time.
     package var acceptsGzip: Bool
-    /// `Date` (RFC 9110 §6.6.1) as a line of the head, with its end; empty for an answer without.
+    /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF; empty for none.
     package var dateLine: [UInt8]
-    /// Compresses what is answered as a whole; without it each such answer makes its own.
-    package var compressor: AnswerCompressor?
+    /// Compresses whole responses; without it each of them makes its own compressor.
+    package var compressor: ResponseCompressor?
 
-    package init(_ head: RequestHead, dateLine: [UInt8] = [], compressor: AnswerCompressor? = nil) {
+    package init(_ head: RequestHead, dateLine: [UInt8] = [], compressor: ResponseCompressor? = nil) {
         self.dateLine = dateLine
         self.compressor = compressor
         acceptsGzip = head.prefersGzip
@@ -36,9 +36,9 @@ package struct AnswerContext: Equatable, Sendable {
     }
 }
 
-/// Compresses whole answers, one after the other. Holds about 256 KiB from the first one on: one for each
-/// loop.
-package final class AnswerCompressor: Equatable, Sendable {
+/// Compresses whole responses, one after the other. It holds about 256 KiB from the first one on, so each loop has
+/// one.
+package final class ResponseCompressor: Equatable, Sendable {
     private let deflater = Mutex<Deflater?>(nil)
 
     package init() {}
@@ -55,5 +55,5 @@ package final class AnswerCompressor: Equatable, Sendable {
         }
     }
 
-    package static func == (left: AnswerCompressor, right: AnswerCompressor) -> Bool { left === right }
+    package static func == (left: ResponseCompressor, right: ResponseCompressor) -> Bool { left === right }
 }

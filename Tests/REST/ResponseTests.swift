@@ -13,7 +13,7 @@ private struct Received {
     var bytes: [UInt8]
     var raw: String
 
-    init(_ answer: RESTAnswer, isHead: Bool = false) throws {
+    init(_ answer: RESTResponse, isHead: Bool = false) throws {
         var answer = answer
         var bytes: [UInt8] = []
         while let piece = answer.next() { bytes += piece }
@@ -45,10 +45,10 @@ private func answer(
     let head = try head(method, target, fields, version: version)
     let request = try RESTRequest(head)
     return try Received(
-        .value(node, etag: etag, to: request, AnswerContext(head)), isHead: request.method == .head)
+        .value(node, etag: etag, to: request, ResponseContext(head)), isHead: request.method == .head)
 }
 
-@Test func dataAnswersAreByteExact() throws {
+@Test func dataResponsesAreByteExact() throws {
     let received = try answer("GET", "/a.json", [], node(#"{"h":3}"#))
     #expect(
         received.raw
@@ -57,22 +57,22 @@ private func answer(
             + "Connection: keep-alive\r\n\r\n{\"h\":3}")
 }
 
-@Test func everyAnswerHasTheDateItIsGiven() throws {
+@Test func everyResponseHasItsDate() throws {
     let head = try head("GET", "/a.json")
     let dateLine = Array("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".utf8)
     let request = try RESTRequest(head)
-    let context = AnswerContext(head, dateLine: dateLine)
+    let context = ResponseContext(head, dateLine: dateLine)
     for answer in [
         .value(.empty, to: request, context), .error(.permissionDenied, context),
         .notModified(etag: "t", context),
         .stream(dateLine: dateLine), .preflight(head, dateLine: dateLine),
-    ] as [RESTAnswer] {
+    ] as [RESTResponse] {
         #expect(try Received(answer).head.header("date") == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
 }
 
 @Test func errorsAreByteExactAndPretty() throws {
-    let context = AnswerContext(try head("GET", "/a.json?print=silent"))
+    let context = ResponseContext(try head("GET", "/a.json?print=silent"))
     let received = try Received(.error(.permissionDenied, context))
     #expect(received.head.statusCode == 401)
     #expect(received.body == "{\n  \"error\" : \"Permission denied\"\n}\n")
@@ -128,22 +128,22 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     #expect(try answer("GET", "/a.json", [], .empty, version: "1.0").head.header("connection") == "close")
 }
 
-@Test func conditionalAnswers() throws {
+@Test func conditionalResponses() throws {
     let head = try head("PUT", "/a.json?print=pretty", ["if-match: x"])
     let request = try RESTRequest(head)
     let failed = try Received(
-        .preconditionFailed(current: .integer(5), etag: "t", to: request, AnswerContext(head)))
+        .preconditionFailed(current: .integer(5), etag: "t", to: request, ResponseContext(head)))
     #expect(failed.head.statusCode == 412 && failed.body == "5\n" && failed.head.header("etag") == "t")
-    let same = try Received(.notModified(etag: "t", AnswerContext(head)))
+    let same = try Received(.notModified(etag: "t", ResponseContext(head)))
     #expect(same.head.statusCode == 304 && same.body.isEmpty && same.head.header("etag") == "t")
 }
 
 @Test func namesAndUpdates() throws {
     let post = try head("POST", "/l.json")
-    let name = try Received(.name("-NqB1w4n0pK3jYxA2b7c", to: RESTRequest(post), AnswerContext(post)))
+    let name = try Received(.name("-NqB1w4n0pK3jYxA2b7c", to: RESTRequest(post), ResponseContext(post)))
     #expect(name.body == #"{"name":"-NqB1w4n0pK3jYxA2b7c"}"#)
     let pretty = try head("POST", "/l.json?print=pretty")
-    let line = try Received(.name("-N", to: RESTRequest(pretty), AnswerContext(pretty)))
+    let line = try Received(.name("-N", to: RESTRequest(pretty), ResponseContext(pretty)))
     #expect(line.body == "{\n  \"name\" : \"-N\"\n}\n")
 
     let patch = try head("PATCH", "/pub.json")
@@ -157,7 +157,7 @@ func answersToRequests(method: String, target: String, stored: String, status: I
         }
         let received = try Received(
             .update(
-                updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), AnswerContext(patch)))
+                updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), ResponseContext(patch)))
         #expect(received.body == shown)
     }
 }
@@ -178,8 +178,8 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     #expect(bare.head.framing == .chunked && bare.body.isEmpty)
     // On the edge: the last text that has a length, and the first that has chunks.
     for (count, framing) in [
-        (RESTLimits.wholeAnswerByteCount, BodyFraming.length(UInt64(RESTLimits.wholeAnswerByteCount))),
-        (RESTLimits.wholeAnswerByteCount + 1, .chunked),
+        (RESTLimits.wholeResponseByteCount, BodyFraming.length(UInt64(RESTLimits.wholeResponseByteCount))),
+        (RESTLimits.wholeResponseByteCount + 1, .chunked),
     ] {
         let string = Node.string(Text(String(repeating: "x", count: count - 2)))
         let received = try answer("GET", "/a.json", [], string)
@@ -189,7 +189,7 @@ func answersToRequests(method: String, target: String, stored: String, status: I
 
 /// Compressed or not, chunked or not: the client reads the same text, and HEAD says what GET would.
 @Test(arguments: [0, 1, 1022, 1023, 60_000, 65_534, 65_535, 400_000, 3_000_000])
-func compressedAnswersHoldTheSameText(count: Int) throws {
+func compressedResponsesHaveSameText(count: Int) throws {
     var generator = SeededGenerator(seed: UInt64(count))
     // Half of it compresses.
     let digits = (0..<count).map {
@@ -220,24 +220,24 @@ func compressedAnswersHoldTheSameText(count: Int) throws {
     }
 }
 
-@Test func whatIsNeverCompressed() throws {
+@Test func responsesThatAreNeverCompressed() throws {
     let gzip = ["Accept-Encoding: gzip"]
     let long = Node.string(Text(String(repeating: "x", count: 5000)))
     let silent = try answer("PUT", "/a.json?print=silent", gzip, long)
     #expect(silent.head.statusCode == 204 && silent.head.header("content-encoding") == nil)
     let head = try head("GET", "/a.json", gzip)
-    let same = try Received(.notModified(etag: "t", AnswerContext(head)))
+    let same = try Received(.notModified(etag: "t", ResponseContext(head)))
     #expect(same.head.header("content-encoding") == nil && same.head.header("vary") == "Accept-Encoding")
     #expect(try Received(.stream()).head.header("content-encoding") == nil)
     // What would grow is sent as it is.
     var generator = SeededGenerator(seed: 1)
     let noise = [UInt8](noise: 2000, &generator)
-    let rules = try Received(.verbatim(noise, AnswerContext(head)))
+    let rules = try Received(.verbatim(noise, ResponseContext(head)))
     #expect(rules.bytes.count <= noise.count)
-    let coding = try Received(.error(.unsupportedCoding("br"), AnswerContext(head)))
+    let coding = try Received(.error(.unsupportedCoding("br"), ResponseContext(head)))
     #expect(coding.head.statusCode == 415 && coding.head.header("accept-encoding") == "gzip")
     // One compressor serves many answers, one after the other.
-    let context = AnswerContext(head, compressor: AnswerCompressor())
+    let context = ResponseContext(head, compressor: ResponseCompressor())
     let text = [UInt8](String(repeating: "abc", count: 2000).utf8)
     let first = try Received(.verbatim(text, context))
     let second = try Received(.verbatim(text, context))

@@ -1,19 +1,20 @@
 import PandoEngine
 import PandoJournal
 
-extension EntryBatch {
-    /// Appends the records of a delta as one entry, which may still be cut off again.
-    /// - Returns: Where it begins.
+extension LogBatch {
+    /// Appends the records of a delta as one entry.
+    /// - Returns: A savepoint before the entry.
     mutating func append(
         _ delta: inout Delta, recordCount: Int, namespace: UInt32, timestamp: Int64,
         using printed: inout PrintedNodes?
-    ) -> Mark {
-        let mark = mark
+    ) -> Savepoint {
+        let savepoint = savepoint
         for index in 0..<recordCount {
-            let kind = delta.append(record: index, to: &payloads, using: &printed)
+            beginRecord()
+            let kind = delta.append(record: index, to: &bytes, using: &printed)
             endRecord(kind.journalKind, namespace: namespace, timestamp: timestamp)
         }
         endEntry()
-        return mark
+        return savepoint
     }
 }

@@ -1,12 +1,12 @@
-/// What the names in a data directory mean to the journal; everything else in it belongs to somebody else.
-struct Listing {
+/// The journal's files in a data directory, by their names. All other names are ignored.
+struct DirectoryListing {
     /// In log order.
     var segments: [SegmentName] = []
     /// The oldest first.
     var checkpoints: [CheckpointName] = []
-    /// Called like a segment or a checkpoint, but not by us.
+    /// Names like those of segments or checkpoints that cannot be read.
     var unreadable: [String] = []
-    /// Files whose making a crash interrupted: nobody relies on them.
+    /// Files that were not finished, because of a crash or because they are being made. They are never read.
     var unfinished: [String] = []
 
     init(_ names: [String]) {
@@ -33,14 +33,15 @@ struct Listing {
         checkpoints.sort()
     }
 
-    /// Names of segments and checkpoints of timelines that a restore has ended; the next start removes them.
+    /// Segments and checkpoints of timelines that a restore has ended. The next start removes them.
     private(set) var superseded: [String] = []
 
-    /// Leaves out what belongs to former timelines, once a checkpoint that begins a new one is there.
+    /// The listing without files of earlier timelines, if there is a checkpoint that begins a new one.
     ///
-    /// Until the start that removes the former, such a checkpoint is alone in its timeline. Any other mixture
-    /// is none of our making, and is left for recovery to refuse.
-    func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> Listing {
+    /// Until a start removes the earlier files, such a checkpoint is the only file of its timeline. Any other mixture
+    /// of timelines was not made by Pando, and recovery refuses it.
+    /// - Throws: ``DiskFailure``.
+    func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> DirectoryListing {
         guard let newest = checkpoints.last, segments.last.map({ $0.timeline < newest.timeline }) ?? true,
             segments.contains(where: { $0.timeline != newest.timeline })
                 || checkpoints.contains(where: { $0.timeline != newest.timeline }),
@@ -50,7 +51,7 @@ struct Listing {
             guard try CheckpointReader.open(newest, on: disk).header.beginsLog else { return self }
         } catch {
             if case .disk(let failure) = error { throw failure }
-            // Damaged: recovery says so.
+            // The checkpoint is damaged: recovery reports it.
             return self
         }
         var current = self

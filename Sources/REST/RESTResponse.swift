@@ -3,57 +3,51 @@ import PandoCompression
 import PandoHTTP
 import PandoTree
 
-/// What makes a body of any size, piece by piece, while it is sent.
-package protocol AnswerSource: Sendable {
-    /// The next bytes, some tens of KiB, never none; nil at the end.
+/// Makes a body of any size, piece by piece, while it is sent.
+package protocol ResponseBodySource: Sendable {
+    /// The next bytes, some tens of KiB and never none; nil at the end.
     mutating func next() -> [UInt8]?
 }
 
-/// One answer, head and body, as bytes to be sent (rest §3). A small one is one piece; a large value is
-/// printed
+/// One response, head and body, as bytes to be sent (rest §3). A small one is one piece. A large value is printed
 /// from its snapshot while it is sent, in chunks.
 ///
-/// One that is compressed while it is sent holds a ``Deflater``: there must be one copy of it.
-package struct RESTAnswer {
+/// A response that is compressed while it is sent holds a ``Deflater``, so it must not be copied.
+package struct RESTResponse {
     private enum Rest {
         case nothing
         case bytes([UInt8])
         case printer(ValuePrinter)
         case chunks(ValuePrinter)
         case gzip(ValuePrinter, Deflater, isChunked: Bool)
-        case source(any AnswerSource, isChunked: Bool)
+        case source(any ResponseBodySource, isChunked: Bool)
     }
 
     package let status: HTTPStatus
-    /// True when the connection must be closed behind the answer: the head says so, or the end of the body is
-    /// the end of
-    /// the connection.
+    /// Whether the connection must be closed after the response: the head says so, or the end of the connection is
+    /// the end of the body.
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
     private var rest: Rest
 
-    /// Nothing is left to be sent.
+    /// Everything was returned.
     package var isFinished: Bool {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
-    /// True while it holds what compresses it.
+    /// Whether it holds a ``Deflater``.
     package var isCompressing: Bool {
         if case .gzip = rest { true } else { false }
     }
 
-    /// All of it, where nothing is left to be made: then it is finished. Nil where it comes in pieces, or is
-    /// finished.
-    package mutating func takeWhole() -> [UInt8]? {
+    /// Returns the whole response, which is finished then. Nil where it comes in pieces, or is finished.
+    package mutating func removeWhole() -> [UInt8]? {
         guard case .nothing = rest, !head.isEmpty else { return nil }
-        var whole: [UInt8] = []
-        swap(&whole, &head)
-        return whole
+        return exchange(&head, with: [])
     }
 
-    /// The next bytes to be sent, or nil at the end: the head with the whole body or its beginning; then
-    /// about ``RESTLimits/pieceByteCount`` at a time. None at all where compression has not let go of
-    /// anything yet.
+    /// The next bytes to be sent; nil at the end. First the head with the body or its beginning, then about
+    /// ``RESTLimits/pieceByteCount`` at a time. May be empty while the compression has no output yet.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
         var output = head
@@ -97,70 +91,69 @@ package struct RESTAnswer {
 
 // MARK: - Data
 
-extension RESTAnswer {
-    /// The answer to a read, and to a PUT or DELETE that was done: 200, or 204 when the request is silent
-    /// (§2).
+extension RESTResponse {
+    /// The response to a read, and to a PUT or DELETE that was done: 200, or 204 with `print=silent` (§2).
     /// - Parameters:
-    ///   - node: The data read, or what was written with its server values filled in.
-    ///   - etag: That of the data, when the request wants it (``RESTRequest/returnsETag``).
-    /// - Complexity: O(the first ``RESTLimits/wholeAnswerByteCount`` of the text).
+    ///   - node: The data that was read, or written with its server values resolved.
+    ///   - etag: The tag of the data, when the request wants it (``RESTRequest/returnsETag``).
+    /// - Complexity: O(the first ``RESTLimits/wholeResponseByteCount`` of the text).
     package static func value(
-        _ node: Node, etag: String? = nil, to request: RESTRequest, _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ node: Node, etag: String? = nil, to request: RESTRequest, _ context: ResponseContext
+    ) -> RESTResponse {
         let form = request.form
         let json = request.method.isRead ? JSONForm(reading: form) : JSONForm(writing: form)
         if form.isPlain, etag == nil, let text = json.text(ofSmall: node) {
             return whole(text, .ok, startOfHead(.ok, jsonType), context)
         }
-        return answer(.node(node), json, etag: etag, form: form, context)
+        return response(.node(node), json, etag: etag, form: form, context)
     }
 
-    /// The answer to a PATCH: its members as they were sent, with their server values filled in (§2.3).
+    /// The response to a PATCH: its members as they were sent, with their server values resolved (§2.3).
     /// - Parameter nodes: What was written, one for each of `updates`.
     package static func update(
-        _ updates: [RESTUpdate], resolved nodes: [Node], to request: RESTRequest, _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ updates: [RESTUpdate], resolved nodes: [Node], to request: RESTRequest, _ context: ResponseContext
+    ) -> RESTResponse {
         precondition(updates.count == nodes.count)
-        // `null` deleted the node, and is repeated.
+        // `null` deleted the node, and is the response too.
         let isNull = updates.count == 1 && updates[0].name.utf8Count == 0
         let members = zip(updates, nodes).map { ValuePrinter.Member(name: $0.name, node: $1) }
-        return answer(
+        return response(
             isNull ? .node(.empty) : .members(members), JSONForm(writing: request.form), etag: nil,
             form: request.form,
             context)
     }
 
-    /// The answer to a POST: the name of the new child (§2.2).
-    /// - Parameter etag: That of the data posted.
+    /// The response to a POST: the name of the new child (§2.2).
+    /// - Parameter etag: The tag of the posted data.
     package static func name(
-        _ key: Key, etag: String? = nil, to request: RESTRequest, _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ key: Key, etag: String? = nil, to request: RESTRequest, _ context: ResponseContext
+    ) -> RESTResponse {
         let member = ValuePrinter.Member(name: "name", node: .string(key.text))
-        return answer(
+        return response(
             .members([member]), JSONForm(writing: request.form), etag: etag, form: request.form, context)
     }
 
-    /// The tag is not that of the data (§7): the current value, and its tag.
+    /// The response to a conditional request whose tag does not match (§7): the current value and its tag.
     package static func preconditionFailed(
-        current node: Node, etag: String, to request: RESTRequest, _ context: AnswerContext
-    ) -> RESTAnswer {
+        current node: Node, etag: String, to request: RESTRequest, _ context: ResponseContext
+    ) -> RESTResponse {
         var form = request.form
         if form.print == .silent { form.print = .compact }
-        return answer(
+        return response(
             .node(node), JSONForm(reading: form), status: .preconditionFailed, etag: etag, form: form, context
         )
     }
 
-    /// The data still has the tag of `if-none-match` (§7).
-    package static func notModified(etag: String, _ context: AnswerContext) -> RESTAnswer {
+    /// The response when the data still has the tag of `if-none-match` (§7).
+    package static func notModified(etag: String, _ context: ResponseContext) -> RESTResponse {
         bare(.notModified, etag: etag, context)
     }
 
-    private static func answer(
+    private static func response(
         _ root: ValuePrinter.Root, _ json: JSONForm, status: HTTPStatus = .ok, etag: String?,
-        form: AnswerForm,
-        _ context: AnswerContext
-    ) -> RESTAnswer {
+        form: ResponseForm,
+        _ context: ResponseContext
+    ) -> RESTResponse {
         if form.print == .silent { return bare(.noContent, etag: etag, context) }
         var printer: ValuePrinter
         let contentType: StaticString
@@ -179,7 +172,7 @@ extension RESTAnswer {
             head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         }
         let limit =
-            context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeAnswerByteCount
+            context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeResponseByteCount
         if let bytes = printer.whole(atMost: limit) {
             return whole(bytes, status, head, context)
         }
@@ -191,56 +184,57 @@ extension RESTAnswer {
         if isChunked {
             head.append(field: "Transfer-Encoding", "chunked")
         } else {
-            // Nothing but its end can tell an old client where the body ends.
+            // For an HTTP/1.0 client only the end of the connection marks the end of the body.
             context.keepsAlive = false
         }
         let rest: Rest =
             if let deflater { .gzip(printer, deflater, isChunked: isChunked) } else {
                 isChunked ? .chunks(printer) : .printer(printer)
             }
-        return RESTAnswer(status, head, rest, contentLength: nil, context)
+        return RESTResponse(status, head, rest, contentLength: nil, context)
     }
 
-    /// An answer that is there as a whole; compressed where that is wanted and worth it.
+    /// A response of known bytes, compressed where that is accepted and useful.
     private static func whole(
-        _ bytes: [UInt8], _ status: HTTPStatus, _ head: [UInt8], _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ bytes: [UInt8], _ status: HTTPStatus, _ head: [UInt8], _ context: ResponseContext
+    ) -> RESTResponse {
         guard bytes.count > RESTLimits.compressedByteCount else {
-            return RESTAnswer(status, head, whole: bytes, context)
+            return RESTResponse(status, head, whole: bytes, context)
         }
         var head = head
         head.append(field: "Vary", "Accept-Encoding")
-        let compressor = context.compressor ?? AnswerCompressor()
+        let compressor = context.compressor ?? ResponseCompressor()
         guard context.acceptsGzip, let packed = compressor.gzip(bytes), packed.count < bytes.count else {
-            return RESTAnswer(status, head, whole: bytes, context)
+            return RESTResponse(status, head, whole: bytes, context)
         }
         head.append(field: "Content-Encoding", "gzip")
-        return RESTAnswer(status, head, whole: packed, context)
+        return RESTResponse(status, head, whole: packed, context)
     }
 
-    /// An answer without a body, whose status says so.
-    private static func bare(_ status: HTTPStatus, etag: String?, _ context: AnswerContext) -> RESTAnswer {
+    /// A response without a body.
+    private static func bare(_ status: HTTPStatus, etag: String?, _ context: ResponseContext) -> RESTResponse
+    {
         var head = startOfHead(status, nil)
         if let etag { head.append(field: "ETag", text: etag) }
-        // What the 200 would have (RFC 9110 §15.4.5).
+        // As the response 200 would have (RFC 9110 §15.4.5).
         if status == .notModified { head.append(field: "Vary", "Accept-Encoding") }
-        return RESTAnswer(status, head, .nothing, contentLength: nil, context)
+        return RESTResponse(status, head, .nothing, contentLength: nil, context)
     }
 }
 
 // MARK: - Everything else
 
-extension RESTAnswer {
-    /// The answer to what is no request, or to one that came too slowly: behind it the connection ends.
-    /// - Parameter isHead: The request is known to be HEAD, which gets no body.
-    package static func refusal(_ status: HTTPStatus, isHead: Bool, dateLine: [UInt8] = []) -> RESTAnswer {
+extension RESTResponse {
+    /// The response to a malformed request, or to one that came too slowly. The connection ends after it.
+    /// - Parameter isHead: The request is known to be HEAD, whose response has no body.
+    package static func refusal(_ status: HTTPStatus, isHead: Bool, dateLine: [UInt8] = []) -> RESTResponse {
         let body = errorBody("\(status.reasonPhrase)")
-        let context = AnswerContext(refusing: isHead, dateLine: dateLine)
-        return RESTAnswer(status, startOfHead(status, jsonType), whole: body, context)
+        let context = ResponseContext(refusing: isHead, dateLine: dateLine)
+        return RESTResponse(status, startOfHead(status, jsonType), whole: body, context)
     }
 
-    /// A refusal: `error` and the text, always pretty (§3).
-    package static func error(_ error: RESTError, _ context: AnswerContext) -> RESTAnswer {
+    /// The response to a failed request: `error` and its text, always pretty (§3).
+    package static func error(_ error: RESTError, _ context: ResponseContext) -> RESTResponse {
         var head = startOfHead(error.status, jsonType)
         switch error {
         case .methodNotAllowed(let allowed): head.append(field: "Allow", allowed.list)
@@ -249,33 +243,34 @@ extension RESTAnswer {
         default: break
         }
         let body = errorBody(error.text)
-        return RESTAnswer(error.status, head, whole: body, context)
+        return RESTResponse(error.status, head, whole: body, context)
     }
 
-    /// When memory or a connection that is short now may be there again (RFC 9110 §10.2.3): a client that
-    /// holds it without sending a byte is disconnected by then.
+    /// `Retry-After` in seconds, where memory or connections are short (RFC 9110 §10.2.3). A client that holds a
+    /// connection without sending a byte is disconnected by then.
     private static let retrySeconds: UInt64 = 30
 
-    /// A refusal of ours that no case of ``RESTError`` foresees: a parser's position in rules, an HTTP error.
-    /// - Parameter methods: What the place allows, where the status says that the request's method is not.
+    /// The response to a failed request that no case of ``RESTError`` describes: invalid rules with their position, or
+    /// an HTTP error.
+    /// - Parameter methods: For 405: the methods that are allowed.
     package static func error(
-        _ status: HTTPStatus, text: String, allowing methods: StaticString? = nil, _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ status: HTTPStatus, text: String, allowing methods: StaticString? = nil, _ context: ResponseContext
+    ) -> RESTResponse {
         var head = startOfHead(status, jsonType)
         if let methods { head.append(field: "Allow", methods) }
-        return RESTAnswer(status, head, whole: errorBody(text), context)
+        return RESTResponse(status, head, whole: errorBody(text), context)
     }
 
-    /// Bytes as they are: the rules' own text, a page.
+    /// A response of bytes as they are: the text of the rules, or a page.
     package static func verbatim(
-        _ bytes: [UInt8], contentType: StaticString = jsonType, _ context: AnswerContext
-    ) -> RESTAnswer {
+        _ bytes: [UInt8], contentType: StaticString = jsonType, _ context: ResponseContext
+    ) -> RESTResponse {
         whole(bytes, .ok, startOfHead(.ok, contentType), context)
     }
 
-    /// Bytes of another type and of any size, to be kept as a file.
-    package static func download(_ source: any AnswerSource, name: String, _ context: AnswerContext)
-        -> RESTAnswer
+    /// A download of any size.
+    package static func download(_ source: any ResponseBodySource, name: String, _ context: ResponseContext)
+        -> RESTResponse
     {
         var head = startOfHead(.ok, "application/octet-stream")
         head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
@@ -286,15 +281,14 @@ extension RESTAnswer {
         } else {
             context.keepsAlive = false
         }
-        return RESTAnswer(.ok, head, .source(source, isChunked: isChunked), contentLength: nil, context)
+        return RESTResponse(.ok, head, .source(source, isChunked: isChunked), contentLength: nil, context)
     }
 
-    /// The answer to OPTIONS: whatever a page asks for, it may ask (§3.2). Credentials never come by
-    /// themselves, so there
-    /// is nothing to guard.
+    /// The response to OPTIONS: a page of any origin may send any request (§3.2). Browsers do not add credentials by
+    /// themselves, so there is nothing to protect.
     ///
-    /// A body means nothing here (RFC 9110 §9.3.7): it is not read, so nothing behind it can be.
-    package static func preflight(_ head: RequestHead, dateLine: [UInt8] = []) -> RESTAnswer {
+    /// A body has no meaning here (RFC 9110 §9.3.7). It is not read, so the connection is closed after it.
+    package static func preflight(_ head: RequestHead, dateLine: [UInt8] = []) -> RESTResponse {
         var output: [UInt8] = []
         output.append(statusLine: .ok)
         output.append(field: "Access-Control-Allow-Origin", "*")
@@ -303,18 +297,18 @@ extension RESTAnswer {
             output.append(field: "Access-Control-Allow-Headers", text: names)
         }
         output.append(field: "Access-Control-Max-Age", "3600")
-        var context = AnswerContext(head, dateLine: dateLine)
+        var context = ResponseContext(head, dateLine: dateLine)
         if head.framing != .none, head.framing != .length(0) { context.keepsAlive = false }
-        return RESTAnswer(.ok, output, .nothing, contentLength: 0, context)
+        return RESTResponse(.ok, output, .nothing, contentLength: 0, context)
     }
 
-    /// The head of an event stream (§8): events follow until the connection ends.
-    package static func stream(dateLine: [UInt8] = []) -> RESTAnswer {
+    /// The head of the response to an event stream (§8). Events follow until the connection ends.
+    package static func stream(dateLine: [UInt8] = []) -> RESTResponse {
         var head = startOfHead(.ok, "text/event-stream; charset=utf-8")
         head += dateLine
         head.append(field: "Connection", "close")
         head.appendEndOfHead()
-        return RESTAnswer(status: .ok, closesConnection: true, head: head, rest: .nothing)
+        return RESTResponse(status: .ok, closesConnection: true, head: head, rest: .nothing)
     }
 
     package static let jsonType: StaticString = "application/json; charset=utf-8"
@@ -322,7 +316,7 @@ extension RESTAnswer {
     /// - Parameter contentLength: Nil where the head has no such field.
     private init(
         _ status: HTTPStatus, _ head: consuming [UInt8], _ rest: Rest, contentLength: Int?,
-        _ context: AnswerContext
+        _ context: ResponseContext
     ) {
         head.endHead(contentLength: contentLength, context)
         self.status = status
@@ -332,11 +326,11 @@ extension RESTAnswer {
     }
 
     private init(
-        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], _ context: AnswerContext
+        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], _ context: ResponseContext
     ) {
         head.endHead(contentLength: body.count, context)
         let isOnePiece = body.count <= RESTLimits.pieceByteCount
-        // The head has been given room for a small one.
+        // The head has capacity for a small body.
         if isOnePiece, !context.isHead { head += body }
         self.status = status
         self.head = head
@@ -348,7 +342,7 @@ extension RESTAnswer {
         var head: [UInt8] = []
         head.reserveCapacity(512)
         if status == .ok, let contentType, unsafe contentType.utf8Start == jsonType.utf8Start {
-            // Nearly all answers: what follows below, in one piece.
+            // Nearly all responses: the fields below, in one piece.
             head.append(startOfJSONHead)
             return head
         }
@@ -373,8 +367,8 @@ extension RESTAnswer {
 }
 
 extension [UInt8] {
-    /// The fields that every head ends with.
-    fileprivate mutating func endHead(contentLength: Int?, _ context: AnswerContext) {
+    /// Appends the fields that end every head.
+    fileprivate mutating func endHead(contentLength: Int?, _ context: ResponseContext) {
         self += context.dateLine
         if let contentLength {
             append("Content-Length: ")

@@ -51,8 +51,8 @@ private let hs = WorkedCase.hs
             #"{"alg":"PS256"}"#, #"{"sub":"u1","iat":\#(now)}"#, .unsupportedHeader,
             "PSS, which no key here is for"
         ),
-    ] as [(String, String, Refusal, String)])
-func refusesOwnToken(header: String, claims: String, refusal: Refusal, reason: String) async throws {
+    ] as [(String, String, TokenError, String)])
+func refusesOwnToken(header: String, claims: String, refusal: TokenError, reason: String) async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
     let token = try await Signer.secret().token(header, claims)
     #expect(await authenticator.verify(token, at: now) == .refused(refusal), "\(reason)")
@@ -78,7 +78,7 @@ func refusesForm(text: String, reason: String) async throws {
 }
 
 /// Every bit of a good token matters: none can be changed without its being refused, and none makes a trap.
-@Test func everyBitCounts() async throws {
+@Test func everyChangedBitIsRefused() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])
     let authenticator = try await issuer.authenticator(.whole)
@@ -97,7 +97,7 @@ func refusesForm(text: String, reason: String) async throws {
 }
 
 /// What a good token of an issuer may not be taken for.
-@Test func issuersAreKeptApart() async throws {
+@Test func issuersDoNotShareKeys() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])
     let other = "https://other.example.org"
@@ -131,7 +131,7 @@ func refusesForm(text: String, reason: String) async throws {
     configuration.revokedBefore = ["u1": now - 100]
     let authenticator = try await FakeIssuer().authenticator(configuration)
     let signer = try await Signer.secret()
-    func verdict(_ claims: String) async throws -> Verdict {
+    func verdict(_ claims: String) async throws -> VerificationResult {
         await authenticator.verify(try signer.token(hs, claims), at: now)
     }
     #expect(try await verdict(#"{"sub":"u1","iat":\#(now - 101)}"#) == .refused(.revoked))
@@ -142,7 +142,7 @@ func refusesForm(text: String, reason: String) async throws {
 }
 
 /// A live connection ends at `exp`; one let in behind it, within the skew, has the rest of the skew.
-@Test func howLongAnIdentityLasts() async throws {
+@Test func endOfIdentity() async throws {
     let authenticator = try await FakeIssuer().authenticator(.whole)
     let signer = try await Signer.secret()
     for (claims, expires, validUntil) in [

@@ -1,0 +1,68 @@
+import PandoTree
+
+/// The listens of one session.
+struct SessionListens: Sendable {
+    /// Default listens by location. True: covered by a default listen of the same session above, which gets
+    /// its changes too (§6.4).
+    var defaults: [Path: Bool] = [:]
+    private(set) var filtered = MemberSet<[FilteredListenKey]>()
+    /// The number of filtered listens, by location. Never 0.
+    private(set) var filteredCounts: [Path: Int] = [:]
+
+    /// Listens of one session; our own limit. Each costs memory, and a filtered listen that of its window.
+    static let limit = 50_000
+
+    /// Filtered listens of one session at one location; our own limit. A write there may change each of their
+    /// windows, and all other commands wait meanwhile.
+    static let filteredLimit = 1000
+
+    /// - Returns: false when it was there.
+    @discardableResult
+    mutating func insert(_ key: FilteredListenKey) -> Bool {
+        guard filtered.insert(key) else { return false }
+        filteredCounts[key.path, default: 0] += 1
+        return true
+    }
+
+    /// - Returns: false when it was not there.
+    mutating func remove(_ key: FilteredListenKey) -> Bool {
+        guard filtered.remove(key) else { return false }
+        filteredCounts[key.path, default: 0] -= 1
+        if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
+        return true
+    }
+
+    var count: Int { defaults.count + filtered.count }
+
+    var isEmpty: Bool { defaults.isEmpty && filtered.isEmpty }
+
+    /// The default listen at the path or above it that no other one covers; nil where there is none. O(depth).
+    func uncoveredListen(at path: Path) -> Path? {
+        guard !defaults.isEmpty else { return nil }
+        var prefix = path
+        while true {
+            if defaults[prefix] == false { return prefix }
+            if prefix.isRoot { return nil }
+            prefix.keys.removeLast()
+        }
+    }
+
+    /// Whether there is a default listen at the path or above it; with `strictly`, above it. O(depth).
+    func hasDefault(covering path: Path, strictly: Bool = false) -> Bool {
+        guard !defaults.isEmpty else { return false }
+        var prefix = path
+        if !strictly, defaults[prefix] != nil { return true }
+        while !prefix.isRoot {
+            prefix.keys.removeLast()
+            if defaults[prefix] != nil { return true }
+        }
+        return false
+    }
+}
+
+/// What identifies a filtered listen among those of one session (§4.2).
+struct FilteredListenKey: Hashable, Sendable {
+    var path: Path
+    var query: Query
+    var tag: Int64
+}
