@@ -151,7 +151,7 @@ let package = Package(
         tests("HTTP", on: ["HTTP", "Bytes"]),
         tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes"]),
         tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes"]),
-        tests("Journal", on: ["Journal", "SimulatedDisk", "Bytes"], fixtures: ["Fixtures"]),
+        tests("Journal", on: ["Journal", "SimulatedDisk", "Bytes"], c: ["CSystem"], fixtures: ["Fixtures"]),
         tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),

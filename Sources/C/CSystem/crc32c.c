@@ -30,12 +30,30 @@ static uint32_t crc32c_sse42(uint32_t crc, const unsigned char *p, size_t n) {
     while (n--) crc = _mm_crc32_u8(crc, *p++);
     return crc;
 }
+#elif defined(__AARCH64EL__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+// Optional in ARMv8.0 and mandatory from ARMv8.1 on: the kernel says whether this processor has it.
+__attribute__((target("arch=armv8-a+crc")))
+static uint32_t crc32c_armv8(uint32_t crc, const unsigned char *p, size_t n) {
+    while (n >= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        crc = __crc32cd(crc, word);
+        p += 8;
+        n -= 8;
+    }
+    while (n--) crc = __crc32cb(crc, *p++);
+    return crc;
+}
 #endif
 
 uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count) {
     uint32_t crc = ~seed;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("sse4.2")) return ~crc32c_sse42(crc, bytes, count);
+#elif defined(__AARCH64EL__)
+    if (getauxval(AT_HWCAP) & HWCAP_CRC32) return ~crc32c_armv8(crc, bytes, count);
 #endif
     return ~crc32c_portable(crc, bytes, count);
 }

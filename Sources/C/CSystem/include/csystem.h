@@ -8,7 +8,8 @@
 #include "csystem_journal.h"
 #include "csystem_memory.h"
 
-/// CRC-32C (Castagnoli), as SSE 4.2 computes it; continues from `seed` (0 to begin).
+/// CRC-32C (Castagnoli) of `count` bytes; continues from `seed` (0 to begin). By the processor's instruction where it has
+/// one (SSE 4.2, the CRC32 extension of ARMv8), else by a table.
 uint32_t pando_crc32c(uint32_t seed, const void *bytes, size_t count);
 
 /// Raises the soft limit of descriptors to the hard one. 0 or -errno.
