@@ -18,6 +18,7 @@ let rules: [SwiftSetting] = [
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let histogram = Target.Dependency.product(name: "Histogram", package: "hdrhistogram-swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 
 /// A folder under `Sources`, built as the module `Pando` + folder.
@@ -71,6 +72,8 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        // No trait: values come from flags, the environment and a file that the command line parses itself.
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", exact: "0.2.0"),
@@ -78,10 +81,11 @@ let package = Package(
     targets: [
         // Base
         .target(name: "CBytes", path: "Sources/C/CBytes"),
-        .target(name: "CSystem", path: "Sources/C/CSystem"),
+        .target(name: "COperatingSystem", path: "Sources/C/COperatingSystem"),
         .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CCounting", path: "Sources/C/CCounting"),
+        library("Random"),
         library("Bytes", c: ["CBytes", "COpenSSL"]),
         library("Compression", on: ["Bytes"], c: ["CZlib"]),
 
@@ -95,17 +99,18 @@ let package = Package(
         library("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
 
         // Operating system: files, sockets, time
-        library("Journal", on: ["Bytes"], c: ["CSystem"]),
-        library("Reactor", on: ["Bytes"], c: ["CSystem"]),
+        library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
+        library("Reactor", on: ["Bytes"], c: ["COperatingSystem"]),
 
         // A disk that loses power, for tests and the simulator
-        library("SimulatedDisk", on: ["Journal"]),
+        library("SimulatedDisk", on: ["Journal", "Random"]),
 
         // Tokens and credentials: pure but for keys that are fetched from their issuers
         library("Identity", on: ["Rules", "Tree", "Bytes"], libraries: [jwtKit]),
 
-        // Load generation: a client on sockets, numbered values, statistics
-        library("Traffic", on: ["WebSocket", "HTTP", "Reactor", "Bytes"]),
+        // The load generator: clients on sockets, numbered values, scenarios, statistics
+        library(
+            "Traffic", on: ["Tree", "WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [histogram]),
 
         // Composition
         library(
@@ -125,36 +130,40 @@ let package = Package(
                 "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression",
                 "Identity", "Bytes",
             ],
-            libraries: [argumentParser, logging]),
+            libraries: [argumentParser, configuration, logging]),
         executable("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
         executable(
             "Bench",
             on: [
                 "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk",
                 "Reactor",
-                "Bytes",
+                "Random", "Bytes",
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(
             "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Bytes"],
-            libraries: [argumentParser, histogram]),
+            libraries: [argumentParser]),
         executable(
-            "Simulate", on: ["Server", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Bytes"],
+            "Simulate",
+            on: ["Server", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Random", "Bytes"],
             libraries: [argumentParser, logging]),
 
-        tests("Bytes", on: ["Bytes"], c: ["CBytes"]),
-        tests("Compression", on: ["Compression", "Bytes"]),
-        tests("Tree", on: ["Tree", "Bytes"]),
-        tests("Rules", on: ["Rules", "Tree", "Bytes"]),
-        tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes"]),
-        tests("Wire", on: ["Wire", "Tree", "Bytes"]),
-        tests("HTTP", on: ["HTTP", "Bytes"]),
-        tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes"]),
-        tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes"]),
-        tests("Journal", on: ["Journal", "SimulatedDisk", "Bytes"], c: ["CSystem"], fixtures: ["Fixtures"]),
-        tests("Reactor", on: ["Reactor", "Bytes"], c: ["CSystem"]),
+        tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
+        tests("Compression", on: ["Compression", "Bytes", "Random"]),
+        tests("Tree", on: ["Tree", "Bytes", "Random"]),
+        tests("Rules", on: ["Rules", "Tree", "Bytes", "Random"]),
+        tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes", "Random"]),
+        tests("Wire", on: ["Wire", "Tree", "Bytes", "Random"]),
+        tests("HTTP", on: ["HTTP", "Bytes", "Random"]),
+        tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes", "Random"]),
+        tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes", "Random"]),
+        tests(
+            "Journal", on: ["Journal", "SimulatedDisk", "Bytes", "Random"], c: ["COperatingSystem"],
+            fixtures: ["Fixtures"]),
+        tests("Reactor", on: ["Reactor", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
+        tests("CommandLine", on: ["CommandLine", "Server"], libraries: [argumentParser]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Simulate", on: ["Simulate"]),
@@ -162,7 +171,7 @@ let package = Package(
             "Server",
             on: [
                 "Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP",
-                "WebSocket", "Bytes",
+                "WebSocket", "Random", "Bytes",
             ]),
     ]
 )

@@ -2,15 +2,12 @@ import ArgumentParser
 import PandoReactor
 import PandoTraffic
 
-//  `pando-bench`: measures servers over real sockets, as a client made of our own WebSocket and Reactor
-//  rooms.
+//  `pando-bench`: measures servers over real sockets with the load generator of `PandoTraffic`.
 //
 //  Enters:  a server that listens (`echo`, `broadcast`: pando-echo; `fan-out`, `writes`: pando), or for `run` the
-//           folder with both. `micro` needs nothing: it calls pure rooms; `machine` neither.
+//           folder with both. `micro` needs no server: it calls pure modules; nor does `machine`.
 //  Leaves:  rates, latencies, processor time; exit 1 if a message was missing, doubled, out of order or changed.
-//  Always true: every message carries its number and is checked where it arrives; every wait has a deadline.
-//  Start at Session.swift (a run), then RoundTripLoad.swift and OneToManyLoad.swift (what runs),
-//  WireProtocol.swift.
+//  Start at Measured.swift (what is measured), then Suite.swift and Run.swift.
 //
 //  Client and server share the machine's processors, so absolute numbers say as much about the client as
 //  about the server. Compare numbers of one run: that is what `run` prints. The client's own processor time
@@ -68,29 +65,28 @@ struct EffortOptions: ParsableArguments {
         guard (0...3600).contains(warmUp) else { throw ValidationError("--warm-up must be 0 to 3600") }
     }
 
-    var effort: Effort {
-        let timed = Effort.Extent.time(warmUp: .seconds(warmUp), measured: .seconds(seconds))
-        return Effort(extent: messages.map { .messages($0) } ?? timed, serverProcess: serverPid)
-    }
-
     /// Measures and prints.
     /// - Throws: Exit code 1 if anything was wrong.
-    func measure(_ name: String, _ load: any Load, at address: SocketAddress) throws {
+    func measure(_ name: String, _ plan: Plan) throws {
         raiseDescriptorLimit()
-        let report = Report(name: name, measurement: try Session.run(load, at: address, effort))
+        Signals.block()
+        let extent = messages.map { Plan.Extent.messages($0) } ?? .time(warmUp: warmUp, measured: seconds)
+        let outcome = try plan.measuring(extent, serverProcess: serverPid).run(showsProgress: false)
+        let report = Report(name: name, outcome: outcome)
         print(json ? report.json : report.text)
-        guard report.measurement.problems.isEmpty else { throw ExitCode.failure }
+        guard report.problems.isEmpty else { throw ExitCode.failure }
     }
 }
 
-/// Sizes that every load has.
+/// Sizes that every measurement has.
 struct SizeOptions: ParsableArguments {
     /// A realtime message of up to 16 384 characters is one frame (realtime §2.1); this leaves room for
-    /// what stands around the value.
+    /// the members around the value.
     static let byteLimit = 16_000
 
     @Option(
-        help: ArgumentHelp("Messages a sender keeps under way (default: 1; writes: 16).", valueName: "count"))
+        help: ArgumentHelp(
+            "Messages that a sender keeps under way (default: 1; writes: 16).", valueName: "count"))
     var inFlight: Int?
 
     @Option(
@@ -102,8 +98,9 @@ struct SizeOptions: ParsableArguments {
         guard (1...65_536).contains(inFlight ?? 1) else {
             throw ValidationError("--in-flight must be 1 to 65536")
         }
-        guard (Stamp.shortestByteCount...Self.byteLimit).contains(bytes ?? Stamp.shortestByteCount) else {
-            throw ValidationError("--bytes must be \(Stamp.shortestByteCount) to \(Self.byteLimit)")
+        guard (Stamp.shortestTimedByteCount...Self.byteLimit).contains(bytes ?? Stamp.shortestTimedByteCount)
+        else {
+            throw ValidationError("--bytes must be \(Stamp.shortestTimedByteCount) to \(Self.byteLimit)")
         }
     }
 }

@@ -1,8 +1,9 @@
 import ArgumentParser
+import PandoTraffic
 
 struct Echo: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "echo", abstract: "Messages there and back, through pando-echo.")
+        commandName: "echo", abstract: "Round trips of messages through pando-echo.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var size: SizeOptions
@@ -18,15 +19,16 @@ struct Echo: ParsableCommand {
 
     func run() throws {
         let (inFlight, bytes) = (size.inFlight ?? 1, size.bytes ?? 100)
-        let load = RoundTripLoad(
-            .bare(path: path), connections: connections, inFlight: inFlight, stampByteCount: bytes)
-        try effort.measure("echo \(connections)×\(inFlight), \(bytes) B", load, at: target.address)
+        let plan = Measured.roundTrips(
+            .echo(path: path), at: try target.address, connections: connections, inFlight: inFlight,
+            bytes: bytes)
+        try effort.measure("echo \(connections)×\(inFlight), \(bytes) B", plan)
     }
 }
 
 struct Broadcast: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "broadcast", abstract: "One writer, every frame to all listeners, through pando-echo.")
+        commandName: "broadcast", abstract: "One writer; pando-echo sends each message to all listeners.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var size: SizeOptions
@@ -42,21 +44,21 @@ struct Broadcast: ParsableCommand {
 
     func run() throws {
         let (inFlight, bytes) = (size.inFlight ?? 1, size.bytes ?? 200)
-        let load = OneToManyLoad(
-            .bare(path: path), listeners: listeners, inFlight: inFlight, stampByteCount: bytes)
-        try effort.measure("broadcast 1→\(listeners)×\(inFlight), \(bytes) B", load, at: target.address)
+        let plan = Measured.fanOut(
+            .echo(path: path), at: try target.address, listeners: listeners, inFlight: inFlight, bytes: bytes)
+        try effort.measure("broadcast 1→\(listeners)×\(inFlight), \(bytes) B", plan)
     }
 }
 
 struct FanOut: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fan-out", abstract: "One writer, every value to all listeners, through a database.")
+        commandName: "fan-out", abstract: "One writer; a database sends each value to all listeners.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var size: SizeOptions
     @OptionGroup var effort: EffortOptions
 
-    @Option(help: "Database; a server in --dev makes it.")
+    @Option(help: "Database; a server with --dev creates it.")
     var namespace = "bench"
 
     @Option(help: "Connections that listen.")
@@ -69,21 +71,23 @@ struct FanOut: ParsableCommand {
 
     func run() throws {
         let (inFlight, bytes) = (size.inFlight ?? 1, size.bytes ?? 200)
-        let load = OneToManyLoad(
-            .realtime(namespace: namespace), listeners: listeners, inFlight: inFlight, stampByteCount: bytes)
-        try effort.measure("fan-out 1→\(listeners)×\(inFlight), \(bytes) B", load, at: target.address)
+        let plan = Measured.fanOut(
+            .realtime(namespace: namespace), at: try target.address, listeners: listeners, inFlight: inFlight,
+            bytes: bytes)
+        try effort.measure("fan-out 1→\(listeners)×\(inFlight), \(bytes) B", plan)
     }
 }
 
 struct Writes: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "writes", abstract: "Set and acknowledgement, each connection at a path of its own.")
+        commandName: "writes",
+        abstract: "Sets and their acknowledgements; each connection writes its own path.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var size: SizeOptions
     @OptionGroup var effort: EffortOptions
 
-    @Option(help: "Database; a server in --dev makes it.")
+    @Option(help: "Database; a server with --dev creates it.")
     var namespace = "bench"
 
     @Option(help: "Connections.")
@@ -96,9 +100,9 @@ struct Writes: ParsableCommand {
 
     func run() throws {
         let (inFlight, bytes) = (size.inFlight ?? 16, size.bytes ?? 100)
-        let load = RoundTripLoad(
-            .realtime(namespace: namespace), connections: connections, inFlight: inFlight,
-            stampByteCount: bytes)
-        try effort.measure("writes \(connections)×\(inFlight), \(bytes) B", load, at: target.address)
+        let plan = Measured.roundTrips(
+            .realtime(namespace: namespace), at: try target.address, connections: connections,
+            inFlight: inFlight, bytes: bytes)
+        try effort.measure("writes \(connections)×\(inFlight), \(bytes) B", plan)
     }
 }

@@ -5,17 +5,18 @@ import PandoReactor
 import PandoTraffic
 import Synchronization
 
-/// What disk and processors give by themselves: no durable acknowledgement can be faster, on this machine,
-/// today.
+/// Measures the disk and the processors without a server: no durable acknowledgement can be faster on this
+/// machine at this time.
 struct Machine: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "machine",
-        abstract: "What the disk and the processors give by themselves, without any server.",
+        abstract: "Measures the disk and the processors without a server.",
         discussion: """
-            Writes and syncs 4096 bytes as the log does, one after the other, into room that the disk has promised and into \
-            room that was written full of zeros before, as a prepared segment is; and at fixed moments: then a time counts \
-            from the moment at which its sync was due. And a thread for each processor that this process may use only looks at \
-            the clock: what it misses, somebody else had, or nobody, where the machine is a guest.
+            Writes and syncs 4096 bytes as the log does: one after the other, into reserved space and into space \
+            that was filled with zeros before, as a prepared segment is; then at fixed moments, each time counted \
+            from the moment at which the sync was due. Then one thread for each processor that this process may \
+            use reads the clock without pause: the gaps are times in which other processes ran, or, in a virtual \
+            machine, in which the machine itself did not run.
             """)
 
     @Option(help: ArgumentHelp("Where to write; the file is gone afterwards.", valueName: "directory"))
@@ -43,55 +44,57 @@ struct Machine: ParsableCommand {
             Figures.table([
                 ["µs", "count", "p50", "p90", "p99", "p99.9", "longest"],
                 Self.row("fdatasync, one after the other", inRow.times),
-                Self.row("fdatasync of prepared room, one after the other", prepared.times),
+                Self.row("fdatasync of prepared space, one after the other", prepared.times),
                 Self.row("fdatasync, \(rate) a second, from when it was due", atMoments.times),
             ]))
         if atMoments.unserved > 0 {
-            print("The disk was so slow that of the fixed moments \(atMoments.unserved) had no sync.")
+            print("The disk was too slow: \(atMoments.unserved) of the fixed moments had no sync.")
         }
-        print("\n\(stalls.threadCount) threads that only look at the clock: \(stalls.text(over: seconds))")
+        print(
+            "\n\(stalls.threadCount) threads that read the clock without pause: \(stalls.text(over: seconds))"
+        )
     }
 
     private static func row(_ name: String, _ times: Latencies) -> [String] {
-        let percentiles = [0.5, 0.9, 0.99, 0.999].map { times.percentile($0).map(String.init) ?? "-" }
-        return [name, String(times.count)] + percentiles + [String(times.maximum)]
+        let percentiles = [50, 90, 99, 99.9].map { times.microseconds(at: $0) } + [Double(times.max) / 1000]
+        return [name, String(times.totalCount)] + percentiles.map { Figures.decimal($0, places: 0) }
     }
 }
 
 extension Machine {
-    /// A block of the log, about: what one sync of a quiet server writes.
+    /// About what one sync of a quiet server writes.
     private static let blockByteCount = 4096
-    /// Reserved before, as a segment of the log is; then comes a new file, as a new segment does.
+    /// The size that is reserved, as for a segment of the log; then a new file begins, as a new segment does.
     static let fileByteCount = 64 << 20
     static let fileName = "pando-bench.tmp"
 
     /// Writes a block and syncs it, again and again.
-    /// - Parameter interval: From one moment to the next, at each of which one is due; nil for one after the
-    ///   other.
-    ///   - isPrepared: Zeros are written, and synced, where the blocks will be; no part of the times.
-    /// - Returns: From when each began, or was due, until it was durable; and how many moments had none,
-    ///   because twice the time was over before their turn. The first always has one.
+    /// - Parameters:
+    ///   - interval: The time between two moments at which a sync is due; nil for one after the other.
+    ///   - isPrepared: Writes and syncs zeros first where the blocks will be; that is not measured.
+    /// - Returns: The times from when each sync began, or was due, until it returned; and how many moments had no
+    ///   sync, because twice the duration was over before their turn. The first always has one.
     static func syncTimes(
         on disk: some Disk, for duration: Duration, every interval: Duration?, isPrepared: Bool = false
     ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {
         let block = [UInt8](repeating: 0x61, count: blockByteCount)
         var file = try newFile(on: disk, isPrepared: isPrepared)
-        var times = Latencies()
+        var times = makeLatencies()
         var offset = 0
         var due = MonotonicTime.now
         let end = due + duration
         let deadline = end + duration
         while due < end {
-            // Waiting by sleeping would measure how one is woken.
+            // No sleep: it would measure the wake-up as well.
             while MonotonicTime.now < due {}
-            if let interval, times.count > 0, MonotonicTime.now > deadline {
+            if let interval, times.totalCount > 0, MonotonicTime.now > deadline {
                 let step = (due + interval).nanoseconds - due.nanoseconds
                 return (times, Int(clamping: (end.nanoseconds - due.nanoseconds + step - 1) / step))
             }
             try disk.write(block.rawSpan, to: file, at: offset)
             try disk.sync(file)
             let now = MonotonicTime.now
-            times.record(nanoseconds: now.nanoseconds - due.nanoseconds)
+            _ = times.record(now.nanoseconds - due.nanoseconds)
             due = interval.map { due + $0 } ?? now
             offset += blockByteCount
             if offset + blockByteCount > fileByteCount {
@@ -103,7 +106,7 @@ extension Machine {
         return (times, 0)
     }
 
-    /// A file without a name: it is gone when this ends, however it ends.
+    /// A file without a name: the system removes it when the process ends, also after a crash.
     private static func newFile<Storage: Disk>(on disk: Storage, isPrepared: Bool) throws(DiskFailure)
         -> Storage.File
     {
@@ -120,9 +123,9 @@ extension Machine {
     }
 }
 
-/// Times at which a thread that only looks at the clock did not run.
+/// Times at which a thread that reads the clock without pause did not run.
 struct Stalls: Sendable {
-    /// What is shorter is the clock's own price, or an interrupt.
+    /// Shorter gaps are the cost of reading the clock, or interrupts.
     static let shortest = Duration.microseconds(100)
 
     let threadCount: Int
@@ -170,10 +173,10 @@ struct Stalls: Sendable {
     /// - Parameter seconds: How long it was measured.
     func text(over seconds: Double) -> String {
         let limit = Figures.decimal(Self.shortest / .milliseconds(1), places: 1)
-        guard count > 0 else { return "never kept waiting for \(limit) ms" }
+        guard count > 0 else { return "never stopped for \(limit) ms" }
         let share = total / (Duration.seconds(seconds) * threadCount) * 100
         return
-            "kept waiting \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
+            "stopped \(count) times for longer than \(limit) ms, \(Figures.decimal(share, places: 2)) % of "
             + "the time, \(Figures.decimal(longest / .milliseconds(1), places: 1)) ms at the longest"
     }
 }

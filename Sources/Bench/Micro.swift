@@ -1,7 +1,7 @@
 import ArgumentParser
 import PandoBytes
 
-/// What one call of a pure room costs, without sockets.
+/// The cost of one call of functions of pure modules, without sockets.
 struct Micro: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "micro",
@@ -39,7 +39,7 @@ struct Micro: ParsableCommand {
 }
 
 extension Micro.Subject {
-    /// - Throws: What a test would have found: a document of its own that does not parse.
+    /// - Throws: When a document of the benchmark does not parse.
     func timings(_ effort: MicroEffort) throws -> [Timing] {
         switch self {
         case .json: try jsonTimings(effort)

@@ -2,15 +2,16 @@ import PandoBytes
 import PandoEngine
 import PandoHTTP
 import PandoJournal
+import PandoRandom
 import PandoRules
 import PandoSimulatedDisk
 import PandoTree
 import PandoWebSocket
 import PandoWire
 
-// What `pando-bench micro` measures, room by room. Each call says whether it did what it should.
+// What `pando-bench micro` measures, module by module. Each call returns whether its result is right.
 
-/// A message as chats and games write them: 100 bytes.
+/// A message of 100 bytes, as chats and games send them.
 private let messageJSON =
     #"{"from":"-OabcdefghijklmnopqR","text":"Shall we meet at the old oak at noon?","at":1760000000000}"#
 
@@ -27,7 +28,7 @@ private func path(_ group: Int, _ member: Int) -> Path {
     Path(["groups", Key(unchecked: Text("group\(group)")), Key(unchecked: Text("member\(member)"))])
 }
 
-/// Paths in no order that a page's cache could like, the same in every run.
+/// Paths in an order without locality, the same in every run.
 private let paths: [Path] = {
     var random = SeededGenerator(seed: 1)
     return (0..<4096).map { _ in
@@ -100,7 +101,7 @@ func engineTimings(_ effort: MicroEffort) throws -> [Timing] {
     ]
 }
 
-/// Decides a put, writes it down, commits it: all that the database thread does but the reply.
+/// Decides a put, encodes its log record and commits it: the work of the database thread but the response.
 private func put(
     _ name: String, _ effort: MicroEffort, listening: [Path], _ value: (Int64) -> Node
 ) -> Timing {
@@ -129,9 +130,9 @@ private func command(_ operation: Operation, session: UInt64 = 1) -> Command {
         session: SessionID(session), credential: .anonymous, time: 1_760_000_000_000, operation: operation)
 }
 
-/// The same set in trees of very different sizes: 1000 children each, as many as it takes.
+/// The same set in trees of very different sizes; nodes have 1000 children each.
 func growthTimings(_ effort: MicroEffort) -> [Timing] {
-    // A short run is a test.
+    // A short run is a test: it needs no large tree.
     let sizes = effort.rounds < 1000 ? [1000] : [1000, 10_000, 100_000, 1_000_000, 10_000_000]
     return sizes.map { size in
         var engine = Engine(access: .open)

@@ -19,7 +19,7 @@ struct RulesCase {
         }}}}
         """#
 
-    /// - Throws: When the rules do not load, which a test would have found.
+    /// - Throws: When the rules do not load.
     func timings() throws -> [Timing] {
         let access = Access.loaded(try Ruleset(loading: Array(Self.document.utf8)))
         var tree = Node.empty

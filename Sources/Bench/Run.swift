@@ -9,10 +9,10 @@ struct Run: ParsableCommand {
         abstract: "Starts pando-echo and pando, measures everything, and compares.",
         discussion: """
             Client and servers share this machine's processors: compare rates of one run only. Server time per \
-            delivery is the steadier measure, since others' work on the machine does not enter it.
+            delivery is the steadier measure: it does not contain what other processes use.
 
-            Left alone, the scheduler likes to wake a client on the processor of its server: then both take turns \
-            on one, and together use 100 %. To have them work at the same time on two:
+            By default the scheduler often wakes a client on the processor of its server: then both share one, and \
+            use 100 % together. To have them work at the same time on two:
                 taskset -c 1 pando-bench run --server-cpus 0
             """
     )
@@ -57,19 +57,20 @@ struct Run: ParsableCommand {
 
     func run() throws {
         raiseDescriptorLimit()
+        Signals.block()
         var size = smoke ? SuiteSize.smoke : SuiteSize()
         if let seconds { size.seconds = seconds }
         let cases = Suite.cases.filter { only == nil || $0.name.contains(only ?? "") }
-        guard !cases.isEmpty else { throw ValidationError("--only: no case is called so") }
+        guard !cases.isEmpty else { throw ValidationError("--only: no case has that in its name") }
 
         var results: [[Report]] = cases.map { _ in [] }
         for round in 1...(rounds ?? (smoke ? 1 : 3)) {
             for (index, suiteCase) in cases.enumerated() {
                 if !json { progress("round \(round): \(suiteCase.name)") }
                 let report = try measure(suiteCase, size)
-                for problem in report.measurement.problems { progress("WRONG: \(report.name): \(problem)") }
-                // Numbers of a run that went wrong, or was interrupted, mean nothing.
-                guard report.measurement.problems.isEmpty else { throw ExitCode.failure }
+                for problem in report.problems { progress("WRONG: \(report.name): \(problem)") }
+                // Numbers of a run with errors, or one that was interrupted, mean nothing.
+                guard report.problems.isEmpty else { throw ExitCode.failure }
                 results[index].append(report)
             }
         }
@@ -81,16 +82,14 @@ struct Run: ParsableCommand {
 
     private func measure(_ suiteCase: SuiteCase, _ size: SuiteSize) throws -> Report {
         try withServer(for: suiteCase) { server, address in
-            let extent = Effort.Extent.time(
-                warmUp: .seconds(size.warmUpSeconds), measured: .seconds(size.seconds))
-            let effort = Effort(extent: extent, serverProcess: server.process)
-            let measurement = try Session.run(suiteCase.makeLoad(size), at: address, effort)
-            return Report(name: suiteCase.name, measurement: measurement)
+            let plan = suiteCase.plan(size, at: address).measuring(
+                .time(warmUp: size.warmUpSeconds, measured: size.seconds), serverProcess: server.process)
+            return Report(name: suiteCase.name, outcome: try plan.run(showsProgress: false))
         }
     }
 
-    /// Starts the case's server, lends it, and stops it; its data is gone afterwards.
-    /// - Parameter traceFile: Counts its system calls to there.
+    /// Starts the case's server, calls `body`, and stops the server; its data is removed.
+    /// - Parameter traceFile: Where strace writes the counts of the server's system calls; nil for no strace.
     private func withServer<Result>(
         for suiteCase: SuiteCase, traceFile: String? = nil,
         _ body: (ServerProcess, SocketAddress) throws -> Result
@@ -119,11 +118,9 @@ struct Run: ParsableCommand {
 
     // MARK: Printing
 
-    /// The round in the middle, by deliveries.
+    /// The median round, by deliveries.
     private func middle(_ reports: [Report]) -> Report {
-        let sorted = reports.sorted {
-            $0.measurement.deliveriesPerSecond < $1.measurement.deliveriesPerSecond
-        }
+        let sorted = reports.sorted { $0.deliveriesPerSecond < $1.deliveriesPerSecond }
         return sorted[sorted.count / 2]
     }
 
@@ -133,7 +130,7 @@ struct Run: ParsableCommand {
         guard let above = results.first(where: { $0.first?.name == ratio.numerator }),
             let below = results.first(where: { $0.first?.name == ratio.denominator })
         else { return nil }
-        let pairs = zip(above.map(\.measurement), below.map(\.measurement))
+        let pairs = zip(above, below)
         let rates = pairs.map { $0.deliveriesPerSecond / $1.deliveriesPerSecond }.sorted()
         let times = pairs.map {
             ($1.serverMicrosecondsPerDelivery ?? 0) / ($0.serverMicrosecondsPerDelivery ?? 1)
@@ -179,7 +176,7 @@ struct Run: ParsableCommand {
 
     // MARK: System calls
 
-    /// Each case twice, with more and with fewer messages: the difference is what messages cost.
+    /// Runs each case twice, with more and with fewer messages: the difference is the cost of the messages.
     private func countSystemCalls(_ cases: [SuiteCase], _ size: SuiteSize) throws {
         if !json { print("\nsystem calls per message, under strace (which is slow, so batches differ)\n") }
         for suiteCase in cases {
@@ -206,9 +203,9 @@ struct Run: ParsableCommand {
         let file = "\(work)/pando-bench-\(ProcessInfo.processInfo.processIdentifier).strace"
         defer { try? FileManager.default.removeItem(atPath: file) }
         try withServer(for: suiteCase, traceFile: file) { _, address in
-            let measurement = try Session.run(
-                suiteCase.makeLoad(size), at: address, Effort(extent: .messages(messages)))
-            if let problem = measurement.problems.first {
+            let plan = suiteCase.plan(size, at: address).measuring(.messages(messages))
+            let report = Report(name: suiteCase.name, outcome: try plan.run(showsProgress: false))
+            if let problem = report.problems.first {
                 throw ServerProcessError(description: "\(suiteCase.name), traced: \(problem)")
             }
         }

@@ -2,20 +2,20 @@ import Glibc
 import PandoReactor
 import PandoTraffic
 
-/// What went wrong with a server that we started.
+/// Why a server that was started did not work.
 struct ServerProcessError: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A server that runs beside us, from its first line of output to its end. Stopped by its process id; whoever
-/// loses the last reference to a running one kills it.
+/// A server process, from its first line of output to its end. It is stopped by its process id; releasing the last
+/// reference to a running one kills it.
 final class ServerProcess {
     private static let startMilliseconds = 20_000
     private static let stopMilliseconds = 20_000
 
-    /// What we started: the server, or the tracer above it.
+    /// The process that was started: the server, or strace with the server as its child.
     private let child: pid_t
-    /// The server's own.
+    /// The server.
     let process: pid_t
     private(set) var port: UInt16 = 0
     private var hasEnded = false
@@ -31,7 +31,7 @@ final class ServerProcess {
         else {
             process = child
             throw ServerProcessError(
-                description: "\(command.joined(separator: " ")): did not say where it listens")
+                description: "\(command.joined(separator: " ")): did not print where it listens")
         }
         process = isTraced ? onlyChild(of: child) ?? child : child
         self.port = port
@@ -44,8 +44,8 @@ final class ServerProcess {
         _ = hasExited(withinMilliseconds: Self.stopMilliseconds)
     }
 
-    /// Asks it to end, and waits until it has.
-    /// - Throws: When it does not in time (it is killed then), or does not end well.
+    /// Sends SIGTERM and waits for the end.
+    /// - Throws: When the process does not end in time (it is killed then), or not with status 0.
     func stop() throws(ServerProcessError) {
         kill(process, SIGTERM)
         guard let status = hasExited(withinMilliseconds: Self.stopMilliseconds) else {
@@ -60,7 +60,7 @@ final class ServerProcess {
     private func hasExited(withinMilliseconds limit: Int) -> Int32? {
         for _ in 0...limit / 2 {
             var status: Int32 = 0
-            // Fills `status`, which is lent to it for the call.
+            // Writes `status`.
             if unsafe waitpid(child, &status, WNOHANG) == child {
                 hasEnded = true
                 return status
@@ -85,11 +85,11 @@ private func spawn(_ command: [String]) throws(ServerProcessError) -> (pid_t, In
     var attributes = posix_spawnattr_t()
     var noSignals = sigset_t()
     var child: pid_t = 0
-    // All of these fill structures lent to them; the two that own memory are destroyed below.
+    // All of these write into the structures; the two that own memory are destroyed below.
     unsafe posix_spawn_file_actions_init(&actions)
     unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
     unsafe posix_spawnattr_init(&attributes)
-    // A session has blocked signals in this thread; the child must not begin deaf.
+    // This thread has blocked signals; the child must not inherit that.
     unsafe sigemptyset(&noSignals)
     unsafe posix_spawnattr_setsigmask(&attributes, &noSignals)
     unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
@@ -113,7 +113,7 @@ private func readLine(from descriptor: Int32, withinMilliseconds limit: Int) -> 
     while line.count < 4096 {
         let left = (deadline - .now) / .milliseconds(1)
         var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // One structure, one byte: both are lent for the call.
+        // One structure and one byte, valid during the calls.
         guard left >= 1, unsafe poll(&interest, 1, Int32(left)) > 0 else { return nil }
         var byte: UInt8 = 0
         guard unsafe read(descriptor, &byte, 1) == 1 else { return nil }
@@ -123,7 +123,7 @@ private func readLine(from descriptor: Int32, withinMilliseconds limit: Int) -> 
     return nil
 }
 
-/// The first child of a process, as `/proc` tells.
+/// The first child of a process, from `/proc`.
 private func onlyChild(of process: pid_t) -> pid_t? {
     let children = readWholeFile("/proc/\(process)/task/\(process)/children") ?? ""
     return children.split(separator: " ").first.flatMap { pid_t($0) }

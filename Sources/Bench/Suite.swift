@@ -1,20 +1,21 @@
-import Glibc
+import PandoReactor
+import PandoTraffic
 
-/// How large `run` measures.
+/// The sizes of the measurements of `run`.
 struct SuiteSize {
     var connections = 64
     var listeners = 1000
     var warmUpSeconds = 1.0
     var seconds = 5.0
-    /// Messages of the longer traced run, per connection (round trips) or in all (one to many).
+    /// Messages of the longer traced run, per connection (round trips) or in all (fan-out).
     var tracedMessages = 100
 
-    /// So small that it may be part of every test run: it says that everything works, not how fast.
+    /// Small enough for every test run: shows that everything works, not how fast.
     static let smoke = SuiteSize(
         connections: 4, listeners: 20, warmUpSeconds: 0.05, seconds: 0.2, tracedMessages: 20)
 }
 
-/// One line of the table: a server and what it has to do.
+/// One line of the table: a server and its work.
 struct SuiteCase {
     enum Server {
         case echo
@@ -24,7 +25,7 @@ struct SuiteCase {
 
     enum Work {
         case roundTrips(inFlight: Int, bytes: Int)
-        case oneToMany(inFlight: Int, bytes: Int)
+        case fanOut(inFlight: Int, bytes: Int)
     }
 
     let name: String
@@ -32,43 +33,44 @@ struct SuiteCase {
     let work: Work
 }
 
-/// Two cases whose quotient matters.
+/// The ratio of two cases.
 struct SuiteRatio {
     let name: String
     let numerator: String
     let denominator: String
-    /// From the design's table of targets; nil where it has none.
+    /// The target in `public/docs/performance.md`; nil where it has none.
     let target: Double?
 }
 
-/// What `run` measures. Where a case is the mark for another one, both put the same number of bytes on the
-/// wire.
+/// The measurements of `run`. Two cases of a ratio put the same number of bytes on the wire.
 enum Suite {
     private static let valueByteCount = 200
     private static let writeByteCount = 100
 
     /// The text of the push that carries the value, as the database sends it.
     private static let pushByteCount =
-        #"{"t":"d","d":{"a":"d","b":{"p":"bench/value","d":""}}}"#.utf8.count + valueByteCount
-    private static let putByteCount = RoundTripLoad.requestByteCount(
-        .realtime(namespace: "bench"), stampByteCount: writeByteCount)
+        #"{"t":"d","d":{"a":"d","b":{"p":"bench/topics/0","d":""}}}"#.utf8.count + valueByteCount
+    /// The text of a put, its number of six digits.
+    private static let putByteCount =
+        #"{"t":"d","d":{"r":100000,"a":"p","b":{"p":"/bench/writers/10","d":""}}}"#.utf8.count
+        + writeByteCount
 
     static let cases = [
         SuiteCase(name: "echo, 1 in flight", server: .echo, work: .roundTrips(inFlight: 1, bytes: 100)),
         SuiteCase(name: "echo, 16 in flight", server: .echo, work: .roundTrips(inFlight: 16, bytes: 100)),
         SuiteCase(
-            name: "broadcast", server: .echo, work: .oneToMany(inFlight: 1, bytes: pushByteCount)),
+            name: "broadcast", server: .echo, work: .fanOut(inFlight: 1, bytes: pushByteCount)),
         SuiteCase(
-            name: "fan-out, memory", server: .memory, work: .oneToMany(inFlight: 1, bytes: valueByteCount)),
+            name: "fan-out, memory", server: .memory, work: .fanOut(inFlight: 1, bytes: valueByteCount)),
         SuiteCase(
             name: "fan-out, durable", server: .data(durability: "always"),
-            work: .oneToMany(inFlight: 1, bytes: valueByteCount)),
+            work: .fanOut(inFlight: 1, bytes: valueByteCount)),
         SuiteCase(
             name: "broadcast, 4 in flight", server: .echo,
-            work: .oneToMany(inFlight: 4, bytes: pushByteCount)),
+            work: .fanOut(inFlight: 4, bytes: pushByteCount)),
         SuiteCase(
             name: "fan-out, memory, 4 in flight", server: .memory,
-            work: .oneToMany(inFlight: 4, bytes: valueByteCount)),
+            work: .fanOut(inFlight: 4, bytes: valueByteCount)),
         SuiteCase(
             name: "echo of puts", server: .echo, work: .roundTrips(inFlight: 16, bytes: putByteCount)),
         SuiteCase(
@@ -98,21 +100,22 @@ enum Suite {
 }
 
 extension SuiteCase {
-    func makeLoad(_ size: SuiteSize) -> any Load {
+    /// The plan that measures this case at a server.
+    func plan(_ size: SuiteSize, at address: SocketAddress) -> Plan {
         let isEcho = if case .echo = server { true } else { false }
         switch work {
         case .roundTrips(let inFlight, let bytes):
-            return RoundTripLoad(
-                isEcho ? .bare(path: "/") : .realtime(namespace: "bench"), connections: size.connections,
-                inFlight: inFlight, stampByteCount: bytes)
-        case .oneToMany(let inFlight, let bytes):
-            return OneToManyLoad(
-                isEcho ? .bare(path: "/broadcast") : .realtime(namespace: "bench"),
-                listeners: size.listeners, inFlight: inFlight, stampByteCount: bytes)
+            return Measured.roundTrips(
+                isEcho ? .echo(path: "/") : .realtime(namespace: "bench"), at: address,
+                connections: size.connections, inFlight: inFlight, bytes: bytes)
+        case .fanOut(let inFlight, let bytes):
+            return Measured.fanOut(
+                isEcho ? .echo(path: "/broadcast") : .realtime(namespace: "bench"), at: address,
+                listeners: size.listeners, inFlight: inFlight, bytes: bytes)
         }
     }
 
-    /// The command that serves it; `directory` is where a database may keep its data.
+    /// The command that starts the server; `directory` is for the data of a database.
     func command(binaries: String, directory: String) -> [String] {
         switch server {
         case .echo: ["\(binaries)/pando-echo", "--port", "0"]
@@ -130,7 +133,7 @@ extension SuiteCase {
         let unit =
             switch work {
             case .roundTrips(let inFlight, _): size.connections * inFlight
-            case .oneToMany(let inFlight, _): inFlight
+            case .fanOut(let inFlight, _): inFlight
             }
         return (unit * size.tracedMessages, unit)
     }

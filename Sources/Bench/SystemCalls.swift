@@ -22,8 +22,8 @@ struct SystemCalls {
 
     var isEmpty: Bool { counts.isEmpty }
 
-    /// Calls per message, the most frequent first: what `longer` made more than `shorter`, a run that differs
-    /// by `messages` fewer messages. So start, connections and end do not count.
+    /// Calls per message, the most frequent first: the difference of two runs, divided by the difference of their
+    /// messages. So start, connections and end are not counted.
     static func perMessage(
         longer: SystemCalls, shorter: SystemCalls, messages: Int
     ) -> [(name: String, calls: Double)] {
@@ -31,7 +31,7 @@ struct SystemCalls {
             .map { name, count in
                 (name, Double(count - shorter.counts[name, default: 0]) / Double(max(1, messages)))
             }
-            // Noise: a call or two of chance.
+            // Noise: one or two calls.
             .filter { $0.1 >= 0.001 }
             .sorted { ($1.1, $0.0) < ($0.1, $1.0) }
     }

@@ -15,18 +15,17 @@ struct MicroEffort {
 /// What one call took on average.
 struct Timing {
     var name: String
-    /// Processor time: unlike the time that passed, it does not depend on what else the machine is doing.
+    /// Processor time: it does not depend on other processes of the machine.
     var nanoseconds: Double
-    /// Calls of the runtime that make an object, and that count references.
+    /// Calls of the runtime that allocate an object, and that count references.
     var allocations = 0.0
     var retains = 0.0
     var releases = 0.0
-    /// How many calls gave the answer they should: all of them. It also keeps the work from being optimised
-    /// away.
+    /// How many calls had the right result: all of them. The count also keeps the optimiser from removing the work.
     var rightCount: Int
     let rounds: Int
 
-    /// Calls that are counted: counts do not vary, and counting is slow.
+    /// The number of calls for the counts: they do not vary, and counting is slow.
     private static let countedRounds = 1000
 
     init(_ name: String, _ effort: MicroEffort, _ body: () -> Bool) {

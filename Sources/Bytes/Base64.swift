@@ -1,6 +1,7 @@
 // Base64 (RFC 4648): the standard alphabet with padding for hashes and handshakes, the URL-safe one for
 // tokens and long polling.
 
+/// Which two characters stand for 62 and 63.
 package enum Base64Alphabet: Sendable {
     /// `+` and `/` (RFC 4648 §4).
     case standard
@@ -27,7 +28,7 @@ package enum Base64Alphabet: Sendable {
 }
 
 extension [UInt8] {
-    /// Appends the Base64 of `bytes`; with `=` padding under `.standard`, without under `.urlSafe`.
+    /// Appends the Base64 of `bytes`: with `=` padding for `.standard`, without for `.urlSafe`. O(bytes).
     package mutating func append(base64 bytes: RawSpan, alphabet: Base64Alphabet = .standard) {
         let digits = unsafe alphabet.digits.utf8Start
         func digit(_ value: UInt32) -> UInt32 {
@@ -53,8 +54,9 @@ extension [UInt8] {
     }
 }
 
-/// Decodes Base64; padding may be there or not.
-/// - Returns: nil for a foreign character, an impossible length, or spare bits that are not zero.
+/// Decodes Base64, with or without padding. O(bytes).
+/// - Returns: nil for a character that is not in the alphabet, an impossible length, or unused bits that are
+///   not zero.
 package func decodeBase64(_ text: RawSpan, alphabet: Base64Alphabet = .standard) -> [UInt8]? {
     withCursor(over: text) { cursor in
         var count = cursor.count

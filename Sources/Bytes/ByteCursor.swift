@@ -1,12 +1,12 @@
-/// Reads forward through bytes that somebody else keeps alive: the one place where parsers touch raw memory.
+/// Reads forward through bytes that the caller keeps alive. Only this type lets parsers access raw memory.
 ///
-/// Every access is checked against the end, so a parser written on a cursor cannot read outside, whatever the
-/// bytes say. A cursor is handed out by ``withCursor(over:_:)`` and must not outlive that call.
+/// Every access is checked against the end, so a parser that uses a cursor cannot read outside, whatever the
+/// bytes are. ``withCursor(over:_:)`` makes cursors, which must not outlive that call.
 @safe
 @usableFromInline
 package struct ByteCursor {
     @usableFromInline let base: UnsafePointer<UInt8>
-    /// Total bytes under the cursor.
+    /// All bytes, those before `offset` included.
     @usableFromInline package let count: Int
     /// The next byte to read. Invariant: `0...count`.
     @usableFromInline package var offset: Int
@@ -18,10 +18,12 @@ package struct ByteCursor {
         self.offset = 0
     }
 
+    /// Whether no byte is left.
     @inlinable package var isAtEnd: Bool { offset >= count }
+    /// Bytes from `offset` on.
     @inlinable package var remaining: Int { count &- offset }
 
-    /// The next byte, or 0 at the end. (0 is no part of any grammar we read.)
+    /// The next byte, or 0 at the end. (0 is in no grammar that is read here.)
     @inlinable package var current: UInt8 {
         // In bounds: guarded.
         offset < count ? unsafe base[offset] : 0
@@ -33,7 +35,7 @@ package struct ByteCursor {
         return index < count && index >= 0 ? unsafe base[index] : 0
     }
 
-    /// Moves on; stops at the end.
+    /// Moves forward by `distance` bytes, or to the end if fewer remain. Traps for a negative distance.
     @inlinable package mutating func advance(_ distance: Int = 1) {
         precondition(distance >= 0)
         offset = distance > remaining ? count : offset &+ distance
@@ -60,13 +62,14 @@ package struct ByteCursor {
             littleEndian: unsafe UnsafeRawPointer(base + offset + ahead).loadUnaligned(as: UInt64.self))
     }
 
-    /// Consumes `text` when it comes next; else nothing.
+    /// Moves behind `text` if the next bytes are those of `text`; else does not move.
+    /// - Returns: Whether it moved.
     @inlinable
     @inline(__always)  // So the text is a constant: a call takes 40 instructions.
-    package mutating func take(_ text: StaticString) -> Bool {
+    package mutating func consume(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
         guard remaining >= length else { return false }
-        // In bounds on both sides: indexes below the text's length, of which so many bytes remain.
+        // In bounds on both sides: indexes below the text's length, and at least as many bytes remain.
         let next = unsafe UnsafeRawPointer(base + offset)
         let wanted = unsafe UnsafeRawPointer(text.utf8Start)
         var index = 0
@@ -87,7 +90,7 @@ package struct ByteCursor {
         return true
     }
 
-    /// Whether what is left ends with `text`.
+    /// Whether the remaining bytes end with `text`.
     package func endsWith(_ text: StaticString) -> Bool {
         let length = text.utf8CodeUnitCount
         guard remaining >= length else { return false }
@@ -107,23 +110,23 @@ package struct ByteCursor {
         return try unsafe body(UnsafeBufferPointer(start: base + range.lowerBound, count: range.count))
     }
 
-    /// The text of an absolute range that is known to be UTF-8. Traps outside.
+    /// The text of an absolute range that is known to be UTF-8. One copy. Traps outside.
     @inlinable
     package func string(_ range: Range<Int>) -> String {
         unsafe withBytes(range) { bytes in unsafe String(decoding: bytes, as: UTF8.self) }
     }
 
-    /// The same as a text.
+    /// As ``string(_:)``, as a ``Text``.
     package func text(_ range: Range<Int>) -> Text {
         unsafe withBytes(range) { unsafe Text(utf8: $0.span) }
     }
 
-    /// The text of an absolute range; nil when it is no UTF-8. Traps outside.
+    /// The text of an absolute range; nil when it is not UTF-8. Traps outside.
     package func validText(_ range: Range<Int>) -> Text? {
         unsafe withBytes(range) { unsafe Text(validating: $0.span) }
     }
 
-    /// The text of an absolute range, repaired as `String` does it when it is no UTF-8. Traps outside.
+    /// The text of an absolute range; bytes that are not UTF-8 become U+FFFD, as in `String`. Traps outside.
     package func repairedText(_ range: Range<Int>) -> Text {
         unsafe withBytes(range) { unsafe Text(decoding: $0.span) }
     }
@@ -135,7 +138,9 @@ package struct ByteCursor {
     }
 }
 
-/// Lends a cursor over `bytes` to `body`.
+/// Calls `body` with a cursor at the first of `bytes`.
+/// - Returns: What `body` returns.
+/// - Throws: What `body` throws.
 @inlinable
 package func withCursor<Result, Failure: Error>(
     over bytes: RawSpan, _ body: (inout ByteCursor) throws(Failure) -> Result

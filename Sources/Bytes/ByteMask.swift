@@ -1,20 +1,22 @@
 import CBytes
 
-// Many bytes at a look, which is how most texts and paths are gone through (cbytes.h).
+// Tests 16 or 32 bytes at once (cbytes.h); most texts and paths are read this way.
 //
 //     bytes   r o o m s / 7 " …
-//     marks   0 0 0 0 0 1 0 1 …     one bit a byte, the first byte lowest: `trailingZeroBitCount` bytes are before it
+//     mask    0 0 0 0 0 1 0 1 …     one bit a byte, the first byte lowest: `trailingZeroBitCount` bytes precede the first 1
 
-/// What is looked for.
+/// Which bytes a mask marks with a 1.
 @usableFromInline
 package enum ByteMask: Sendable {
-    /// Bytes that do not stand for themselves in a JSON string (RFC 8259 §7): controls, `"` and `\`.
+    /// Bytes that are escaped in a JSON string (RFC 8259 §7): control characters, `"` and `\`.
     case json
-    /// Those, everything but ASCII, `/`, and what no key may have (realtime §8.6).
+    /// Those of `json`, bytes that are not ASCII, `/`, and the other characters that no key may have
+    /// (realtime §8.6).
     case path
+    /// Bytes of 0x80 and above.
     case nonASCII
 
-    /// How many bytes one look takes.
+    /// How many bytes one mask covers.
     @inlinable @inline(__always)
     package var byteCount: Int {
         switch self {
@@ -24,36 +26,36 @@ package enum ByteMask: Sendable {
         }
     }
 
-    /// - Parameter start: So many bytes are there.
+    /// - Parameter start: The first of `byteCount` readable bytes.
     @inlinable @inline(__always)
-    @unsafe func found(at start: UnsafePointer<UInt8>) -> UInt32 {
+    @unsafe func bits(at start: UnsafePointer<UInt8>) -> UInt32 {
         switch self {
-        case .json: unsafe pando_json_marks(start)
-        case .path: unsafe pando_path_marks(start)
-        case .nonASCII: unsafe pando_non_ascii_marks(start)
+        case .json: unsafe pando_json_mask(start)
+        case .path: unsafe pando_path_mask(start)
+        case .nonASCII: unsafe pando_non_ascii_mask(start)
         }
     }
 }
 
 extension ByteCursor {
-    /// Marks of the next bytes; nil where fewer remain than one look takes.
+    /// The mask of the next bytes; nil where fewer than ``ByteMask/byteCount`` remain.
     @inlinable @inline(__always)
-    package func find(_ marks: ByteMask) -> UInt32? {
-        guard remaining >= marks.byteCount else { return nil }
+    package func mask(of mask: ByteMask) -> UInt32? {
+        guard remaining >= mask.byteCount else { return nil }
         // In bounds: guarded.
-        return unsafe marks.found(at: base + offset)
+        return unsafe mask.bits(at: base + offset)
     }
 }
 
 extension RawSpan {
-    /// Marks of the bytes from `offset` on. Traps where fewer remain than one look takes.
+    /// The mask of the bytes from `offset` on. Traps where fewer than ``ByteMask/byteCount`` remain.
     @inlinable @inline(__always)
-    package func find(_ marks: ByteMask, at offset: Int) -> UInt32 {
-        precondition(offset >= 0 && offset <= byteCount &- marks.byteCount)
+    package func mask(of mask: ByteMask, at offset: Int) -> UInt32 {
+        precondition(offset >= 0 && offset <= byteCount &- mask.byteCount)
         return unsafe withUnsafeBytes { bytes in
             // In bounds: checked, so there is a base.
             guard let base = bytes.baseAddress else { return 0 }
-            return unsafe marks.found(at: (base + offset).assumingMemoryBound(to: UInt8.self))
+            return unsafe mask.bits(at: (base + offset).assumingMemoryBound(to: UInt8.self))
         }
     }
 }

@@ -1,19 +1,19 @@
-/// Writes forward into room of a fixed size that an array lends: what ``ByteCursor`` is to reading. For
-/// encoders of many small things, to which the array's own questions (am I shared, have I room?) at every
-/// byte would be most of the work.
+/// Writes forward into memory of a fixed size at the end of an array; ``ByteCursor`` is its counterpart for
+/// reading. For encoders of many small values: with `[UInt8].append`, the array's checks at every byte (is it
+/// shared, is there capacity) would be most of the work.
 ///
-/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number perhaps
-/// its beginning), and is remembered in ``isOverrun``; what was written since some moment is taken back with
-/// ``truncate(to:)``. A writer is handed out by `append(room:_:)` and must not outlive that call.
+/// Every write is checked against the end. One that does not fit writes nothing (a varint or a number may
+/// write its beginning) and sets ``isOverrun``; ``truncate(to:)`` removes what was written behind some place.
+/// `append(atMost:_:)` makes writers, which must not outlive that call.
 @safe
 @usableFromInline
 package struct ByteWriter {
     @usableFromInline let base: UnsafeMutablePointer<UInt8>
-    /// Bytes there is room for.
+    /// Most bytes that can be written.
     @usableFromInline package let capacity: Int
     /// Bytes written. Invariant: `0...capacity`.
     @usableFromInline package private(set) var count = 0
-    /// Something did not fit: what was written is no whole.
+    /// Whether some write did not fit: then the output is incomplete.
     @usableFromInline package private(set) var isOverrun = false
 
     @inlinable
@@ -22,6 +22,7 @@ package struct ByteWriter {
         self.capacity = capacity
     }
 
+    /// Appends one byte.
     @inlinable
     package mutating func append(_ byte: UInt8) {
         guard count < capacity else { return isOverrun = true }
@@ -75,7 +76,7 @@ package struct ByteWriter {
         count &+= byteCount
     }
 
-    /// Digits of the longest 64-bit number; a sign comes beside them.
+    /// Digits of the longest 64-bit number, its sign not counted.
     @inlinable package static var decimalByteLimit: Int { 20 }
 
     /// As `[UInt8].append(decimal:)`.
@@ -114,8 +115,9 @@ package struct ByteWriter {
     }
 
     /// Lets `body` write into the next `byteCount` bytes.
-    /// - Parameter body: Gives how many of them, from the first on, it wrote; nil for none.
-    /// - Returns: false when there is less room, or `body` gave nil; then nothing was written.
+    /// - Parameter body: Returns how many of them, from the first on, it has written; nil for none.
+    /// - Returns: false when fewer than `byteCount` bytes are left, or `body` returned nil; then nothing was
+    ///   written.
     @inlinable
     @inline(__always)
     package mutating func write(
@@ -132,7 +134,7 @@ package struct ByteWriter {
         return true
     }
 
-    /// Takes back what was written behind the first `count` bytes, and that something did not fit.
+    /// Removes what was written behind the first `count` bytes, and clears ``isOverrun``.
     @inlinable
     package mutating func truncate(to count: Int) {
         precondition(count >= 0 && count <= self.count)
@@ -142,16 +144,16 @@ package struct ByteWriter {
 }
 
 extension [UInt8] {
-    /// Makes room for so many more bytes and lets `body` write into it; the array ends where the writer does.
-    /// - Complexity: What `body` does, and one copy of the array if it had less room.
+    /// Appends what `body` writes: at most `byteCount` bytes.
+    /// - Complexity: That of `body`, and one copy of the array if its capacity is too small.
     @inlinable
-    package mutating func append(room byteCount: Int, _ body: (inout ByteWriter) -> Void) {
-        // The writer counts the bytes it has written, all of them from the first on, and never more than
-        // there is room.
+    package mutating func append(atMost byteCount: Int, _ body: (inout ByteWriter) -> Void) {
+        // The writer counts the bytes it has written, all of them from the first on, and never more than its
+        // capacity.
         append(addingCapacity: byteCount) { output in
-            unsafe output.withUnsafeMutableBufferPointer { room, writtenCount in
-                guard let start = room.baseAddress else {
-                    preconditionFailure("an array has no memory for its room")
+            unsafe output.withUnsafeMutableBufferPointer { free, writtenCount in
+                guard let start = free.baseAddress else {
+                    preconditionFailure("an array has no memory behind its elements")
                 }
                 var writer = unsafe ByteWriter(base: start, capacity: byteCount)
                 defer { writtenCount = writer.count }

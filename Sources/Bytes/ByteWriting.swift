@@ -1,7 +1,7 @@
-// Writing into a growing `[UInt8]`: the buffer every encoder of ours fills.
+// Writing into a growing `[UInt8]`, the buffer of all encoders, and reading back what was written.
 
 extension [UInt8] {
-    /// The bytes, borrowed.
+    /// The bytes, borrowed. O(1).
     @inlinable
     package var rawSpan: RawSpan {
         @_lifetime(borrow self)
@@ -11,7 +11,7 @@ extension [UInt8] {
         }
     }
 
-    /// Appends ASCII text from the program itself; no transcoding, no allocation beyond growth.
+    /// Appends ASCII text of the program. No allocation but for the array's growth.
     @inlinable
     package mutating func append(_ text: StaticString) {
         unsafe append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -35,9 +35,9 @@ extension [UInt8] {
         unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
     }
 
-    /// Appends the bytes of a span to an array that may become large: from a mebibyte on it takes four times
-    /// the room at once in place of twice, so that what has come is copied less often, and never more than a
-    /// quarter of it at once. What is not filled takes no memory.
+    /// Appends the bytes of a span to an array that may become large: from 1 MiB on the capacity grows by a
+    /// factor of four in place of two, so that the contents are copied less often. Pages that are not filled
+    /// take no memory.
     package mutating func appendGrowing(_ bytes: RawSpan) {
         let needed = count + bytes.byteCount
         if needed > capacity, capacity >= Self.fastGrowthByteCount {
@@ -51,13 +51,13 @@ extension [UInt8] {
     /// Appends a number in decimal: `-12`.
     @inlinable
     package mutating func append(decimal value: Int64) {
-        append(room: 1 + ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
+        append(atMost: 1 + ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
     }
 
     /// Appends a number in decimal: `12`.
     @inlinable
     package mutating func append(decimal value: UInt64) {
-        append(room: ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
+        append(atMost: ByteWriter.decimalByteLimit) { $0.append(decimal: value) }
     }
 
     /// Appends an integer, least significant byte first.
@@ -93,14 +93,14 @@ extension [UInt8] {
         append(utf8: text)
     }
 
-    /// As above.
+    /// Appends a varint length, then the text's UTF-8.
     package mutating func append(counted text: Text) {
         append(varint: UInt64(text.utf8Count))
         append(utf8: text)
     }
 }
 
-/// Bytes that ended early or said something impossible.
+/// Bytes that ended too early, or a number that is out of range.
 @usableFromInline
 package struct TruncatedBytes: Error, Equatable {
     @inlinable package init() {}
@@ -108,6 +108,7 @@ package struct TruncatedBytes: Error, Equatable {
 
 extension ByteCursor {
     /// Reads what `append(littleEndian:)` wrote.
+    /// - Throws: ``TruncatedBytes`` when fewer bytes remain.
     @inlinable
     package mutating func readLittleEndian<Integer: FixedWidthInteger>(
         _: Integer.Type = Integer.self
@@ -122,7 +123,8 @@ extension ByteCursor {
         return value
     }
 
-    /// Reads what `append(varint:)` wrote; refuses more than 64 bits.
+    /// Reads what `append(varint:)` wrote.
+    /// - Throws: ``TruncatedBytes`` at the end, and for more than 64 bits.
     @inlinable
     package mutating func readVarint() throws(TruncatedBytes) -> UInt64 {
         var value: UInt64 = 0
@@ -130,7 +132,7 @@ extension ByteCursor {
         while true {
             guard !isAtEnd else { throw TruncatedBytes() }
             let byte = current
-            // The tenth byte has room for the 64th bit and no other.
+            // The tenth byte may have the 64th bit and no other.
             guard shift < 63 || byte <= 1 else { throw TruncatedBytes() }
             advance()
             value |= UInt64(byte & 0x7F) << shift
@@ -139,7 +141,9 @@ extension ByteCursor {
         }
     }
 
-    /// Reads a varint length and gives the range of that many bytes, which it skips.
+    /// Reads a varint length and skips that many bytes.
+    /// - Returns: Their range.
+    /// - Throws: ``TruncatedBytes`` when fewer remain.
     @inlinable
     package mutating func readCounted() throws(TruncatedBytes) -> Range<Int> {
         let length = try readVarint()

@@ -1,13 +1,13 @@
-// Eight bytes at a time, side by side in one word (Hacker's Delight, chapters 2 and 6).
+// Functions on eight bytes at a time, in one 64-bit word (Hacker's Delight, chapters 2 and 6).
 //
 //     word      2F 61 62 63 22 7D 00 00        eight bytes, the first one lowest when loaded little-endian
-//     marks     80 00 00 00 00 00 80 80        what the functions below give: the highest bit of each byte found
+//     marks     80 00 00 00 00 00 80 80        their result: the highest bit of each byte that was found
 //
-// A subtraction borrows from the next higher byte, so that marks *above* the lowest one may be of bytes that
-// are not meant; the lowest is always right, and without any there is none. Who asks only "is there one", or
-// looks for the first, needs no more.
+// A subtraction borrows from the next higher byte, so marks *above* the lowest one may be wrong. The lowest
+// mark is always right, and there is none if no byte is found: enough to ask whether there is one, or where
+// the first is.
 
-/// One byte eight times.
+/// The same byte in all eight places.
 @inlinable @inline(__always)
 package func everyByte(_ byte: UInt64) -> UInt64 { byte &* 0x0101_0101_0101_0101 }
 
@@ -36,10 +36,10 @@ package func markBelow(_ limit: UInt8, in word: UInt64) -> UInt64 {
     (word &- everyByte(UInt64(limit))) & ~word & everyByte(0x80)
 }
 
-/// Marks the bytes of 0x80 and above, which are no ASCII; every mark is right.
+/// Marks the bytes of 0x80 and above, which are not ASCII; every mark is right.
 @inlinable @inline(__always)
 package func markNonASCII(_ word: UInt64) -> UInt64 { word & everyByte(0x80) }
 
-/// How many bytes are below the lowest mark; eight where there is none.
+/// How many bytes precede the lowest mark; eight where there is none.
 @inlinable @inline(__always)
 package func byteCount(below marks: UInt64) -> Int { marks.trailingZeroBitCount / 8 }

@@ -1,7 +1,7 @@
 import COpenSSL
 
-/// An incremental SHA-1 (FIPS 180-4) in libcrypto, which uses the processor's SHA instructions where it has
-/// them. Allocates nothing. For node hashes and WebSocket handshakes, where the protocol demands it; not for
+/// An incremental SHA-1 (FIPS 180-4) by libcrypto, which uses the processor's SHA instructions if it has
+/// them. Allocates nothing. For node hashes and WebSocket handshakes, whose protocols demand it; not for
 /// secrets.
 package struct SHA1 {
     private var context = pando_sha1()
@@ -10,13 +10,14 @@ package struct SHA1 {
         unsafe pando_sha1_begin(&context)
     }
 
+    /// Hashes the next bytes. O(bytes).
     package mutating func update(_ bytes: RawSpan) {
         unsafe bytes.withUnsafeBytes { buffer in
             unsafe pando_sha1_update(&context, buffer.baseAddress, buffer.count)
         }
     }
 
-    /// The digest: 20 bytes. The hash is spent afterwards.
+    /// The digest: 20 bytes. The hash must not be used afterwards.
     package mutating func finish() -> [UInt8] {
         unsafe [UInt8](unsafeUninitializedCapacity: Int(PANDO_SHA1_BYTE_COUNT)) { buffer, count in
             // 20 bytes of capacity: just asked for.
@@ -25,7 +26,7 @@ package struct SHA1 {
         }
     }
 
-    /// Appends the Base64 of the digest: 28 ASCII characters. The hash is spent afterwards.
+    /// Appends the Base64 of the digest: 28 ASCII characters. The hash must not be used afterwards.
     package mutating func finish(appendingBase64To output: inout [UInt8]) {
         var digest = InlineArray<20, UInt8>(repeating: 0)
         var bytes = digest.mutableSpan

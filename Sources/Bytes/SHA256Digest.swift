@@ -1,10 +1,11 @@
 import COpenSSL
 
-/// The SHA-256 (FIPS 180-4) of some bytes, by libcrypto: stands for what is itself a secret, or too long to
-/// keep. Allocates nothing.
+/// The SHA-256 (FIPS 180-4) of some bytes, by libcrypto. Used in place of values that are secret or too long
+/// to keep. Allocates nothing.
 package struct SHA256Digest: Hashable, Sendable {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
+    /// Hashes bytes. O(bytes).
     package init(of bytes: RawSpan) {
         var digest = InlineArray<32, UInt8>(repeating: 0)
         var span = digest.mutableSpan
@@ -22,6 +23,7 @@ package struct SHA256Digest: Hashable, Sendable {
         words = (word(0), word(1), word(2), word(3))
     }
 
+    /// Hashes the text's UTF-8. O(bytes).
     package init(of text: Text) {
         // `UInt8` has no padding: every byte of the span is initialised.
         self = text.withBytes { unsafe SHA256Digest(of: $0.bytes) }
@@ -32,7 +34,7 @@ package struct SHA256Digest: Hashable, Sendable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // Any part of a digest is as good as all of it.
+        // Any 64 bits of a digest are distributed evenly.
         hasher.combine(words.0)
     }
 }

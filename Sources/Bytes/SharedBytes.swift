@@ -1,23 +1,23 @@
 import Synchronization
 
-/// Bytes that were written once and are read by many: one fan-out encodes a message once and queues the same
+/// Bytes that never change and are shared by reference: a fan-out encodes a message once and queues the same
 /// `SharedBytes` on every socket.
 ///
-/// The bytes never move, so a pointer to them may wait in
-/// an `iovec` for as long as somebody holds the object. That is what `[UInt8]` does not promise.
+/// The bytes never move, so an `iovec` may point to them as long as there is a reference to the object.
+/// `[UInt8]` does not promise that.
 ///
-/// `@unchecked Sendable`: nobody can change the bytes after `init` returns.
+/// `@unchecked Sendable`: the bytes cannot be changed after `init` returns.
 @safe
 package final class SharedBytes: @unchecked Sendable {
     /// How many bytes; O(1).
     package let count: Int
 
-    /// The first byte. Valid as long as this object is.
+    /// The first byte. Valid as long as there is a reference to this object.
     @unsafe package let baseAddress: UnsafeMutableRawPointer
 
     private static let live = Atomic<Int>(0)
 
-    /// Bytes of all objects that there are, in the whole process.
+    /// Bytes of all objects in the process.
     package static var liveByteCount: Int { live.load(ordering: .relaxed) }
 
     /// Copies `bytes`. One allocation for the object, one for the bytes.
@@ -32,6 +32,7 @@ package final class SharedBytes: @unchecked Sendable {
         }
     }
 
+    /// As ``init(_:)-(RawSpan)``.
     package convenience init(_ bytes: [UInt8]) {
         self.init(bytes.rawSpan)
     }
@@ -45,13 +46,13 @@ package final class SharedBytes: @unchecked Sendable {
     package var rawSpan: RawSpan {
         @_lifetime(borrow self)
         get {
-            // As long as the object is borrowed it is there, and the bytes with it.
+            // The object, and its bytes with it, lives as long as it is borrowed.
             let span = unsafe RawSpan(_unsafeStart: baseAddress, byteCount: count)
             return unsafe _overrideLifetime(span, borrowing: self)
         }
     }
 
-    /// A copy, for tests and slow paths.
+    /// A copy. O(bytes).
     package var array: [UInt8] {
         unsafe Array(UnsafeRawBufferPointer(start: baseAddress, count: count))
     }

@@ -1,8 +1,8 @@
 /// Unicode text that is equal only when every byte is, and ordered by UTF-16 code units (realtime §7.3).
 ///
-/// `String` would not do: it calls `é` and `e` + U+0301 equal, and the database must not (realtime §8.6: no
-/// Unicode normalisation). Most of what is done with a value is to keep it, compare it and write it down, and
-/// all of that is done with bytes; a `String` is made where somebody needs one (``string``).
+/// `String` cannot be used: for it `é` and `e` + U+0301 are equal, and in the database they are not (realtime
+/// §8.6: no Unicode normalisation). Values are mostly stored, compared and written out, all of which works on
+/// bytes; ``string`` makes a `String` where one is needed.
 ///
 /// Sixteen bytes, two words:
 ///
@@ -10,14 +10,14 @@
 ///     short     bytes 1…8 of the text             0       0      bytes 9…15
 ///     long      how many bytes it has             1      reference to all of them
 ///
-/// Bytes stand with the first one lowest, zeros behind the last: as they stand in memory. Each text has one
-/// representation: a short one, unless it has more bytes than that or ends with a zero. The seven bits, which
-/// no pointer uses, are for enums that hold a text beside other things.
+/// The first byte is the lowest, as in memory, and behind the last byte are zeros. Each text has one
+/// representation: short, unless it has more than 15 bytes or ends with a zero byte. The seven bits, which no
+/// pointer uses, are for the tags of enums that have a text as a payload.
 ///
-/// Public, though nothing outside this package sees it: the compiler makes ``withBytes(_:)`` for the types at
-/// hand in other modules only of public code, and a key would otherwise cost a call through type metadata.
+/// Public, though only this package uses it: the compiler specialises ``withBytes(_:)`` in other modules only
+/// if it is public. Otherwise each access to a key would call unspecialised code through type metadata.
 public struct Text: Hashable, Comparable, Sendable {
-    /// See above.
+    /// As drawn above.
     @usableFromInline let head: UInt64
     @usableFromInline let tail: Tail
 
@@ -26,7 +26,7 @@ public struct Text: Hashable, Comparable, Sendable {
         case short(SevenBytes), long(TextBytes)
     }
 
-    /// What is left beside the bits that say which kind it is.
+    /// The bits beside the tag of ``Tail``.
     @usableFromInline
     struct SevenBytes: Sendable {
         let first: UInt32
@@ -34,20 +34,18 @@ public struct Text: Hashable, Comparable, Sendable {
         let third: UInt8
     }
 
-    /// Bytes of a text that needs no heap.
+    /// Most bytes of a text that needs no heap allocation.
     static let shortByteCount = 15
 
-    /// The bit of the tail that says a text is long: the tail of a short one is below it, that of a long one
-    /// is not.
+    /// The bit of the tail that is set for long texts: the tail of a short text is less than this.
     @usableFromInline static var longBit: UInt64 { 1 << 63 }
 
     /// Both words as numbers.
     @inlinable
     @inline(__always)
     var words: (head: UInt64, tail: UInt64) {
-        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the highest of
-        // the bits that no pointer and no payload of seven bytes uses, is pinned down by the tests of this
-        // type.
+        // The bits are read without retaining a reference. That the enum's tag is in the highest bit, which
+        // no pointer and no payload of seven bytes uses, is checked by this type's tests.
         unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
     }
 
@@ -64,8 +62,8 @@ public struct Text: Hashable, Comparable, Sendable {
         tail = .long(bytes)
     }
 
-    /// Trusts the caller that the bytes are UTF-8. One allocation and one copy when they are many, none when
-    /// they are few.
+    /// - Parameter bytes: Must be UTF-8; this is not checked.
+    /// - Complexity: O(bytes). One allocation for more than 15 bytes.
     package init(utf8 bytes: Span<UInt8>) {
         let count = bytes.count
         if count <= Self.shortByteCount, count == 0 || bytes[count &- 1] != 0 {
@@ -76,14 +74,14 @@ public struct Text: Hashable, Comparable, Sendable {
         }
     }
 
-    /// Nil when the bytes are no UTF-8.
+    /// - Returns: nil when the bytes are not UTF-8. O(bytes).
     package init?(validating bytes: Span<UInt8>) {
         // `UInt8` has no padding: every byte of the span is initialised.
         guard unsafe isValidUTF8(bytes.bytes) else { return nil }
         self.init(utf8: bytes)
     }
 
-    /// Bytes that are no UTF-8 are repaired as `String` does it.
+    /// Replaces bytes that are not UTF-8 by U+FFFD, as `String` does. O(bytes).
     package init(decoding bytes: Span<UInt8>) {
         if let text = Text(validating: bytes) {
             self = text
@@ -92,18 +90,20 @@ public struct Text: Hashable, Comparable, Sendable {
         }
     }
 
+    /// The UTF-8 of a string. O(bytes).
     package init(_ string: String) {
         // Strings of this platform are contiguous, so `withUTF8` changes nothing.
         var string = string
-        // The span does not outlive the buffer, which is lent for the call.
+        // The span is used only during the call, in which the buffer is valid.
         self = string.withUTF8 { unsafe Text(utf8: $0.span) }
     }
 
-    /// One behind the other.
+    /// Concatenates two texts. O(bytes).
     package init(joining left: Text, _ right: Text) {
         let (first, count) = (left.utf8Count, left.utf8Count + right.utf8Count)
         self = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { place in
-            // So many bytes from the one, and the rest from the other: then all of the place is initialised.
+            // The first bytes come from `left` and the others from `right`: together they initialise all of
+            // it.
             left.withBytes { bytes in
                 unsafe bytes.withUnsafeBufferPointer { _ = unsafe place.initialize(fromContentsOf: $0) }
             }
@@ -116,8 +116,7 @@ public struct Text: Hashable, Comparable, Sendable {
         }
     }
 
-    /// A copy, for people and for what works on characters; what is written out borrows the bytes instead.
-    /// O(bytes).
+    /// A copy as a `String`. O(bytes). To write the text out, use ``withBytes(_:)``.
     public var string: String {
         withBytes { bytes in
             unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
@@ -135,26 +134,26 @@ public struct Text: Hashable, Comparable, Sendable {
     /// The first byte; nil of an empty text.
     package var firstByte: UInt8? { withBytes { $0.isEmpty ? nil : $0[0] } }
 
-    /// Lends the UTF-8 bytes to `body`.
+    /// Calls `body` with the UTF-8 bytes, which are valid during the call. O(1).
     ///
-    /// There is no property that borrows them: optimised code let the span of a text of up to 15 bytes, which
-    /// has no storage but the text itself, point to a copy of it on the stack that was gone.
+    /// There is no property that borrows them: the bytes of a short text are in the text itself, and
+    /// optimised code gave a span into a copy of it on the stack that was no longer valid.
     @inlinable
     @inline(__always)
     public func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         let words = words
-        var room = (words.head.littleEndian, words.tail.littleEndian)
-        return unsafe withUnsafeBytes(of: &room) { room in
+        var buffer = (words.head.littleEndian, words.tail.littleEndian)
+        return unsafe withUnsafeBytes(of: &buffer) { buffer in
             let bytes: UnsafeBufferPointer<UInt8>
             if case .long(let text) = tail {
-                // The object is there as long as this text is, and has so many bytes.
+                // The object lives as long as this text, and has that many bytes.
                 unsafe bytes = UnsafeBufferPointer(
                     start: text.start, count: Int(truncatingIfNeeded: words.head))
             } else {
                 // In bounds: at most 15 of 16.
-                unsafe bytes = room.bindMemory(to: UInt8.self).extracting(..<Self.shortCount(words))
+                unsafe bytes = buffer.bindMemory(to: UInt8.self).extracting(..<Self.shortCount(words))
             }
-            // The span does not outlive the call, and the object not the text.
+            // The span is used only during the call, and the object lives until its end.
             defer { withExtendedLifetime(self) {} }
             return unsafe body(bytes.span)
         }
@@ -166,9 +165,9 @@ public struct Text: Hashable, Comparable, Sendable {
 extension Text {
     public static func == (left: Text, right: Text) -> Bool {
         let (a, b) = (left.words, right.words)
-        // The same in memory, and so the same text: two short ones that are equal, or one that was copied.
+        // The same two words: equal short texts, or references to one object.
         if a == b { return true }
-        // Equal counts of long texts.
+        // Two long texts of the same length are compared byte by byte; all others differ.
         guard a.tail & b.tail >= longBit, a.head == b.head else { return false }
         return left.withBytes { x in right.withBytes { y in firstDifference(x, y, count: x.count) == x.count }
         }
@@ -226,7 +225,7 @@ extension Text {
         return (head, 0)
     }
 
-    /// Bytes of a short text.
+    /// The byte count of a short text.
     @inlinable
     @inline(__always)
     static func shortCount(_ words: (head: UInt64, tail: UInt64)) -> Int {
@@ -237,7 +236,7 @@ extension Text {
 
 extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
     public init(stringLiteral value: StaticString) {
-        // The span does not outlive the buffer, which is lent for the call.
+        // The span is used only during the call, in which the buffer is valid.
         self = value.withUTF8Buffer { unsafe Text(utf8: $0.span) }
     }
 
@@ -266,7 +265,7 @@ private func firstDifference(_ a: Span<UInt8>, _ b: Span<UInt8>, count: Int) -> 
 /// Which of two UTF-8 texts comes first by UTF-16 code units: negative, zero or positive.
 ///
 /// The two orders differ in one place: characters beyond U+FFFF (lead bytes F0…) are surrogates in UTF-16 and
-/// so come before U+E000…U+FFFF (lead bytes EE, EF).
+/// so come before U+E000…U+FFFF (lead bytes EE, EF). O(common prefix).
 package func compareUTF16(_ a: Span<UInt8>, _ b: Span<UInt8>) -> Int {
     let common = min(a.count, b.count)
     let index = firstDifference(a, b, count: common)

@@ -1,5 +1,4 @@
 import ArgumentParser
-import PandoServer
 
 /// The `pando` binary: every command of it, and nothing else.
 @main
@@ -17,21 +16,4 @@ struct Pando: ParsableCommand {
             NamespaceCommand.self, Token.self,
         ]
     )
-}
-
-/// Why the process ends (after BSD's sysexits).
-enum Exit {
-    static let checkFailed = ExitCode(1)
-    static let badData = ExitCode(65)
-    static let ourFault = ExitCode(70)
-    static let diskFailure = ExitCode(74)
-    static let badConfiguration = ExitCode(78)
-}
-
-extension Exit {
-    /// Says what is wrong, and gives the code to end with.
-    static func saying(_ error: StartError) -> ExitCode {
-        printError(error.description)
-        return ExitCode(error.exitCode)
-    }
 }

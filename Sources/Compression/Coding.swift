@@ -1,28 +1,27 @@
-/// How compressed data is wrapped.
+/// The format around deflated data.
 package enum CompressionCoding: Equatable, Sendable {
     /// Members of a gzip file (RFC 1952): HTTP's `Content-Encoding: gzip`.
     case gzip
-    /// Bare deflate (RFC 1951): what `permessage-deflate` sends (RFC 7692). The window has 2^bits bytes,
-    /// 9…15.
+    /// Deflate without a header or checksum (RFC 1951), as `permessage-deflate` sends it (RFC 7692). The LZ77
+    /// window has 2^`windowBits` bytes, 9…15.
     case raw(windowBits: Int)
 
-    /// As zlib spells it.
+    /// zlib's `windowBits` argument.
     var windowBits: Int32 {
         switch self {
         case .gzip: 16 + 15
         case .raw(let bits):
-            // Asked for by a handshake that knows no others; zlib cannot deflate with 8 (RFC 7692 §7.1.2.1
-            // allows it).
+            // A handshake may ask for 8 (RFC 7692 §7.1.2.1), with which zlib cannot deflate.
             -Int32(min(15, max(9, bits)))
         }
     }
 }
 
-/// What stands between bytes and their compressed form.
+/// Why data could not be compressed or inflated.
 package enum CompressionError: Error, Equatable, Sendable {
-    /// What was to be inflated is no compressed data, or was changed on its way.
+    /// The input is not compressed data, or its checksum is wrong.
     case corrupt
-    /// The compressed data ended in the middle.
+    /// The compressed data ended too early.
     case truncated
     /// zlib got no memory.
     case noMemory

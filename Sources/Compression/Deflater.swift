@@ -1,25 +1,25 @@
 import CZlib
 import PandoBytes
 
-/// Compresses a stream, piece by piece. Holds about 256 KiB while it lives (zlib.h, at full window).
+/// Compresses a stream, piece by piece. Takes about 256 KiB of memory (zlib.h, with the largest window).
 @safe
 package final class Deflater {
-    /// What comes out of a step beside what had to.
+    /// How much of the input a call must write to the output.
     package enum Flush {
-        /// Only what zlib wants to let go.
+        /// As much as zlib chooses; the rest stays inside.
         case none
-        /// Everything given so far, up to the end of a byte: a message, say.
+        /// All input so far, up to a byte boundary: for the end of a message.
         case sync
-        /// Everything, and the end. Then only ``reset()`` is left.
+        /// All input, and the end of the stream. Afterwards only ``reset()`` may be called.
         case finish
     }
 
-    /// A third of the time of zlib's default level, for JSON about a tenth larger.
+    /// Takes a third of the time of zlib's default level; for JSON the output is about a tenth larger.
     package static let fastLevel = 1
 
     private let stream: OpaquePointer
 
-    /// - Parameter level: 1 (fast) … 9 (small), as zlib has it.
+    /// - Parameter level: zlib's: 1 (fast) … 9 (small).
     /// - Throws: ``CompressionError/noMemory``.
     package init(_ coding: CompressionCoding, level: Int = Deflater.fastLevel) throws(CompressionError) {
         // 8 is zlib's own default.
@@ -33,15 +33,15 @@ package final class Deflater {
         unsafe pando_deflate_free(stream)
     }
 
-    /// Appends what comes out to `output`.
-    /// - Complexity: O(input): some 10 ns a byte of JSON at ``fastLevel``.
+    /// Compresses `input` and appends the result to `output`.
+    /// - Complexity: O(input): about 10 ns a byte of JSON at ``fastLevel``.
     package func deflate(_ input: RawSpan, flush: Flush, into output: inout [UInt8]) {
         var offset = 0
-        var room = max(1024, input.byteCount / 4)
+        var capacity = max(1024, input.byteCount / 4)
         while true {
-            let step = unsafe output.appendingStep(room) { target in
+            let step = unsafe output.appendingStep(capacity) { target in
                 unsafe input.withUnsafeBytes { source in
-                    // In bounds: the offset is what zlib took so far.
+                    // In bounds: zlib has consumed `offset` bytes.
                     let rest = unsafe UnsafeRawBufferPointer(rebasing: source[offset...])
                     return unsafe pando_deflate_step(
                         stream, rest.baseAddress, min(rest.count, Self.stepByteLimit), target.baseAddress,
@@ -49,21 +49,23 @@ package final class Deflater {
                         rest.count > Self.stepByteLimit ? PANDO_ZLIB_NO_FLUSH : flush.raw)
                 }
             }
-            offset += step.taken
-            // Room to spare says that nothing waits inside.
-            if step.status == PANDO_ZLIB_END || (offset == input.byteCount && step.made < room) { return }
-            // Anything but progress would be zlib used wrongly: never input's fault.
+            offset += step.consumed
+            // If the step did not fill its output, zlib has nothing more to write.
+            if step.status == PANDO_ZLIB_END || (offset == input.byteCount && step.written < capacity) {
+                return
+            }
+            // No input can make deflate fail.
             precondition(step.status == PANDO_ZLIB_OK)
-            room = min(max(room, 16 << 10) * 2, 1 << 20)
+            capacity = min(max(capacity, 16 << 10) * 2, 1 << 20)
         }
     }
 
-    /// Forgets everything, and begins anew.
+    /// Starts a new stream, in the same memory.
     package func reset() {
         unsafe pando_deflate_reset(stream)
     }
 
-    /// zlib counts in 32 bits.
+    /// Most input of one step: zlib counts in 32 bits.
     private static let stepByteLimit = 1 << 30
 }
 
@@ -78,15 +80,15 @@ extension Deflater.Flush {
 }
 
 extension [UInt8] {
-    /// Grows by at most `room` bytes that `body` fills, and says how many.
+    /// Appends what one step of zlib writes: at most `capacity` bytes.
     mutating func appendingStep(
-        _ room: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> pando_zlib_step
+        _ capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> pando_zlib_step
     ) -> pando_zlib_step {
         var step = pando_zlib_step()
-        let piece = unsafe [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
-            let target = unsafe UnsafeMutableBufferPointer(rebasing: buffer[..<room])
+        let piece = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+            let target = unsafe UnsafeMutableBufferPointer(rebasing: buffer[..<capacity])
             step = unsafe body(target)
-            count = step.made
+            count = step.written
         }
         append(contentsOf: piece)
         return step

@@ -1,36 +1,39 @@
 import PandoBytes
 
-/// Inflates a body with `Content-Encoding: gzip`, as its pieces come in: one member or several (RFC 1952
-/// §2.2), and nothing behind the last.
+/// Inflates a body with `Content-Encoding: gzip` piece by piece: one member or several (RFC 1952 §2.2), and
+/// nothing behind the last.
 ///
-/// What is inflated is bounded while it is inflated, so a bomb costs no more than the limit.
+/// The output is bounded while it is made, so a decompression bomb takes no more memory than the limit.
 package struct GzipBody: ~Copyable {
+    /// Why a body is refused.
     package enum Problem: Error, Equatable, Sendable {
-        /// More comes out than is allowed.
+        /// Its output is larger than the limit.
         case tooLarge
+        /// It is no gzip data, or zlib got no memory.
         case invalid(CompressionError)
     }
 
     private let inflater: Inflater
     private let byteLimit: Int
     private var byteCount = 0
-    /// In the middle of a member. Between two of them, and behind the last, false.
+    /// Whether a member has begun and not ended.
     private var isInside = false
     private var hasBegun = false
 
-    /// - Parameter byteLimit: Most bytes that may come out, of all members.
+    /// - Parameter byteLimit: Most bytes of output, of all members together.
+    /// - Throws: ``CompressionError/noMemory``.
     package init(byteLimit: Int) throws(CompressionError) {
         inflater = try Inflater(.gzip)
         self.byteLimit = byteLimit
     }
 
-    /// Appends what a piece of the body holds to `output`.
-    /// - Throws: ``Problem``; the body is spent.
+    /// Inflates the next piece of the body and appends the result to `output`.
+    /// - Throws: ``Problem``; then no further call is allowed.
     package mutating func inflate(_ piece: RawSpan, into output: inout [UInt8]) throws(Problem) {
         var offset = 0
         while offset < piece.byteCount {
             if !isInside {
-                // Another member, or garbage, which has no gzip header.
+                // Another member. Anything else has no gzip header and is refused.
                 if hasBegun { inflater.reset() }
                 isInside = true
                 hasBegun = true
@@ -38,7 +41,7 @@ package struct GzipBody: ~Copyable {
             let before = output.count
             let outcome: Inflater.Outcome
             do throws(CompressionError) {
-                // One byte over the limit tells that there is more.
+                // One byte above the limit shows that there is more.
                 outcome = try inflater.inflate(
                     piece, from: &offset, atMost: byteLimit - byteCount + 1, into: &output)
             } catch {
@@ -50,7 +53,7 @@ package struct GzipBody: ~Copyable {
         }
     }
 
-    /// The body has ended: is it whole?
+    /// Checks, at the end of the body, that it is complete.
     /// - Throws: ``Problem/invalid(_:)`` with ``CompressionError/truncated``.
     package func finish() throws(Problem) {
         guard hasBegun, !isInside else { throw .invalid(.truncated) }

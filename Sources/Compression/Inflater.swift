@@ -1,15 +1,16 @@
 import CZlib
 import PandoBytes
 
-/// Inflates a stream, piece by piece, into no more than it is allowed to. Holds about 40 KiB while it lives.
+/// Inflates a stream, piece by piece, with a bound on its output. Takes about 40 KiB of memory.
 @safe
 package final class Inflater {
+    /// Why a call has returned.
     package enum Outcome: Equatable {
-        /// All input was taken.
+        /// All input was consumed.
         case needsInput
-        /// As much came out as was allowed; more waits, inside or in the input.
+        /// The limit was reached; there may be more output.
         case full
-        /// The compressed data is complete. What is left of the input does not belong to it.
+        /// The compressed data is complete. The rest of the input does not belong to it.
         case end
     }
 
@@ -25,48 +26,51 @@ package final class Inflater {
         unsafe pando_inflate_free(stream)
     }
 
-    /// Takes bytes of `input` from `offset` on, moves `offset` behind them, and appends what comes out to
-    /// `output`.
-    /// - Parameter byteLimit: Most bytes that are appended.
-    /// - Throws: ``CompressionError/corrupt``, ``CompressionError/noMemory``; then only ``reset()`` is left.
+    /// Inflates `input` from `offset` on and appends the result to `output`.
+    /// - Parameters:
+    ///   - offset: Moved behind the bytes that were consumed.
+    ///   - byteLimit: Most bytes that are appended.
+    /// - Throws: ``CompressionError/corrupt``, ``CompressionError/noMemory``; then only ``reset()`` may be
+    ///   called.
+    /// - Complexity: O(input + output).
     package func inflate(
         _ input: RawSpan, from offset: inout Int, atMost byteLimit: Int, into output: inout [UInt8]
     ) throws(CompressionError) -> Outcome {
         var left = byteLimit
         while left > 0 {
             let start = offset
-            let room = min(left, max(4096, min(Self.stepByteCount, (input.byteCount - start) * 4)))
-            let step = unsafe output.appendingStep(room) { target in
+            let capacity = min(left, max(4096, min(Self.stepByteCount, (input.byteCount - start) * 4)))
+            let step = unsafe output.appendingStep(capacity) { target in
                 unsafe input.withUnsafeBytes { source in
-                    // In bounds: the offset is what was taken so far.
+                    // In bounds: `offset` bytes were consumed so far.
                     let rest = unsafe UnsafeRawBufferPointer(rebasing: source[start...])
                     return unsafe pando_inflate_step(
                         stream, rest.baseAddress, min(rest.count, Self.inputByteLimit), target.baseAddress,
                         target.count)
                 }
             }
-            offset += step.taken
-            left -= step.made
+            offset += step.consumed
+            left -= step.written
             switch step.status {
             case PANDO_ZLIB_END: return .end
             case PANDO_ZLIB_BAD_DATA: throw .corrupt
             case PANDO_ZLIB_NO_MEMORY: throw .noMemory
             default: break
             }
-            // Room to spare says that nothing waits inside.
-            if offset == input.byteCount, step.made < room { return .needsInput }
-            if step.taken == 0, step.made == 0 { throw .corrupt }
+            // If the step did not fill its output, zlib has nothing more to write.
+            if offset == input.byteCount, step.written < capacity { return .needsInput }
+            if step.consumed == 0, step.written == 0 { throw .corrupt }
         }
         return .full
     }
 
-    /// Forgets everything, and begins anew.
+    /// Starts a new stream, in the same memory.
     package func reset() {
         unsafe pando_inflate_reset(stream)
     }
 
-    /// Bytes that come out at once: what one step may leave unused.
+    /// Most output of one step.
     private static let stepByteCount = 256 << 10
-    /// zlib counts in 32 bits.
+    /// Most input of one step: zlib counts in 32 bits.
     private static let inputByteLimit = 1 << 30
 }

@@ -3,7 +3,7 @@ import PandoHTTP
 import PandoReactor
 import PandoWebSocket
 
-/// One client of the echo server: the opening handshake, then messages back and forth.
+/// One client of the echo server: the opening handshake, then each message is sent back.
 final class EchoConnection: ChannelDelegate {
     private enum Stage {
         case head(RequestHeadReader)
@@ -24,7 +24,7 @@ final class EchoConnection: ChannelDelegate {
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         var offset = 0
         if case .head(var head) = stage {
-            guard shakeHands(&head, bytes.bytes, &offset, channel) else { return }
+            guard readHandshake(&head, bytes.bytes, &offset, channel) else { return }
             stage = .open
         }
         readFrames(&bytes, from: offset, channel)
@@ -35,14 +35,14 @@ final class EchoConnection: ChannelDelegate {
         channel.closeAfterFlush()
     }
 
-    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         owner.leave(channel)
     }
 
     // MARK: Handshake
 
     /// - Returns: true when the connection has become a WebSocket.
-    private func shakeHands(
+    private func readHandshake(
         _ reader: inout RequestHeadReader, _ bytes: RawSpan, _ offset: inout Int, _ channel: Channel
     ) -> Bool {
         var response: [UInt8] = []
@@ -75,9 +75,9 @@ final class EchoConnection: ChannelDelegate {
 
     private func readFrames(_ bytes: inout MutableRawSpan, from start: Int, _ channel: Channel) {
         var offset = start
-        // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
-        var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: true)
-        swap(&reader, &self.reader)
+        // Moved out of `self` while spans into its memory are used, so that no one else accesses it.
+        var reader = exchange(
+            &self.reader, with: MessageReader(role: .server, messageByteLimit: 0, checksText: true))
         do {
             while let event = try reader.next(&bytes, from: &offset) {
                 switch event {
@@ -92,7 +92,7 @@ final class EchoConnection: ChannelDelegate {
         } catch {
             act(closing.failed(error), channel)
         }
-        swap(&reader, &self.reader)
+        self.reader = consume reader
     }
 
     private func echo(_ opcode: Opcode, _ payload: RawSpan, _ channel: Channel) {

@@ -2,18 +2,18 @@ import PandoBytes
 import PandoReactor
 import PandoWebSocket
 
-/// One thread of the echo server and who listens to broadcasts on it.
+/// One event loop of the echo server, with its connections to `/broadcast`.
 ///
-/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs.
+/// `@unchecked Sendable`: mutable state is used on the loop's thread only, or before it runs.
 final class EchoLoop: @unchecked Sendable {
     let loop: EventLoop
     let messageByteLimit: Int
-    /// Everybody's mailboxes, our own included.
-    private var all: [Mailbox<SharedBytes>] = []
+    /// The mailboxes of all loops, this one included.
+    private var mailboxes: [Mailbox<SharedBytes>] = []
     private var listeners: [ObjectIdentifier: Channel] = [:]
-    /// The same in an array, which a broadcast walks; made anew when somebody came or went.
-    private var walk: [Channel]?
-    /// The header of the frame being sent back; kept to be reused.
+    /// `listeners` as an array, for ``deliver(_:)``; nil after a change.
+    private var listenerArray: [Channel]?
+    /// The header of the frame that is sent back; its memory is reused.
     private var header: [UInt8] = []
 
     private init(_ loop: EventLoop, messageByteLimit: Int) {
@@ -28,44 +28,43 @@ final class EchoLoop: @unchecked Sendable {
                 for frame in frames { echoLoop.deliver(frame) }
             }
         }
-        for loop in loops { loop.all = mailboxes }
+        for loop in loops { loop.mailboxes = mailboxes }
         return loops
     }
 
     func adopt(_ socket: ConnectedSocket) {
-        // No memory for one more epoll entry: the socket is closed and the client hears it.
+        // It fails when there is no memory for one more epoll entry: then the socket is closed.
         _ = try? Channel.adopt(socket, on: loop) { _ in EchoConnection(on: self) }
     }
 
-    /// Lends the header of a frame to be sent.
+    /// Calls `body` with the header of a frame that is to be sent.
     func withHeader(_ opcode: Opcode, payloadByteCount: Int, _ body: (RawSpan) -> Void) {
-        var header: [UInt8] = []
-        swap(&header, &self.header)
+        var header = exchange(&self.header, with: [])
         header.removeAll(keepingCapacity: true)
         header.append(frameHeader: opcode, payloadByteCount: payloadByteCount)
         body(header.rawSpan)
-        swap(&header, &self.header)
+        self.header = consume header
     }
 
     func join(_ channel: Channel) {
         listeners[ObjectIdentifier(channel)] = channel
-        walk = nil
+        listenerArray = nil
     }
 
     func leave(_ channel: Channel) {
-        if listeners.removeValue(forKey: ObjectIdentifier(channel)) != nil { walk = nil }
+        if listeners.removeValue(forKey: ObjectIdentifier(channel)) != nil { listenerArray = nil }
     }
 
-    /// Sends a ready frame to everybody on `/broadcast`: here at once, on other loops through their
+    /// Sends a frame to all connections to `/broadcast`: with one loop at once, else through the loops'
     /// mailboxes.
     func broadcast(_ frame: SharedBytes) {
-        guard all.count > 1 else { return deliver(frame) }
-        for mailbox in all { mailbox.post(frame) }
+        guard mailboxes.count > 1 else { return deliver(frame) }
+        for mailbox in mailboxes { mailbox.post(frame) }
     }
 
     private func deliver(_ frame: SharedBytes) {
-        let channels = walk ?? Array(listeners.values)
-        walk = channels
+        let channels = listenerArray ?? Array(listeners.values)
+        listenerArray = channels
         for channel in channels { channel.write(frame) }
     }
 }

@@ -2,8 +2,8 @@ import ArgumentParser
 import Glibc
 import PandoReactor
 
-/// `pando-echo`: the bare WebSocket and Reactor rooms with nothing behind them. It sets the mark that the
-/// database is measured against, and is what conformance suites talk to.
+/// `pando-echo`: an echo server on the modules WebSocket and Reactor, without a database. The database's
+/// throughput is measured against it, and conformance suites connect to it.
 @main
 struct EchoServer: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,7 +20,7 @@ struct EchoServer: ParsableCommand {
     @Option(help: "Threads for connections.")
     var loops = 1
 
-    @Option(help: ArgumentHelp("Longest message taken.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Longest message accepted.", valueName: "bytes"))
     var messageLimit = 64 << 20
 
     func validate() throws {

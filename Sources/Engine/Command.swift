@@ -55,17 +55,6 @@ package enum Operation: Sendable {
     case endSession
 }
 
-/// A value to be written, and its location.
-package struct Write: Equatable, Sendable {
-    package var target: Target
-    package var draft: Draft
-
-    package init(_ target: Target, _ draft: Draft) {
-        self.target = target
-        self.draft = draft
-    }
-}
-
 /// A listen at a location, whole or through a query (§4.2).
 package struct Listen: Sendable {
     package var path: Path

@@ -44,7 +44,7 @@ extension Engine {
             else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
-                    differences.map { Window.ChildChange(key: $0.key, old: $0.old, new: $0.new) }, in: current
+                    differences, in: current
                 )
             }
         }

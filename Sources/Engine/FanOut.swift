@@ -188,11 +188,11 @@ extension ListenerTable {
     }
 
     /// The captured children of a node that a write altered, each once.
-    private func alteredChildren(of node: TrieNode, _ value: Node) -> [Window.ChildChange] {
+    private func alteredChildren(of node: TrieNode, _ value: Node) -> [ChildChange] {
         var seen: Set<Key> = []
-        var altered: [Window.ChildChange] = []
+        var altered: [ChildChange] = []
         for (key, old) in node.preimages where node.preimages.count == 1 || seen.insert(key).inserted {
-            altered.append(Window.ChildChange(key: key, old: old, new: value[key]))
+            altered.append(ChildChange(key: key, old: old, new: value[key]))
         }
         return altered
     }
@@ -203,11 +203,11 @@ extension ListenerTable {
 private struct IndexValues {
     private typealias Value = (key: Key, value: Node)
 
-    private let altered: [Window.ChildChange]
+    private let altered: [ChildChange]
     /// The values of each index that a window has asked for.
     private var known: [(index: Index, values: [Value])] = []
 
-    init(of altered: [Window.ChildChange]) {
+    init(of altered: [ChildChange]) {
         self.altered = altered
     }
 
@@ -242,7 +242,7 @@ extension ListenerTable.QueryView {
     /// - Parameter node: The location's data after the write.
     /// - Returns: nil when the window is as it was.
     fileprivate func update(
-        _ altered: [Window.ChildChange], inside: [Change], _ node: Node, at path: Path
+        _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path
     ) -> Push.Body? {
         let difference = window.update(altered, in: node)
         guard !difference.isEmpty else { return nil }
@@ -260,7 +260,7 @@ extension ListenerTable.QueryView {
     /// A client removes a child from its window as soon as it is empty, and then ignores later changes of it. So a
     /// child that the removals alone would empty is sent whole.
     private func entries(
-        ofChanged changed: [Window.Entry], _ altered: [Window.ChildChange], inside: [Change], at path: Path
+        ofChanged changed: [Window.Entry], _ altered: [ChildChange], inside: [Change], at path: Path
     ) -> [Push.Entry] {
         if changed.isEmpty { return [] }
         var entries: [Push.Entry] = []

@@ -206,7 +206,7 @@ extension [UInt8] {
     private mutating func append(
         counted node: Node, using printed: inout PrintedNodes?, behind head: (inout ByteWriter) -> Void
     ) {
-        append(room: Self.headByteLimit + 4) { writer in
+        append(atMost: Self.headByteLimit + 4) { writer in
             head(&writer)
             writer.append(littleEndian: UInt32(0))
         }

@@ -104,7 +104,7 @@ package struct TreeRecords: Sendable {
         var tooLarge: (Key, Node)?
         repeat {
             limit = min(byteLimit, limit)
-            payload.append(room: max(0, limit - payload.count)) { writer in
+            payload.append(atMost: max(0, limit - payload.count)) { writer in
                 tooLarge = writer.append(children, behind: &last)
             }
             limit *= 4
@@ -211,7 +211,7 @@ extension [UInt8] {
         var isWhole = false
         while !isWhole {
             let start = count
-            append(room: byteCount) { writer in
+            append(atMost: byteCount) { writer in
                 writer.append(leaf)
                 isWhole = !writer.isOverrun
             }

@@ -5,11 +5,12 @@ import PandoBytes
 //                 trailer-field CRLF                                 zero or more             RFC 9112 §7.1.2
 //                 CRLF
 
-/// Finds the content of a message in pieces of a stream, and the place where it ends.
+/// Finds the content of a message in pieces of a stream, and where it ends.
 ///
-/// Content is handed out as ranges of the caller's piece and never copied. Chunk extensions and trailers are
-/// checked and dropped: nothing we do depends on them (RFC 9110 §6.5.1 forbids merging unknown trailers).
+/// Content is given as ranges of the caller's piece and never copied. Chunk extensions and trailers are
+/// checked and dropped: nothing here uses them (RFC 9110 §6.5.1 forbids merging unknown trailers).
 package struct BodyReader {
+    /// What was found.
     package enum Event: Equatable {
         /// Content: a range of the piece that was given, never empty.
         case data(Range<Int>)
@@ -17,10 +18,11 @@ package struct BodyReader {
         case end
     }
 
-    /// A longer chunk-size line is refused: it holds up to 16 digits and extensions, which nobody sends.
+    /// A longer chunk-size line is refused. It has up to 15 digits, and extensions, which clients do not
+    /// send.
     package static let chunkLineByteLimit = 256
 
-    /// Longer trailers are answered 431.
+    /// Longer trailers are refused with status 431.
     package static let trailerByteLimit = 8 << 10
 
     private enum State {
@@ -38,8 +40,10 @@ package struct BodyReader {
     /// Content announced so far. Invariant: `announcedCount <= byteLimit`.
     private var announcedCount: UInt64 = 0
 
-    /// - Parameter byteLimit: Most content that will be taken.
-    /// - Throws: ``HTTPError/contentTooLarge`` at once when the announced length is above the limit.
+    /// - Parameters:
+    ///   - framing: Of the message's head.
+    ///   - byteLimit: Most bytes of content that are accepted.
+    /// - Throws: ``HTTPError/contentTooLarge`` when the announced length is above the limit.
     package init(_ framing: BodyFraming, byteLimit: UInt64) throws(HTTPError) {
         self.byteLimit = byteLimit
         switch framing {
@@ -52,11 +56,13 @@ package struct BodyReader {
         }
     }
 
-    /// Takes bytes of `piece` from `offset` on and moves `offset` behind what it took.
+    /// Reads `piece` from `offset` on.
     ///
-    /// Call until it gives nil (the piece is used up) or ``Event/end``; after the end it gives nil for ever.
-    /// A message without content ends at once, without a byte.
-    /// - Throws: ``HTTPError``; the reader is spent.
+    /// Call it until it gives nil (the piece was read) or ``Event/end``; after the end it always gives nil. A
+    /// message without content ends at the first call, without a byte.
+    /// - Parameter offset: Moved behind the bytes that were read.
+    /// - Throws: ``HTTPError``; then the reader must not be used.
+    /// - Complexity: O(1) for content, O(bytes) for chunk lines and trailers.
     package mutating func next(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> Event? {
         try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> Event? in
             cursor.advance(max(0, offset))
@@ -65,7 +71,7 @@ package struct BodyReader {
         }
     }
 
-    /// The connection ended: is the content complete?
+    /// Checks, at the end of the connection, that the content is complete.
     /// - Throws: ``HTTPError/truncated`` when it is not.
     package mutating func finish() throws(HTTPError) {
         switch state {
@@ -82,12 +88,12 @@ package struct BodyReader {
                 return .end
 
             case .fixed(let remaining):
-                guard let range = take(remaining, from: &cursor) else { return nil }
+                guard let range = content(atMost: remaining, &cursor) else { return nil }
                 state = .fixed(remaining: remaining - UInt64(range.count))
                 return .data(range)
 
             case .chunkSize(var lines):
-                state = .ended  // Gives up our reference, so that the buffer grows in place.
+                state = .ended  // Releases the state's reference, so that the buffer grows in place.
                 let line = try lines.next(
                     &cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
                 guard let line else {
@@ -103,12 +109,12 @@ package struct BodyReader {
                 state = .chunkEnd(sawCarriageReturn: false)
 
             case .chunkData(let remaining):
-                guard let range = take(remaining, from: &cursor) else { return nil }
+                guard let range = content(atMost: remaining, &cursor) else { return nil }
                 state = .chunkData(remaining: remaining - UInt64(range.count))
                 return .data(range)
 
             case .chunkEnd(let sawCarriageReturn):
-                // Anything but CR LF here is a chunk that lied about its size.
+                // Anything but CR LF here means that the chunk's size was wrong.
                 guard !cursor.isAtEnd else { return nil }
                 guard cursor.current == (sawCarriageReturn ? 0x0A : 0x0D) else { throw .malformedChunk }
                 cursor.advance()
@@ -126,7 +132,7 @@ package struct BodyReader {
                 if line == nil { return nil }
 
             case .untilClose:
-                guard let range = take(.max, from: &cursor) else { return nil }
+                guard let range = content(atMost: .max, &cursor) else { return nil }
                 guard UInt64(range.count) <= byteLimit - announcedCount else { throw .contentTooLarge }
                 announcedCount += UInt64(range.count)
                 return .data(range)
@@ -137,11 +143,11 @@ package struct BodyReader {
         }
     }
 
-    /// Takes at most `wanted` bytes; nil when none are left.
-    private func take(_ wanted: UInt64, from cursor: inout ByteCursor) -> Range<Int>? {
+    /// The range of the next bytes of content; nil when none are left in the piece.
+    private func content(atMost limit: UInt64, _ cursor: inout ByteCursor) -> Range<Int>? {
         guard !cursor.isAtEnd else { return nil }
         let start = cursor.offset
-        cursor.advance(Int(min(wanted, UInt64(cursor.remaining))))
+        cursor.advance(Int(min(limit, UInt64(cursor.remaining))))
         return start..<cursor.offset
     }
 }
@@ -151,7 +157,7 @@ private func parseChunkSize(_ line: ArraySlice<UInt8>) throws(HTTPError) -> UInt
     let digits = line.prefix { hexValue($0) != nil }
     let rest = line[digits.endIndex...].drop(while: isWhitespace)
     guard !digits.isEmpty, rest.isEmpty || rest.first == UInt8(ascii: ";") else { throw .malformedChunk }
-    // "5 " without an extension: some parsers would read the space as part of the line end.
+    // "5 " without an extension: some parsers accept the space as part of the line's end, and others do not.
     guard !rest.isEmpty || digits.endIndex == line.endIndex else { throw .malformedChunk }
     guard digits.count <= 15 else { throw .contentTooLarge }
     return digits.reduce(0) { $0 << 4 | UInt64(hexValue($1) ?? 0) }

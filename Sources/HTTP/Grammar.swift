@@ -2,7 +2,7 @@ import PandoBytes
 
 // The character classes and small productions of RFC 9110 §5.6 and RFC 3986 §3.2.
 
-/// `tchar`: what methods, header names and list tokens are made of.
+/// `tchar`: the bytes of methods, field names and list tokens.
 func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -16,8 +16,9 @@ func isTokenByte(_ byte: UInt8) -> Bool {
     }
 }
 
-/// What a target may hold. Wider than RFC 3986: people type `?orderBy="height"` and raw UTF-8 into curl, and
-/// no two parsers disagree about where such a target ends. `#` never travels.
+/// The bytes that a target may have. More than in RFC 3986: people type `?orderBy="height"` and raw UTF-8
+/// into curl, and all parsers agree where such a target ends. Clients do not send the fragment, so `#` is not
+/// allowed.
 func isTargetByte(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte != 0x7F && byte != UInt8(ascii: "#")
 }
@@ -40,10 +41,10 @@ func lowercased(_ byte: UInt8) -> UInt8 {
 }
 
 extension Span<UInt8> {
-    /// The first index of `range` whose byte is as wanted, or the range's end.
-    func firstIndex(in range: Range<Int>, where isWanted: (UInt8) -> Bool) -> Int {
+    /// The first index of `range` whose byte fulfils the condition, or the range's end.
+    func firstIndex(in range: Range<Int>, where matches: (UInt8) -> Bool) -> Int {
         var index = range.lowerBound
-        while index < range.upperBound, !isWanted(self[index]) { index += 1 }
+        while index < range.upperBound, !matches(self[index]) { index += 1 }
         return index
     }
 
@@ -54,7 +55,7 @@ extension Span<UInt8> {
         return true
     }
 
-    /// True when the bytes are `text` but for ASCII case. `text` must be lower case.
+    /// Whether the bytes are `text`, ASCII case ignored. `text` must be lower case.
     func equals(ignoringCase text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount else { return false }
         // In bounds: both have the same count.
@@ -62,17 +63,17 @@ extension Span<UInt8> {
         return true
     }
 
-    /// True when the bytes begin with `text`.
+    /// Whether the bytes begin with `text`.
     package func hasPrefix(_ text: StaticString) -> Bool {
         count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount) == text
     }
 
-    /// True when the bytes end with `text`.
+    /// Whether the bytes end with `text`.
     package func hasSuffix(_ text: StaticString) -> Bool {
         count >= text.utf8CodeUnitCount && extracting((count - text.utf8CodeUnitCount)...) == text
     }
 
-    /// True when the bytes begin with `text` but for ASCII case. `text` must be lower case.
+    /// Whether the bytes begin with `text`, ASCII case ignored. `text` must be lower case.
     func hasPrefix(ignoringCase text: StaticString) -> Bool {
         count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount).equals(ignoringCase: text)
     }
@@ -86,8 +87,9 @@ func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     return rest
 }
 
-/// Checks `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 asks for an empty Host
-/// when the target has no authority. User information is not: it has misled people about where a link leads.
+/// Whether the bytes are `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 demands an
+/// empty Host when the target has no authority. User information is not: it is used to disguise the host of a
+/// link.
 func isValidAuthority(_ bytes: Span<UInt8>) -> Bool {
     let end = bytes.count
     var index = 0
@@ -106,7 +108,7 @@ func isValidAuthority(_ bytes: Span<UInt8>) -> Bool {
         && bytes.firstIndex(in: port) { !isDigit($0) } == end
 }
 
-/// What a registered name or an IPv4 address is made of (RFC 3986 §3.2.2).
+/// The bytes of a registered name or an IPv4 address (RFC 3986 §3.2.2).
 private func isHostByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

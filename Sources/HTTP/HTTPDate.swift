@@ -3,9 +3,8 @@ import PandoBytes
 //  Sun, 06 Nov 1994 08:49:37 GMT        RFC 9110 §5.6.7, IMF-fixdate: always 29 bytes, always GMT
 
 extension [UInt8] {
-    /// Appends a time as `Date` and its like have it.
-    /// - Parameter seconds: Since 1970; 0 … 253 402 300 799, the end of the year 9999. Others are taken for
-    ///   the nearest.
+    /// Appends a time as `Date` and similar fields have it.
+    /// - Parameter seconds: Since 1970; clamped to 0 … 253 402 300 799, the end of the year 9999.
     package mutating func append(httpDate seconds: Int64) {
         let seconds = Swift.min(253_402_300_799, Swift.max(0, seconds))
         let (days, time) = seconds.quotientAndRemainder(dividingBy: 86_400)
@@ -28,7 +27,7 @@ extension [UInt8] {
     }
 
     private mutating func append(name index: Int, of names: StaticString) {
-        // In bounds: the caller counts names of three letters.
+        // In bounds: `index` counts names of three letters.
         for place in 0..<3 { unsafe append(names.utf8Start[index * 3 + place]) }
     }
 

@@ -1,9 +1,11 @@
-/// What the peer's bytes did wrong. After any of these the stream has no meaning left: answer and close.
+/// How the peer's bytes violate HTTP. The stream cannot be read any further: send an error response and
+/// close.
 package enum HTTPError: Error, Hashable, Sendable {
     // Lines (RFC 9112 §2.2, §5)
     case bareLineFeed
     case bareCarriageReturn
-    /// A control character, or NUL: the classic disguise of a second header.
+    /// A control character, such as NUL: parsers that cut the line there could be made to read another
+    /// header.
     case controlCharacter
     case headTooLarge
     case tooManyHeaderFields
@@ -36,9 +38,9 @@ package enum HTTPError: Error, Hashable, Sendable {
     /// The connection ended inside a head or a body.
     case truncated
 
-    /// The status owed to the peer.
+    /// The status of the error response.
     package var status: HTTPStatus {
-        switch self {  // No `default`: a new error must choose its status here.
+        switch self {  // No `default`: each new error needs a status here.
         case .bareLineFeed, .bareCarriageReturn, .controlCharacter, .malformedRequestLine,
             .malformedStatusLine,
             .malformedTarget, .foldedLine, .malformedHeaderName, .missingHost,
@@ -56,23 +58,24 @@ package enum HTTPError: Error, Hashable, Sendable {
     }
 }
 
-/// How much of a head we are willing to hold. Every limit is enforced while the bytes come in.
+/// Limits of a head. Each is enforced while the bytes are received.
 package struct HeadLimits: Sendable {
-    /// A longer target is answered 414. RFC 9112 §3 asks for at least 8000; a REST target may carry a token
-    /// of up to 8 KiB in its query beside the path, so twice that.
+    /// Bytes. A longer target is refused with status 414. RFC 9112 §3 recommends at least 8000; the query of
+    /// a REST target may have a token of up to 8 KiB in addition to the path, hence twice that.
     package static let targetByteLimit = 16 << 10
 
-    /// A longer head is answered 431. A full target, a token in a header, and room for what proxies add.
+    /// Bytes. A longer head is refused with status 431. Enough for the longest target, a token in a field,
+    /// and the fields that proxies add.
     package static let headByteLimit = 48 << 10
 
-    /// More header fields are answered 431. The default of Apache httpd (`LimitRequestFields`).
+    /// More field lines are refused with status 431. The default of Apache httpd (`LimitRequestFields`).
     package static let fieldCountLimit = 100
 
-    /// A longer method is answered 501 (RFC 9112 §3). The longest registered one, UPDATEREDIRECTREF, has 17
-    /// bytes.
+    /// Bytes. A longer method is refused with status 501 (RFC 9112 §3). The longest registered one,
+    /// UPDATEREDIRECTREF, has 17 bytes.
     package static let methodByteLimit = 24
 
-    /// What a request line may hold beside its target: a method, two spaces, `HTTP/1.1`, CR LF.
+    /// Bytes of a request line beside its target: a method, two spaces, `HTTP/1.1`, CR LF.
     static let requestLineOverhead = methodByteLimit + 12
 
     package var targetByteLimit = Self.targetByteLimit

@@ -1,4 +1,4 @@
-/// The status codes we send or look for (RFC 9110 §15), with their reason phrases.
+/// The status codes that are sent or checked (RFC 9110 §15), with their reason phrases.
 package enum HTTPStatus: UInt16, Sendable {
     case continues = 100
     case switchingProtocols = 101
@@ -29,6 +29,7 @@ package enum HTTPStatus: UInt16, Sendable {
 
     package var code: UInt16 { rawValue }
 
+    /// The phrase behind the code in a status line.
     package var reasonPhrase: StaticString {
         switch self {
         case .continues: "Continue"
@@ -61,7 +62,7 @@ package enum HTTPStatus: UInt16, Sendable {
     }
 }
 
-/// The versions we speak (RFC 9112 §2.3).
+/// The supported versions (RFC 9112 §2.3).
 package enum HTTPVersion: Comparable, Sendable {
     case http10, http11
 }

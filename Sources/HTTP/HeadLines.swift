@@ -1,17 +1,17 @@
 import PandoBytes
 
-/// Cuts a stream into the lines of a head, keeping all of them in one buffer.
+/// Splits a stream into the lines of a head, and keeps all of them in one buffer.
 ///
-/// Judges the bytes in their order, each by itself and what was kept, so that the way the stream was cut
-/// cannot change a verdict.
+/// Each byte is checked by itself and by the bytes in the buffer, in order, so that the result does not
+/// depend on how the stream was cut into pieces.
 struct HeadLines {
-    /// Everything taken so far, line ends included.
+    /// All bytes read so far, line ends included.
     private(set) var bytes: [UInt8] = []
-    /// Where the unfinished line begins. Invariant: `lineStart <= bytes.count`.
+    /// Where the incomplete line begins. Invariant: `lineStart <= bytes.count`.
     private var lineStart = 0
 
-    /// Takes bytes up to and including the next line end.
-    /// - Parameter totalLimit: Most bytes that `bytes` may hold; the one beyond throws `overflow`.
+    /// Reads up to the next line end.
+    /// - Parameter totalLimit: Most bytes in ``bytes``; one more throws `overflow`.
     /// - Returns: The line's range in ``bytes`` without CR LF, or nil when the piece ended first.
     mutating func next(
         _ cursor: inout ByteCursor, totalLimit: Int, overflow: HTTPError
@@ -20,8 +20,8 @@ struct HeadLines {
         while !cursor.isAtEnd {
             guard bytes.count < totalLimit else { throw overflow }
             guard bytes.count > lineStart, bytes[bytes.count - 1] == 0x0D else {
-                if let line = takePlainLine(&cursor, atMost: totalLimit - bytes.count) { return line }
-                // What stands where plain bytes end; nothing when the piece or the limit ended them.
+                if let line = readPlainLine(&cursor, atMost: totalLimit - bytes.count) { return line }
+                // The byte behind the plain ones; none when the piece or the limit ended them.
                 guard !cursor.isAtEnd, bytes.count < totalLimit else { continue }
                 let byte = cursor.current
                 if byte == 0x0A { throw .bareLineFeed }
@@ -38,35 +38,35 @@ struct HeadLines {
         return nil
     }
 
-    /// Takes the bytes up to the next control character, and the line end where that is what follows: nearly
-    /// every line is one copy.
-    /// - Returns: The line, if it has ended.
-    private mutating func takePlainLine(_ cursor: inout ByteCursor, atMost limit: Int) -> Range<Int>? {
+    /// Reads the bytes up to the next control character, and the line end if it follows: nearly every line is
+    /// one copy.
+    /// - Returns: The line, if it is complete.
+    private mutating func readPlainLine(_ cursor: inout ByteCursor, atMost limit: Int) -> Range<Int>? {
         let most = min(limit, cursor.remaining)
         var count = plainByteCount(cursor, atMost: most)
-        let isWhole = most - count >= 2 && cursor.peek(count) == 0x0D && cursor.peek(count + 1) == 0x0A
-        if isWhole { count += 2 }
+        let isComplete = most - count >= 2 && cursor.peek(count) == 0x0D && cursor.peek(count + 1) == 0x0A
+        if isComplete { count += 2 }
         let range = cursor.offset..<(cursor.offset + count)
         unsafe cursor.withBytes(range) { unsafe bytes.append(contentsOf: $0) }
         cursor.advance(count)
-        return isWhole ? endLine() : nil
+        return isComplete ? endLine() : nil
     }
 
-    /// Behind a line end.
+    /// Ends the line whose CR LF was just read.
     private mutating func endLine() -> Range<Int> {
         let line = lineStart..<(bytes.count - 2)
         lineStart = bytes.count
         return line
     }
 
-    /// Drops what was read, for an empty line before a request line (RFC 9112 §2.2).
-    mutating func forget() {
+    /// Removes what was read: for an empty line before a request line (RFC 9112 §2.2).
+    mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         lineStart = 0
     }
 }
 
-/// How many bytes from the next one on are no control characters.
+/// How many of the next bytes are not control characters.
 private func plainByteCount(_ cursor: ByteCursor, atMost most: Int) -> Int {
     var count = 0
     while most - count >= 8, let word = cursor.word(count),

@@ -18,8 +18,8 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
-    /// Appends `GET /path HTTP/1.1` and CR LF. Bytes of `target` that no target may hold are percent-encoded,
-    /// so that a target made from somebody's text cannot end the line.
+    /// Appends `GET /path HTTP/1.1` and CR LF. Bytes that a target may not have are percent-encoded, so that
+    /// a target made from a user's text cannot end the line.
     package mutating func append(requestLine method: StaticString, target: String) {
         append(method)
         append(0x20)
@@ -35,7 +35,7 @@ extension [UInt8] {
         append(" HTTP/1.1\r\n" as StaticString)
     }
 
-    /// Appends a field whose value the program knows.
+    /// Appends a field with a constant value.
     package mutating func append(field name: StaticString, _ value: StaticString) {
         append(name)
         append(": " as StaticString)
@@ -44,7 +44,7 @@ extension [UInt8] {
     }
 
     /// Appends a field. Control characters of `value` become spaces (RFC 9110 §5.5), so that a value made
-    /// from somebody's text cannot begin a line of its own.
+    /// from a user's text cannot begin another line.
     package mutating func append(field name: StaticString, text value: String) {
         append(name)
         append(": " as StaticString)
@@ -65,7 +65,7 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
-    /// Appends one chunk of a chunked body. Nothing for no bytes: an empty chunk would end the body.
+    /// Appends one chunk of a chunked body. Appends nothing for no bytes: an empty chunk would end the body.
     package mutating func append(chunk bytes: RawSpan) {
         guard bytes.byteCount > 0 else { return }
         let size = UInt64(bytes.byteCount)

@@ -2,16 +2,17 @@ import PandoBytes
 
 /// The fields of a head, as ranges into the buffer that holds the head.
 ///
-/// Names given to the look-ups are lower case; comparison ignores ASCII case (RFC 9110 §5.1).
+/// Names that are passed to these functions must be lower case; ASCII case is ignored in the comparison
+/// (RFC 9110 §5.1).
 package struct HeaderFields: Sendable {
-    /// The whole head as it came.
+    /// The head as it was received.
     package internal(set) var bytes: [UInt8] = []
     private var fields: [Field] = []
-    /// A bit for each length that names here have, by the length's last six bits: most look-ups are of fields
-    /// that are not there, and ask no further.
+    /// For each field line, the bit numbered with the last six bits of its name's length: most lookups are of
+    /// fields that are missing, and end here.
     private var nameLengths: UInt64 = 0
 
-    /// 32-bit offsets: a head is bounded far below 4 GiB, and this halves the table.
+    /// 32-bit offsets, which halve the table: a head is far smaller than 4 GiB.
     private struct Field: Sendable {
         var nameStart, nameEnd, valueStart, valueEnd: UInt32
     }
@@ -25,13 +26,13 @@ package struct HeaderFields: Sendable {
         if isWhitespace(bytes[line.lowerBound]) { throw .foldedLine }
         var nameEnd = line.lowerBound
         while nameEnd < line.upperBound, isTokenByte(bytes[nameEnd]) { nameEnd += 1 }
-        // A space before the colon ends the name and is not a colon: refused here, as RFC 9112 §5.1 demands.
+        // A space before the colon is refused here, as RFC 9112 §5.1 demands.
         guard nameEnd > line.lowerBound, nameEnd < line.upperBound, bytes[nameEnd] == UInt8(ascii: ":") else {
             throw .malformedHeaderName
         }
         let value = trimmed(bytes[(nameEnd + 1)..<line.upperBound])
         nameLengths |= Self.bit(nameEnd - line.lowerBound)
-        // Control characters cannot be here but for CR: ``HeadLines`` lets none pass, and CR only before LF.
+        // ``HeadLines`` has refused control characters, so the value has none.
         fields.append(
             Field(
                 nameStart: UInt32(line.lowerBound), nameEnd: UInt32(nameEnd),
@@ -50,19 +51,20 @@ package struct HeaderFields: Sendable {
         bytes[Int(field.valueStart)..<Int(field.valueEnd)]
     }
 
-    /// The value of the first field line of that name, without the space around it. O(fields); no copy.
+    /// The value of the first field line of that name, without spaces and tabs at its ends; nil when there is
+    /// none. O(fields), no copy.
     package func bytes(of name: StaticString) -> ArraySlice<UInt8>? {
         guard mayHave(name) else { return nil }
         for field in fields where has(field, name: name) { return value(field) }
         return nil
     }
 
-    /// The value of the first field line of that name, as text (bytes that are not UTF-8 become U+FFFD).
+    /// The value of the first field line of that name, as text; bytes that are not UTF-8 become U+FFFD.
     package subscript(_ name: StaticString) -> String? {
         bytes(of: name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// How many field lines have that name. A field that is no list must have one (RFC 9110 §5.3).
+    /// How many field lines have that name. A field that is not a list must have at most one (RFC 9110 §5.3).
     package func count(of name: StaticString) -> Int {
         guard mayHave(name) else { return 0 }
         return fields.reduce(0) { has($1, name: name) ? $0 + 1 : $0 }
@@ -74,8 +76,10 @@ package struct HeaderFields: Sendable {
         return fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
     }
 
-    /// True when a list such as `Connection: keep-alive, Upgrade` has the token, over all field lines of that
-    /// name. `token` is lower case; ASCII case is ignored. Parameters (`;…`) are no part of a token.
+    /// Whether a list such as `Connection: keep-alive, Upgrade` has the token, in any field line of that
+    /// name.
+    /// - Parameter token: Lower case; ASCII case is ignored. An element with parameters (`;…`) is not equal
+    ///   to it.
     package func has(token: StaticString, in name: StaticString) -> Bool {
         guard mayHave(name) else { return false }
         for field in fields where has(field, name: name) {
@@ -87,7 +91,7 @@ package struct HeaderFields: Sendable {
         return false
     }
 
-    /// Calls `body` with every field line: name as it came, value.
+    /// Calls `body` with the name, as it was received, and the value of each field line.
     package func forEach(_ body: (String, String) -> Void) {
         for field in fields {
             body(
@@ -112,10 +116,11 @@ package enum BodyFraming: Equatable, Sendable {
 }
 
 extension HeaderFields {
-    /// The framing the fields announce, or nil when they announce none.
+    /// The framing that the fields announce; nil when they announce none.
     ///
-    /// Stricter than RFC 9112 §6.3 where two readers could differ: one Content-Length line with digits only,
-    /// one Transfer-Encoding that is `chunked` and nothing else, never both, never chunked in HTTP/1.0.
+    /// Stricter than RFC 9112 §6.3 where two parsers could differ: one Content-Length line with digits only,
+    /// one Transfer-Encoding that is `chunked` and nothing else, not both, and no chunks in HTTP/1.0.
+    /// - Throws: ``HTTPError`` for any other combination.
     func announcedFraming(_ version: HTTPVersion) throws(HTTPError) -> BodyFraming? {
         let lengthCount = count(of: "content-length")
         let codingCount = count(of: "transfer-encoding")
@@ -133,7 +138,7 @@ extension HeaderFields {
         guard let digits = bytes(of: "content-length"), !digits.isEmpty, digits.allSatisfy(isDigit) else {
             throw .malformedContentLength
         }
-        // 18 digits fit 64 bits; nobody has an exabyte for us.
+        // 18 digits fit in 64 bits; a longer length is above any limit.
         guard digits.count <= 18 else { throw .contentTooLarge }
         return .length(digits.reduce(0) { $0 * 10 + UInt64($1 - 0x30) })
     }

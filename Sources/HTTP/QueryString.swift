@@ -1,9 +1,10 @@
 import PandoBytes
 
-/// The `name=value` pairs of a target's query, in order, decoded leniently: some Firebase clients do not
-/// encode values at all (realtime §1.1), so `:` or `=` in a value stands for itself, and a `%` that
-/// begins no escape too.
+/// The `name=value` pairs of a target's query, in order. Decoding is lenient, because some Firebase clients
+/// do not encode values (realtime §1.1): `:` and `=` are allowed in a value, and a `%` that begins no
+/// escape stays.
 package struct QueryString: Sendable {
+    /// One pair, decoded.
     package struct Pair: Equatable, Sendable {
         package let name: String
         /// Empty for `name=`; nil for `name` alone.
@@ -13,14 +14,14 @@ package struct QueryString: Sendable {
     package let pairs: [Pair]
 
     /// - Parameters:
-    ///   - bytes: The query without `?`; at most one head, so the result is bounded too.
+    ///   - bytes: The query without `?`.
     ///   - plusIsSpace: Form encoding, as REST clients use (rest §1.1); realtime clients do not.
     package init(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) {
         pairs = bytes.split(separator: UInt8(ascii: "&")).map { pair in
-            let mark = pair.firstIndex(of: UInt8(ascii: "="))
+            let separator = pair.firstIndex(of: UInt8(ascii: "="))
             return Pair(
-                name: decodePercent(pair[..<(mark ?? pair.endIndex)], plusIsSpace: plusIsSpace),
-                value: mark.map { decodePercent(pair[($0 + 1)...], plusIsSpace: plusIsSpace) }
+                name: decodePercent(pair[..<(separator ?? pair.endIndex)], plusIsSpace: plusIsSpace),
+                value: separator.map { decodePercent(pair[($0 + 1)...], plusIsSpace: plusIsSpace) }
             )
         }
     }
@@ -32,6 +33,7 @@ package struct QueryString: Sendable {
         return nil
     }
 
+    /// Whether there is a pair of that name.
     package func contains(_ name: String) -> Bool { self[name] != nil }
 }
 
@@ -42,15 +44,14 @@ extension RequestHead {
     }
 }
 
-/// Decodes `%XX`. A `%` without two hex digits stays, and text that would not be UTF-8 stays as it came
-/// (bytes that were not UTF-8 to begin with become U+FFFD).
+/// Decodes `%XX`. A `%` without two hex digits stays. Text that would not be UTF-8 is not decoded; bytes that
+/// were not UTF-8 before become U+FFFD.
 package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String {
     let decoded = decodePercentBytes(bytes, plusIsSpace: plusIsSpace)
     return String(decoding: isValidUTF8(decoded.rawSpan) ? decoded[...] : bytes, as: UTF8.self)
 }
 
-/// Decodes `%XX` to bytes, for callers that refuse what is malformed themselves. A `%` without two hex digits
-/// stays.
+/// Decodes `%XX` to bytes, for callers that check the result themselves. A `%` without two hex digits stays.
 package func decodePercentBytes(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> [UInt8] {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)

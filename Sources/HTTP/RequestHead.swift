@@ -1,9 +1,9 @@
 import PandoBytes
 
-/// The methods we know. Case matters (RFC 9110 §9.1).
+/// The supported methods. They are case-sensitive (RFC 9110 §9.1).
 package enum HTTPMethod: Sendable {
     case get, head, post, put, patch, delete, options
-    /// A method that is well-formed and not ours; ``RequestHead/methodText`` has its name.
+    /// Any other well-formed method; ``RequestHead/methodText`` has its name.
     case other
 
     init(_ token: Span<UInt8>) {
@@ -27,16 +27,17 @@ package enum HTTPMethod: Sendable {
     }
 }
 
-/// A request's head: checked, and unambiguous about what follows it.
+/// A request's head. It was checked: every parser agrees on what follows it.
 ///
-/// A class, because many look at it: its parts are counted once.
+/// A class, because it is passed to many functions: one reference is counted instead of those of its parts.
 package final class RequestHead: Sendable {
     package let method: HTTPMethod
     package let version: HTTPVersion
     package let fields: HeaderFields
     /// What follows the head. Never ``BodyFraming/untilClose``.
     package let framing: BodyFraming
-    /// Whether the peer wants to go on after this request. Our answer may still say `close`.
+    /// Whether the client may send another request on this connection. The response may still contain
+    /// `close`.
     package let keepsAlive: Bool
 
     let methodRange: Range<Int>
@@ -60,23 +61,23 @@ package final class RequestHead: Sendable {
         self.authorityRange = authorityRange
     }
 
-    /// The method as it came.
+    /// The method as it was received.
     package var methodText: String { text(methodRange) }
 
-    /// The target's path, not decoded: begins with `/`.
+    /// The target's path, not decoded. Begins with `/`.
     package var path: String { pathRange.isEmpty ? "/" : text(pathRange) }
 
-    /// As ``path``, as bytes: they may be no UTF-8.
+    /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path.
     package var pathBytes: ArraySlice<UInt8> { fields.bytes[pathRange] }
 
     /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.
     package var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.bytes[$0] } }
 
-    /// The host and port that the client addressed: of an absolute target, else of Host (RFC 9112 §3.3).
-    /// Checked to be `host[:port]`; empty when the client gave none.
+    /// The host and port that the request is addressed to: those of an absolute target, else of Host
+    /// (RFC 9112 §3.3). Checked to be `host[:port]`; empty when the client sent none.
     package var authority: String { String(decoding: authorityBytes, as: UTF8.self) }
 
-    /// As ``authority``, as bytes.
+    /// ``authority`` as bytes.
     package var authorityBytes: ArraySlice<UInt8> {
         if let authorityRange { fields.bytes[authorityRange] } else { fields.bytes(of: "host") ?? [] }
     }
@@ -84,7 +85,7 @@ package final class RequestHead: Sendable {
     /// The value of the first field of that (lower-case) name.
     package func header(_ name: StaticString) -> String? { fields[name] }
 
-    /// Whether the client waits for `100 Continue` before it sends its body (RFC 9110 §10.1.1).
+    /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 §10.1.1).
     package var expectsContinue: Bool {
         version == .http11 && framing != .none && fields.has(token: "100-continue", in: "expect")
     }

@@ -4,32 +4,33 @@ import PandoBytes
 //  field-line     name ":" OWS value OWS CRLF        zero or more      RFC 9112 §5
 //                 CRLF                               ends the head     RFC 9112 §2.1
 
-/// Reads one request head from pieces of a stream (RFC 9112). Start a new reader for the next request.
+/// Reads one request head from pieces of a stream (RFC 9112). The next request needs a new reader.
 package struct RequestHeadReader {
     private let limits: HeadLimits
     private var lines = HeadLines()
     private var fields = HeaderFields()
     private var requestLine: RequestLine?
-    /// RFC 9112 §2.2: a server ignores an empty line before the request line. One, not a stream of them.
+    /// RFC 9112 §2.2: a server ignores an empty line before the request line. Only one is ignored here.
     private var mayIgnoreEmptyLine = true
 
+    /// - Parameter limits: What exceeds them is refused.
     package init(limits: HeadLimits = HeadLimits()) {
         self.limits = limits
     }
 
-    /// True until the first byte has come: the connection is idle between requests, and may end here.
+    /// Whether no byte was read yet: the connection is idle, and may end here.
     package var isIdle: Bool { lines.bytes.isEmpty && requestLine == nil }
 
-    /// Bytes that have come and are kept, of a head that is not complete.
+    /// Bytes of memory that an incomplete head takes.
     package var byteCount: Int { lines.bytes.count }
 
-    /// True when what has come begins like HEAD: what is refused of it gets no body.
+    /// Whether the received bytes begin with `HEAD `: an error response then has no content.
     package var isHead: Bool { lines.bytes.starts(with: "HEAD ".utf8) }
 
-    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of
-    /// the head, so what follows is left for the next reader.
-    /// - Returns: The head, or nil when the piece ended first: call again with the next one.
-    /// - Throws: ``HTTPError``; the reader is spent.
+    /// Reads `piece` from `offset` on, at most to the end of the head: the next reader gets what follows.
+    /// - Parameter offset: Moved behind the bytes that were read.
+    /// - Returns: The head, or nil when the piece ended first: call again with the next piece.
+    /// - Throws: ``HTTPError``; then the reader must not be used.
     /// - Complexity: O(bytes); one buffer for the head and one for the field table.
     package mutating func read(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> RequestHead? {
         try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> RequestHead? in
@@ -47,7 +48,7 @@ package struct RequestHeadReader {
             }
             if line.isEmpty, mayIgnoreEmptyLine {
                 mayIgnoreEmptyLine = false
-                lines.forget()
+                lines.removeAll()
                 continue
             }
             requestLine = try RequestLine(lines.bytes.span, line, limits: limits)
@@ -88,7 +89,7 @@ private struct RequestLine {
     let query: Range<Int>?
     let version: HTTPVersion
 
-    /// - Parameter line: Where it stands in `bytes`.
+    /// - Parameter line: Its range in `bytes`.
     init(_ bytes: Span<UInt8>, _ line: Range<Int>, limits: HeadLimits) throws(HTTPError) {
         let end = line.upperBound
         let methodEnd = bytes.firstIndex(in: line) { !isTokenByte($0) }
@@ -113,7 +114,7 @@ private struct RequestLine {
         if bytes[start] == UInt8(ascii: "/") {
             authority = nil
         } else {
-            // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which we are not for.
+            // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which is not supported.
             let target = bytes.extracting(start..<targetEnd)
             if target.hasPrefix(ignoringCase: "http://") {
                 start += 7
@@ -129,15 +130,15 @@ private struct RequestLine {
             authority = start..<end
             start = end
         }
-        let mark = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "?") }
-        path = start..<mark
-        query = mark < targetEnd ? (mark + 1)..<targetEnd : nil
+        let pathEnd = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "?") }
+        path = start..<pathEnd
+        query = pathEnd < targetEnd ? (pathEnd + 1)..<targetEnd : nil
     }
 }
 
 /// Reads `HTTP/1.0` or `HTTP/1.1`.
-/// - Returns: nil when this is no version at all.
-/// - Throws: ``HTTPError/unsupportedVersion`` for another well-formed one.
+/// - Returns: nil when the bytes are not a version.
+/// - Throws: ``HTTPError/unsupportedVersion`` for any other well-formed version.
 func parseVersion(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPVersion? {
     guard bytes.count == 8, bytes.extracting(0..<5) == "HTTP/" else { return nil }
     let (major, minor) = (bytes[5], bytes[7])

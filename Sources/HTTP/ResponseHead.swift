@@ -6,7 +6,7 @@ package struct ResponseHead: Sendable {
     /// 100…599, whether or not ``HTTPStatus`` knows it.
     package let statusCode: Int
     package let fields: HeaderFields
-    /// What follows the head of an answer to anything but HEAD (whose answers never have a body).
+    /// What follows the head, unless the request was HEAD, whose responses have no content.
     package let framing: BodyFraming
     /// Whether the connection may carry another request.
     package let keepsAlive: Bool
@@ -22,14 +22,15 @@ package struct ResponseHeadReader {
     private var fields = HeaderFields()
     private var start: (version: HTTPVersion, statusCode: Int)?
 
+    /// - Parameter limits: What exceeds them is refused.
     package init(limits: HeadLimits = HeadLimits()) {
         self.limits = limits
     }
 
-    /// Takes bytes of `piece` from `offset` on, and moves `offset` behind what it took: at most to the end of
-    /// the head.
-    /// - Returns: The head, or nil when the piece ended first.
-    /// - Throws: ``HTTPError``; the reader is spent.
+    /// Reads `piece` from `offset` on, at most to the end of the head.
+    /// - Parameter offset: Moved behind the bytes that were read.
+    /// - Returns: The head, or nil when the piece ended first: call again with the next piece.
+    /// - Throws: ``HTTPError``; then the reader must not be used.
     package mutating func read(_ piece: RawSpan, from offset: inout Int) throws(HTTPError) -> ResponseHead? {
         try withCursor(over: piece) { (cursor: inout ByteCursor) throws(HTTPError) -> ResponseHead? in
             cursor.advance(max(0, offset))
@@ -55,14 +56,14 @@ package struct ResponseHeadReader {
         guard let (version, statusCode) = start else { return nil }
         fields.bytes = lines.bytes
         let announced = try fields.announcedFraming(version)
-        // RFC 9112 §6.3: these never have content, whatever they announce.
-        let isBare = statusCode < 200 || statusCode == 204 || statusCode == 304
+        // RFC 9112 §6.3: these have no content, whatever the fields announce.
+        let hasNoContent = statusCode < 200 || statusCode == 204 || statusCode == 304
         return ResponseHead(
             version: version,
             statusCode: statusCode,
             fields: fields,
-            framing: isBare ? .none : announced ?? .untilClose,
-            keepsAlive: (isBare || announced != nil) && fields.keepsAlive(version)
+            framing: hasNoContent ? .none : announced ?? .untilClose,
+            keepsAlive: (hasNoContent || announced != nil) && fields.keepsAlive(version)
         )
     }
 }

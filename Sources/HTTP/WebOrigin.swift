@@ -1,13 +1,13 @@
 /// `host[:port]`, as in `Host` and in an origin (RFC 9110 §7.2, RFC 6454 §7).
 ///
-/// Nothing else: what has user information, a path or a list in it is none, and so names no host that it only
-/// begins with.
+/// Text with anything else in it, such as user information, a path or a list, is refused as a whole.
 package struct HostAndPort: Hashable, Sendable {
-    /// Lower case, without the root's dot at its end; IPv6 in brackets.
+    /// Lower case, without the dot of the root domain at its end; IPv6 in brackets.
     package let host: String
-    /// Nil where none is named.
+    /// nil where the text has none.
     package let port: UInt16?
 
+    /// - Returns: nil for text of any other form.
     /// - Complexity: O(bytes).
     package init?(_ text: some StringProtocol) {
         let bytes = Array(text.utf8)
@@ -35,7 +35,7 @@ package struct HostAndPort: Hashable, Sendable {
         self.port = port
     }
 
-    /// A name or address that stays on this machine: `localhost` and what is below it (RFC 6761 §6.3), 127/8
+    /// Whether it is a name or address of this machine: `localhost` and its subdomains (RFC 6761 §6.3), 127/8
     /// and `::1`.
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
@@ -44,7 +44,7 @@ package struct HostAndPort: Hashable, Sendable {
         return parts.allSatisfy { Self.decimal($0, UInt8.self) != nil }
     }
 
-    /// Digits and nothing else; `UInt8("+1")` is 1.
+    /// Digits only: `UInt8("+1")` would be 1.
     private static func decimal<Value: FixedWidthInteger>(
         _ digits: some Collection<UInt8>, _ type: Value.Type
     ) -> Value? {
@@ -71,38 +71,41 @@ package struct HostAndPort: Hashable, Sendable {
     }
 }
 
-/// Where a web page is from, as a browser says in `Origin` (RFC 6454 §7): `scheme://host[:port]` and nothing
-/// else. `null` is none.
+/// The origin of a web page, as a browser sends it in `Origin` (RFC 6454 §7): `scheme://host[:port]` and
+/// nothing else. `null` is refused.
 package struct WebOrigin: Hashable, Sendable {
     /// Lower case.
     package let scheme: String
     package let host: String
-    /// The scheme's own where none is named; nil where that is not known.
+    /// The scheme's default where the text has none; nil where that is not known.
     package let port: UInt16?
 
+    /// - Returns: nil for text of any other form.
     /// - Complexity: O(bytes).
     package init?(_ text: some StringProtocol) {
-        guard let mark = text.firstRange(of: "://") else { return nil }
-        let scheme = text[..<mark.lowerBound].lowercased()
+        guard let separator = text.firstRange(of: "://") else { return nil }
+        let scheme = text[..<separator.lowerBound].lowercased()
         guard let first = scheme.utf8.first, first >= UInt8(ascii: "a"), first <= UInt8(ascii: "z"),
-            scheme.utf8.allSatisfy(Self.isInScheme), let place = HostAndPort(text[mark.upperBound...])
+            scheme.utf8.allSatisfy(Self.isInScheme), let place = HostAndPort(text[separator.upperBound...])
         else { return nil }
         self.scheme = scheme
         host = place.host
         port = place.port ?? Self.standardPort(of: scheme)
     }
 
-    /// The origin of a page whose address this is (`Referer`, RFC 9110 §10.1.3).
+    /// The origin of a page with this address (`Referer`, RFC 9110 §10.1.3).
     package init?(ofPage address: some StringProtocol) {
-        guard let mark = address.firstRange(of: "://") else { return nil }
+        guard let separator = address.firstRange(of: "://") else { return nil }
         let end =
-            address[mark.upperBound...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? address.endIndex
+            address[separator.upperBound...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" }
+            ?? address.endIndex
         self.init(address[..<end])
     }
 
+    /// As ``HostAndPort/isLoopback``.
     package var isLoopback: Bool { HostAndPort(host)?.isLoopback ?? false }
 
-    /// Whether a request to this `Host` is one to the origin itself.
+    /// Whether a request with this `Host` goes to the origin itself.
     package func isAddressed(by place: HostAndPort) -> Bool {
         place.host == host && (place.port ?? Self.standardPort(of: scheme)) == port
     }

@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 
 /// A system call on a file. The raw value is its name in messages.
 package enum DiskOperation: String, Sendable {

@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
 
 //  One log per data directory, in segments named  journal-TIMELINE-FIRSTSEQUENCE.log  (8 and 16 hex digits).

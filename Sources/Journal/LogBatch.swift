@@ -52,7 +52,7 @@ package struct LogBatch: Sendable {
     /// - Precondition: No record is begun.
     package mutating func beginRecord() {
         precondition(bytes.count == byteCount, "the record before has not ended")
-        bytes.append(room: JournalFormat.recordHeaderByteCount) { writer in
+        bytes.append(atMost: JournalFormat.recordHeaderByteCount) { writer in
             for _ in 0..<JournalFormat.recordHeaderByteCount / 8 { writer.append(littleEndian: UInt64(0)) }
         }
     }

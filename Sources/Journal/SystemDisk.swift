@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 
 /// A directory of this machine.
 package final class SystemDisk: Disk {

@@ -1,12 +1,11 @@
 import ArgumentParser
+import PandoTraffic
 
-//  `pando-load`: measures a realtime database as its users would use it, and checks everything it answers.
+//  `pando-load`: measures a realtime database as its users would use it, and checks every response.
 //
 //  Enters:  a server's address and a scenario.
 //  Leaves:  a table, JSON, a page with plots; exit code 1 when anything was missing, doubled, stale, refused or wrong.
-//  Start at Plan.swift (what a run is), then Worker.swift (a thread of it) and Coordinator.swift (its steps);
-//  what
-//           connections do is in Scenarios, how they speak in Clients.
+//  The load generator is the module PandoTraffic.
 
 @main
 struct Load: ParsableCommand {
@@ -21,12 +20,12 @@ struct Load: ParsableCommand {
               pando-load chat --rooms 100 --rate 500 --html chat.html    with plots
               pando-load writes --in-flight 16 --peer redis=127.0.0.1:6379
 
-            Closed loop: a connection sends its next operation when one has ended, so a slow server is asked less. It \
-            shows the highest throughput. Open loop (--rate): operations fall due at fixed moments, and latency counts \
-            from then, whatever the server does. It shows what users would feel at that load.
+            Closed loop: a connection sends its next operation when one has ended, so a slow server gets fewer. It shows \
+            the highest throughput. Open loop (--rate): operations are due at fixed moments, and latency counts from \
+            those moments, whatever the server does. It shows the latency of users at that load.
 
             Exit codes: 0 clean, 1 something was missing, doubled, refused or wrong, 64 usage, 74 a report could not \
-            be written. Ctrl-C ends a run early and prints what there is.
+            be written. Ctrl-C ends a run early and prints the results so far.
             """,
         subcommands: [
             FanOut.self, Writes.self, Presence.self, Chat.self, Counter.self, Query.self, ReconnectStorm.self,
@@ -38,7 +37,7 @@ struct Load: ParsableCommand {
 struct FanOut: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fan-out",
-        abstract: "Few write, many listen: every value to every listener, once and in order.")
+        abstract: "Few writers, many listeners: every listener receives every value, once and in order.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -47,14 +46,14 @@ struct FanOut: ParsableCommand {
     @Option(help: "Connections that listen.")
     var connections = 1000
 
-    @Option(help: "Places that are listened to, each with a writer of its own.")
+    @Option(help: "Paths that are listened to, each with one writer.")
     var topics = 1
 
     func run() throws {
         try checkCount(connections, "--connections")
         try checkCount(topics, "--topics", upTo: connections)
         let targets = try peers.targets()
-        guard topics == 1 || !targets.contains(where: { $0.speech == .echo }) else {
+        guard topics == 1 || !targets.contains(where: { $0.wireProtocol == .echo }) else {
             throw ValidationError("--peer echo: a broadcast has one topic")
         }
         try Runner.run(.fanOut(topics: topics), connections: connections, target, effort, peers: targets)
@@ -63,7 +62,8 @@ struct FanOut: ParsableCommand {
 
 struct Writes: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "writes", abstract: "Set and acknowledgement, each connection a place of its own.")
+        commandName: "writes",
+        abstract: "Sets and their acknowledgements; each connection writes its own path.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -83,7 +83,7 @@ struct Writes: ParsableCommand {
 struct Presence: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "presence",
-        abstract: "Members come and go (onDisconnect); watchers must see each go and come back, once.")
+        abstract: "Members disconnect (onDisconnect) and come back; watchers must see each of it, once.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -104,7 +104,8 @@ struct Presence: ParsableCommand {
 
 struct Chat: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "chat", abstract: "Many rooms: everybody sends, and hears all of their room.")
+        commandName: "chat",
+        abstract: "Many rooms: each connection sends, and receives all messages of its room.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -124,7 +125,7 @@ struct Chat: ParsableCommand {
 
 struct Counter: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "counter", abstract: "Increments, and transactions that get into each other's way.")
+        commandName: "counter", abstract: "Increments, and transactions that conflict with each other.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -132,7 +133,7 @@ struct Counter: ParsableCommand {
     @Option(help: "Connections that count.")
     var connections = 32
 
-    @Option(help: "Numbers that they count up together: fewer means more contention.")
+    @Option(help: "Numbers that are counted up: fewer numbers, more conflicts.")
     var counters = 4
 
     @Option(
@@ -145,7 +146,7 @@ struct Counter: ParsableCommand {
         guard (0...100).contains(transactions) else {
             throw ValidationError("--transactions must be 0 to 100")
         }
-        // A client's transactions at one place wait for each other.
+        // Transactions of one client at one path run one after another.
         try Runner.run(
             .counter(counters: counters, transactionShare: transactions), connections: connections, target,
             effort,
@@ -155,7 +156,7 @@ struct Counter: ParsableCommand {
 
 struct Query: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "query", abstract: "A board of the best: scores change, listeners watch the highest few."
+        commandName: "query", abstract: "A leaderboard: scores change, listeners watch the highest few."
     )
 
     @OptionGroup var target: TargetOptions
@@ -164,16 +165,17 @@ struct Query: ParsableCommand {
     @Option(help: "Connections that watch.")
     var connections = 100
 
-    @Option(help: "Connections that change scores and ask.")
+    @Option(help: "Connections that change scores and query.")
     var writers = 4
 
-    @Option(help: "Items on the board.")
+    @Option(help: "Items on the leaderboard.")
     var items = 1000
 
-    @Option(help: "How many are watched.")
+    @Option(help: "How many items each listener watches.")
     var limit = 10
 
-    @Option(help: ArgumentHelp("Operations that ask once in place of changing.", valueName: "percent"))
+    @Option(
+        help: ArgumentHelp("Share of operations that query once instead of changing.", valueName: "percent"))
     var reads = 20
 
     func run() throws {
@@ -190,8 +192,8 @@ struct Query: ParsableCommand {
 struct ReconnectStorm: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reconnect-storm",
-        abstract: "Everybody's connection is lost at once; how long until everybody listens again?",
-        discussion: "With --rate connections are lost one by one, so many a second, in place of all at once.")
+        abstract: "All connections are lost at once: how long until all listen again?",
+        discussion: "With --rate, connections are lost one by one, that many a second.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -214,7 +216,7 @@ struct ReconnectStorm: ParsableCommand {
 
 struct Idle: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "idle", abstract: "Connections that do nothing: what one costs the server in memory.")
+        commandName: "idle", abstract: "Connections that do nothing: the memory that one costs the server.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -222,7 +224,7 @@ struct Idle: ParsableCommand {
     @Option(help: "Connections.")
     var connections = 1000
 
-    @Flag(help: "Each listens to a place of its own.")
+    @Flag(help: "Each connection listens to its own path.")
     var listen = false
 
     func run() throws {
@@ -233,7 +235,7 @@ struct Idle: ParsableCommand {
 
 struct REST: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rest", abstract: "PUT and GET over kept HTTP connections, each a place of its own.")
+        commandName: "rest", abstract: "PUT and GET over persistent HTTP connections, each at its own path.")
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
@@ -241,12 +243,12 @@ struct REST: ParsableCommand {
     @Option(help: "Connections.")
     var connections = 64
 
-    @Option(help: ArgumentHelp("Operations that read.", valueName: "percent"))
+    @Option(help: ArgumentHelp("Share of operations that read.", valueName: "percent"))
     var reads = 50
 
     func run() throws {
         try checkCount(connections, "--connections")
         guard (0...100).contains(reads) else { throw ValidationError("--reads must be 0 to 100") }
-        try Runner.run(.rest(readShare: reads), connections: connections, target, effort, speech: .rest)
+        try Runner.run(.rest(readShare: reads), connections: connections, target, effort, wireProtocol: .rest)
     }
 }

@@ -163,7 +163,7 @@ private struct JSONText {
             value = .empty
         default: value = try reader.readNumber()
         }
-        let key = reader.take(UInt8(ascii: ",")) ? try reader.readString() : nil
+        let key = reader.consume(UInt8(ascii: ",")) ? try reader.readString() : nil
         try reader.expectEnd()
         return (value, key)
     }

@@ -105,7 +105,7 @@ private struct BodyParser {
         }
         var updates: [RESTUpdate] = []
         try drafts.reader.expect(UInt8(ascii: "{"))
-        if drafts.reader.take(UInt8(ascii: "}")) { return updates }
+        if drafts.reader.consume(UInt8(ascii: "}")) { return updates }
         repeat {
             let name = try drafts.reader.readString()
             try drafts.reader.expect(UInt8(ascii: ":"))
@@ -120,7 +120,7 @@ private struct BodyParser {
                 problem = problem ?? error
             }
             try drafts.charge(memberCost)
-        } while drafts.reader.take(UInt8(ascii: ","))
+        } while drafts.reader.consume(UInt8(ascii: ","))
         try drafts.reader.expect(UInt8(ascii: "}"))
         return updates
     }

@@ -1,36 +1,39 @@
-import CSystem
+import COperatingSystem
 
-/// Accepts TCP connections on one loop and deals them out to several, in turn. Confined to its loop.
+/// Accepts TCP connections on one loop and gives them to several loops, in turn. Confined to its loop.
 ///
-/// With a ``ConnectionLimiter`` it stops before the descriptors do: then a loop that gets a connection closes
-/// one of little use for it, or accepting waits until one closes.
+/// With a ``ConnectionLimiter`` the number of connections is bounded below the descriptor limit. At the
+/// bound, a loop that gets a connection closes another that has no request under way, or accepting pauses
+/// until a connection closes.
 package final class Acceptor: Pollable {
     package struct Configuration: Sendable {
-        /// Connections the kernel may complete ahead of us; it cuts this to net.core.somaxconn.
+        /// Connections that the kernel completes and queues until they are accepted (listen(2)); it reduces
+        /// this to net.core.somaxconn.
         package var backlog: Int32 = 4096
+        /// Options of the accepted sockets.
         package var options = SocketOptions()
-        /// How long to rest when no descriptor is left.
+        /// How long accepting pauses when descriptors or memory ran out.
         package var exhaustionPause: Duration = .milliseconds(250)
-        /// What happens at the limit of connections is said at most this often.
+        /// `onLimit` is called at most this often.
         package var reportInterval: Duration = .seconds(10)
 
         package init() {}
     }
 
-    /// Accepted in one tick, for fairness to the connections that already are.
+    /// Most connections accepted in one tick, so that open connections are served between two batches.
     private static let batchLimit = 16
 
-    /// Of those, with another closed for each: closing costs as much again.
+    /// Most of them for which another connection is closed, which costs as much again.
     private static let evictingBatchLimit = 16
 
-    /// Where it listens, with the port that the system chose if 0 was asked for.
+    /// The address it listens on, with the port that the system chose if 0 was requested.
     package let address: SocketAddress
-    /// True while it rests because descriptors or memory ran out.
+    /// True while accepting pauses because descriptors or memory ran out.
     package private(set) var isExhausted = false
     /// Connections accepted so far.
     package private(set) var acceptedCount: UInt64 = 0
 
-    /// accept4, and its stand-in for tests that must run out of descriptors without doing so.
+    /// accept4(2). Tests replace it to simulate that descriptors ran out.
     var accept: (_ descriptor: Int32, _ peer: inout pando_address) -> Int32 = { descriptor, peer in
         unsafe pando_accept(descriptor, &peer)
     }
@@ -43,21 +46,23 @@ package final class Acceptor: Pollable {
     private let limiter: ConnectionLimiter?
     private let evict: @Sendable (_ count: Int, _ isReserved: Bool, EventLoop) -> Void
     private let onLimit: (ConnectionLimiter.Report) -> Void
-    /// Until its timer has fired nothing is said.
+    /// A report was made less than `reportInterval` ago: the next one waits for the timer.
     private var isReportPending = false
 
     /// Binds and listens at once; accepting begins when the loop runs.
     /// - Parameters:
     ///   - address: Port 0 lets the system choose.
-    ///   - targets: Get the connections in turn; `loop` may be among them. Not empty.
+    ///   - loop: Accepts; `onExhausted` and `onLimit` are called on it.
+    ///   - targets: The loops that get the connections, in turn; `loop` may be among them. Not empty.
     ///   - adopt: Called on the target loop, typically to `Channel.adopt`.
     ///   - onExhausted: Called once each time accepting pauses (EMFILE, ENFILE, ENOBUFS, ENOMEM), not per
     ///     attempt.
-    ///   - limiter: Of as many loops as there are targets; nil for no limit but the system's.
-    ///   - evict: Called on a target loop: it closes so many connections of its ``EvictionOrder``, of the
-    ///     reserve or of the others, and calls ``ConnectionLimiter/didEvict(_:ofReserved:closed:inLoop:)``.
-    ///   - onLimit: Called when the limit was felt, at most once in ``Configuration/reportInterval``.
-    /// - Throws: EADDRINUSE, EACCES, EADDRNOTAVAIL…
+    ///   - limiter: Made for as many loops as there are targets; nil for no limit but the system's.
+    ///   - evict: Called on a target loop. It closes `count` connections of its ``EvictionOrder``, in the
+    ///     reserve or outside it, and calls ``ConnectionLimiter/didEvict(_:ofReserved:closed:inLoop:)``.
+    ///   - onLimit: Called after connections were closed, refused or not accepted because of the limit, at
+    ///     most once in ``Configuration/reportInterval``.
+    /// - Throws: What socket(2), bind(2) or listen(2) report: EADDRINUSE, EACCES, EADDRNOTAVAIL, EMFILE …
     package init(
         at address: SocketAddress, on loop: EventLoop, targets: [EventLoop],
         configuration: Configuration = Configuration(),
@@ -91,7 +96,7 @@ package final class Acceptor: Pollable {
         try watch(PANDO_READABLE)
     }
 
-    /// Stops listening; accepted connections live on. Connections the kernel had completed are reset.
+    /// Stops listening. Accepted connections stay open; connections in the kernel's queue are reset.
     package func close() {
         assert(loop.isCurrent)
         closeDescriptor()
@@ -102,21 +107,22 @@ package final class Acceptor: Pollable {
     }
 
     override func ready(_ events: UInt32) {
-        let mustWait = acceptSome()
+        let mustWait = acceptBatch()
         guard let limiter, isWatched else { return }
         while let (index, count) = limiter.orderMissedEvictions(next: nextTarget) {
             let target = targets[index]
-            run(on: target) { [evict] in evict(count, false, target) }
+            perform(on: target) { [evict] in evict(count, false, target) }
         }
-        // What was closed on this loop just now has made place already.
-        if mustWait, limiter.admission(next: nextTarget) == .wait, limiter.awaitRoom(next: nextTarget) {
+        // Asked again: a connection may have been closed on this loop just now.
+        if mustWait, limiter.admission(next: nextTarget) == .wait, limiter.waitForAdmission(next: nextTarget)
+        {
             setInterest(0)
         }
         reportLimit()
     }
 
     /// - Returns: true when the next connection must wait until another closes.
-    private func acceptSome() -> Bool {
+    private func acceptBatch() -> Bool {
         var evictingCount = 0
         for _ in 0..<Self.batchLimit {
             let admission = limiter?.admission(next: nextTarget) ?? .ordinary
@@ -130,22 +136,24 @@ package final class Acceptor: Pollable {
             var peer = pando_address()
             let result = accept(descriptor, &peer)
             switch result {
-            case 0...: deal(result, SocketAddress(raw: peer), admission)
+            case 0...: assign(result, SocketAddress(raw: peer), admission)
             case -PANDO_EAGAIN:
                 isExhausted = false
                 return false
-            case -PANDO_ECONNABORTED, -PANDO_EPROTO: continue  // That one peer gave up.
+            case -PANDO_ECONNABORTED, -PANDO_EPROTO: continue  // The peer closed before it was accepted.
             default:
-                rest(SocketError(code: -result, attempt: "accept on \(address)"))
+                pause(after: SocketError(code: -result, attempt: "accept on \(address)"))
                 return false
             }
-            // The callback may have closed us.
+            // A callback may have closed the acceptor.
             guard isWatched else { return false }
         }
         return false
     }
 
-    private func deal(_ descriptor: Int32, _ peer: SocketAddress, _ admission: ConnectionLimiter.Admission) {
+    /// Gives an accepted socket to its loop.
+    private func assign(_ descriptor: Int32, _ peer: SocketAddress, _ admission: ConnectionLimiter.Admission)
+    {
         let (index, evicts, isReserved) =
             switch admission {
             case .ordinary, .wait: (nextTarget, false, false)
@@ -160,19 +168,19 @@ package final class Acceptor: Pollable {
         if evicts { limiter?.orderEviction(from: index, ofReserved: isReserved) }
         let target = targets[index]
         nextTarget = (index + 1) % targets.count
-        run(on: target) { [adopt, evict] in
-            // Before it is one of those that could be closed.
+        perform(on: target) { [adopt, evict] in
+            // Before `adopt`: the new connection must not be the one that is closed.
             if evicts { evict(1, isReserved, target) }
             adopt(socket, target)
         }
     }
 
-    /// Now, where the target is our own loop.
-    private func run(on target: EventLoop, _ task: @escaping @Sendable () -> Void) {
+    /// At once where the target is the acceptor's own loop.
+    private func perform(on target: EventLoop, _ task: @escaping @Sendable () -> Void) {
         if target === loop { task() } else { target.submit(task) }
     }
 
-    /// Says now what there is to say, and looks again when it may be said.
+    /// Reports what happened at the limit, and again after `reportInterval` if there is more.
     private func reportLimit() {
         guard !isReportPending, let report = limiter?.takeReport() else { return }
         isReportPending = true
@@ -183,9 +191,9 @@ package final class Acceptor: Pollable {
         }
     }
 
-    /// The kernel would report the waiting connection for ever, and each attempt would fail: look away for a
-    /// while. Reports the first of a row of failures only.
-    private func rest(_ error: SocketError) {
+    /// Pauses accepting: the kernel would report the queued connection in every tick, and each attempt would
+    /// fail. Only the first of consecutive failures is reported.
+    private func pause(after error: SocketError) {
         setInterest(0)
         if !isExhausted {
             isExhausted = true

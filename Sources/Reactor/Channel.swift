@@ -1,70 +1,73 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
 
 /// A connected TCP socket that belongs to a loop. Confined to the loop's thread.
 ///
 ///               ┌────── closeAfterFlush() ──────┐
 ///     open ─────┤                               ▼                    all sent
-///       │       └────── (nothing owed) ────▶ flushing ─────────────────────────▶ lingering
+///       │       └──── (nothing unsent) ────▶ flushing ─────────────────────────▶ lingering
 ///       │                                       │   FIN goes out; input is dropped until the peer's FIN
 ///       └── close(), error, limit, … ──▶ closed ◀───────────────────────────────────┘
 ///
-/// Lingering is needed because closing a socket with unread input sends RST, and a RST may overtake the last
-/// reply.
+/// Lingering is needed because closing a socket with unread input sends RST, and the peer may drop the last
+/// reply when it gets the RST.
 ///
 /// An idle channel costs its object (about 100 bytes) and a slot in the loop.
 package final class Channel: Pollable {
     private enum Phase { case open, flushing, lingering, closed }
 
-    /// Told what happens; may be replaced at any time, also from inside its own `received`.
+    /// Gets the channel's events. May be replaced at any time, also from inside its own `received`.
     package var delegate: (any ChannelDelegate)? {
-        get { listener }
-        set { listener = newValue }
+        get { currentDelegate }
+        set { currentDelegate = newValue }
     }
-    /// Above this the channel is disconnected.
+    /// Most bytes that may wait to be sent; above this the channel is disconnected.
     package let outboundByteLimit: Int
-    /// Bytes written and not yet taken by the kernel. O(1).
+    /// Bytes that were written to the channel and that the kernel has not accepted yet. O(1).
     package var outboundByteCount: Int { unsentByteCount }
-    // Stored apart from what other rooms may see: then the compiler sees every access, and that nothing
-    // happens meanwhile.
-    private var listener: (any ChannelDelegate)?
+    // Private storage behind the two package properties: the compiler then sees every access in this file,
+    // and leaves out dynamic checks and accessor calls.
+    private var currentDelegate: (any ChannelDelegate)?
     private var unsentByteCount = 0
-    /// All that was written so far.
+    /// Bytes written so far, in all.
     package private(set) var writtenByteCount = 0
-    /// Bytes that one `received` gets at most; never more than the loop's receive buffer has room for. What
-    /// is left stays in the socket, and the loop's other channels have their turn first.
+    /// Most bytes that one `received` gets; never more than the loop's receive buffer holds. The rest stays
+    /// in the socket until the loop's other channels were read.
     package var readByteLimit = Int.max
 
     private var queue = OutboundQueue()
     private var phase = Phase.open
     private var isReadingPaused = false
-    /// The peer's FIN was read.
+    /// The peer's FIN was received.
     private var hasEnded = false
-    /// The socket is full; EPOLLOUT will tell. Meanwhile nothing is tried.
+    /// The kernel accepts no more bytes. Nothing is sent until EPOLLOUT is reported.
     private var isBlocked = false
     private var isInFlushList = false
     private var isAboveLowWater = false
-    /// It was accepted in the administrators' reserve (``ConnectionLimiter``).
+    /// Whether it was accepted in the administrators' reserve (``ConnectionLimiter``).
     package private(set) var isReserved = false
     private var limiter: ConnectionLimiter?
 
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor, loop: loop)
-        // Until its first read says otherwise: a thousand that come at once, and send at once, come after
-        // those who are there.
+        // Until its first read: of a thousand connections that open and send at once, none is read before the
+        // connections that were open already.
         isBulk = true
     }
 
     /// Makes a channel of a connected non-blocking socket and begins to read. Loop only.
-    /// - Parameter makeDelegate: Gets the channel, which may already be written to.
-    /// - Throws: When the kernel cannot watch one more descriptor; the socket is closed then.
+    /// - Parameters:
+    ///   - socket: Of an acceptor or of ``detach()``; not adopted before.
+    ///   - makeDelegate: Gets the channel, which may already be written to.
+    /// - Returns: The channel, which the loop keeps until it is closed.
+    /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors; the socket is closed then.
     @discardableResult
     package static func adopt(
         _ socket: ConnectedSocket, on loop: EventLoop, makeDelegate: (Channel) -> any ChannelDelegate
     ) throws(SocketError) -> Channel {
         assert(loop.isCurrent)
-        let channel = Channel(connected: socket.take(), loop: loop)
+        let channel = Channel(connected: socket.takeDescriptor(), loop: loop)
         channel.limiter = socket.limiter
         channel.isReserved = socket.isReserved
         do throws(SocketError) {
@@ -77,31 +80,33 @@ package final class Channel: Pollable {
         return channel
     }
 
-    /// nil once the connection is gone.
+    /// The peer's address; nil once the connection is closed. One system call.
     package var peerAddress: SocketAddress? {
         var address = pando_address()
         return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
     }
 
-    /// Memory that unsent output keeps for this channel alone, in bytes; what it shares with others is not
-    /// counted. O(chunks).
+    /// Bytes of memory that unsent output takes for this channel alone; ``SharedBytes`` are not counted.
+    /// O(chunks).
     package var ownedOutputByteCount: Int { loop.chunks.copiedByteCount(of: queue) }
 
-    /// Whether what is written will be sent: neither closed nor about to be.
+    /// Whether bytes that are written will be sent: the channel is neither closed nor closing.
     package var isOpen: Bool { phase == .open }
 
-    /// Whether the descriptor is closed; `channelDidClose` follows, or was called.
+    /// Whether the descriptor is closed. `channelDidClose` was called, or is called at the end of the tick.
     package var isClosed: Bool { phase == .closed }
 
-    /// ``takenByteCount`` is to tell the truth also when the connection is gone.
-    package var remembersTakenBytes = false
-    /// What the peer had acknowledged in the end, where that is remembered.
-    private var takenAtEnd: Int?
+    /// Set it where ``acknowledgedByteCount`` is needed after the connection is closed: the count is then
+    /// stored when it closes, which costs a system call.
+    package var remembersAcknowledgedBytes = false
+    /// ``acknowledgedByteCount`` when the channel closed, if ``remembersAcknowledgedBytes``.
+    private var acknowledgedAtClose: Int?
 
-    /// Bytes that the peer has acknowledged: what was written less what waits here or in the kernel; once the
-    /// connection is gone, all, or what is remembered. One system call.
-    package var takenByteCount: Int {
-        guard phase != .closed else { return takenAtEnd ?? writtenByteCount }
+    /// Bytes that the peer's system has acknowledged (TCP): those written, less those that wait here or in
+    /// the kernel. Once the connection is closed: the count of that moment if ``remembersAcknowledgedBytes``,
+    /// else all bytes. One system call.
+    package var acknowledgedByteCount: Int {
+        guard phase != .closed else { return acknowledgedAtClose ?? writtenByteCount }
         return writtenByteCount - unsentByteCount - max(0, Int(pando_unacknowledged(descriptor)))
     }
 
@@ -109,18 +114,20 @@ package final class Channel: Pollable {
 
     /// Sends a copy of `bytes`. Ignored unless the channel is open.
     ///
-    /// Inside this channel's `received` they go to the loop's cork buffer, otherwise to the channel's queue,
-    /// which the loop flushes at the end of the tick. No system call is made here.
+    /// Inside this channel's `received` the copy goes to the loop's cork buffer, otherwise to the channel's
+    /// queue, which the loop flushes at the end of the tick. No system call, unless `outboundByteLimit` would
+    /// be exceeded: then the queue is flushed first, and the channel is disconnected if that does not help.
+    /// - Complexity: O(bytes).
     package func write(_ bytes: RawSpan) {
         assert(loop.isCurrent)
-        guard makeRoom(for: bytes.byteCount) else { return }
+        guard reserve(bytes.byteCount) else { return }
         unsafe bytes.withUnsafeBytes { source in
             guard let start = source.baseAddress, source.count > 0 else { return }
             if loop.corkedChannel === self, queue.isEmpty,
                 unsafe source.count <= loop.corkBuffer.count - loop.corkedByteCount,
                 let cork = unsafe loop.corkBuffer.baseAddress
             {
-                // Room was just checked; the cork buffer is never lent out, so the two do not overlap.
+                // In bounds: just checked. No one else gets the cork buffer, so the two do not overlap.
                 unsafe (cork + loop.corkedByteCount).copyMemory(from: start, byteCount: source.count)
                 loop.corkedByteCount += source.count
             } else {
@@ -131,28 +138,29 @@ package final class Channel: Pollable {
         didQueue(bytes.byteCount)
     }
 
-    /// Sends `bytes` without copying them. Ignored unless the channel is open. Order is that of the calls,
-    /// whatever the kind.
+    /// Sends `bytes` without copying them. Ignored unless the channel is open. Bytes leave in the order of
+    /// the calls, whichever `write` was called. O(1).
     package func write(_ bytes: SharedBytes) {
         assert(loop.isCurrent)
-        guard bytes.count > 0, makeRoom(for: bytes.count) else { return }
+        guard bytes.count > 0, reserve(bytes.count) else { return }
         // Corked bytes were written earlier and go first: see `flush`.
         queue = loop.chunks.append(bytes, to: queue)
         flushLater()
         didQueue(bytes.count)
     }
 
-    /// False when nothing may be written. Disconnects a peer that owes us too much reading.
-    private func makeRoom(for byteCount: Int) -> Bool {
+    /// Checks the outbound limit, and disconnects a peer that leaves more than that unread.
+    /// - Returns: false when nothing may be written.
+    private func reserve(_ byteCount: Int) -> Bool {
         guard phase == .open else { return false }
         if byteCount <= outboundByteLimit - unsentByteCount { return true }
-        // A busy tick alone is no crime: let the kernel take what it can first.
+        // Much output in one tick is not the peer's fault: let the kernel accept what it can first.
         if unsentByteCount > 0, !isBlocked {
             flush()
             guard phase == .open else { return false }
             if byteCount <= outboundByteLimit - unsentByteCount { return true }
         }
-        // RST: what the kernel still holds for this peer is memory too.
+        // RST, so that the kernel frees what it holds for this peer, too.
         _ = pando_linger_zero(descriptor)
         finish(.outboundLimitExceeded)
         return false
@@ -174,13 +182,14 @@ package final class Channel: Pollable {
         isInFlushList = false
         guard phase != .closed else { return }
         flush()
-        tellDrained()
+        notifyIfDrained()
     }
 
-    /// Hands the kernel what it takes: corked bytes first, then the queue. One system call, unless the queue
-    /// has more chunks than one call takes.
+    /// Gives the kernel as much as it accepts: corked bytes first, then the queue. One system call for each
+    /// 1024 chunks.
     private func flush() {
-        // Enough for 4096 chunks; more must wait for the next tick, for the others' sake.
+        // Up to 4096 chunks; the rest waits for the next tick, so that other channels are flushed in this
+        // one.
         var rounds = 4
         while unsentByteCount > 0 {
             let isCorked = loop.corkedChannel === self && loop.corkedByteCount > 0
@@ -195,17 +204,17 @@ package final class Channel: Pollable {
             let offered = corkedByteCount + queuedByteCount
             // The slices point into the cork buffer and into chunks that the queue holds: nothing changes
             // them here.
-            let taken =
+            let accepted =
                 unsafe used + sliceCount == 1
                 ? pando_send(descriptor, loop.slices[0].base, loop.slices[0].count)
                 : pando_send_slices(descriptor, loop.slices.baseAddress, Int32(used + sliceCount))
-            if taken < 0, taken != -Int64(PANDO_EAGAIN) {
-                fail(Int32(truncatingIfNeeded: -taken))
+            if accepted < 0, accepted != -Int64(PANDO_EAGAIN) {
+                fail(Int32(truncatingIfNeeded: -accepted))
                 return
             }
-            consume(max(0, Int(taken)), corkedByteCount: corkedByteCount)
+            removeSent(max(0, Int(accepted)), corkedByteCount: corkedByteCount)
             rounds -= 1
-            if max(0, Int(taken)) < offered || (rounds == 0 && unsentByteCount > 0) {
+            if max(0, Int(accepted)) < offered || (rounds == 0 && unsentByteCount > 0) {
                 isBlocked = true
                 break
             }
@@ -216,19 +225,20 @@ package final class Channel: Pollable {
     }
 
     /// Not part of `flush`, which also runs inside calls that the delegate makes.
-    private func tellDrained() {
+    private func notifyIfDrained() {
         guard isAboveLowWater, unsentByteCount <= loop.configuration.outboundLowWaterByteCount else {
             return
         }
         isAboveLowWater = false
-        if phase == .open { listener?.channelDidDrain(self) }
+        if phase == .open { currentDelegate?.channelDidDrain(self) }
     }
 
-    /// Forgets `byteCount` sent bytes. What is left of the cork moves to the front of the queue.
-    private func consume(_ byteCount: Int, corkedByteCount: Int) {
+    /// Removes `byteCount` bytes that were sent. What is left of the cork buffer moves to the front of the
+    /// queue.
+    private func removeSent(_ byteCount: Int, corkedByteCount: Int) {
         unsentByteCount -= byteCount
         let fromCork = min(byteCount, corkedByteCount)
-        queue = loop.chunks.consume(byteCount - fromCork, from: queue)
+        queue = loop.chunks.removeFirst(byteCount - fromCork, from: queue)
         guard corkedByteCount > 0 else { return }
         if fromCork < corkedByteCount {
             // In bounds: fromCork < corkedByteCount <= the buffer's size.
@@ -240,28 +250,30 @@ package final class Channel: Pollable {
 
     // MARK: Reading
 
-    /// Stops `received` after the current call; the peer then feels our full window. Calls do
-    /// not nest: one resume ends it.
+    /// Stops calls of `received` after the current one. The kernel's receive buffer fills, and TCP then stops
+    /// the peer. Calls do not nest: one ``resumeReading()`` ends the pause.
     package func pauseReading() {
         assert(loop.isCurrent)
         isReadingPaused = true
         updateInterest()
     }
 
+    /// Ends ``pauseReading()``.
     package func resumeReading() {
         assert(loop.isCurrent)
         isReadingPaused = false
         updateInterest()
     }
 
-    /// Whether the kernel holds bytes that the next read event brings. One system call.
+    /// Whether the kernel holds bytes that were not read yet. One system call.
     package var hasUnreadInput: Bool { phase == .open && !hasEnded && pando_has_input(descriptor) != 0 }
 
+    /// Whether `received` is called when bytes arrive.
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
 
     private func updateInterest() {
-        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is itself blocked
-        // on writing would never come to read.
+        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is blocked in
+        // writing would never read.
         let reads = !hasEnded && (!isReadingPaused || phase != .open)
         setInterest((reads ? PANDO_READABLE : 0) | (isBlocked ? PANDO_WRITABLE : 0))
     }
@@ -274,13 +286,13 @@ package final class Channel: Pollable {
         if interest & PANDO_READABLE != 0 {
             if events & (PANDO_READABLE | PANDO_FAILED | PANDO_HUNG_UP) != 0 { read() }
         } else if events & (PANDO_FAILED | PANDO_HUNG_UP) != 0 {
-            // These two cannot be switched off, and would be reported for ever.
+            // epoll reports these two always: without an end of the channel, in every tick.
             let error = pando_socket_error(descriptor)
             fail(error == 0 ? PANDO_ECONNRESET : error)
         }
     }
 
-    /// One `recv` per event bounds what one channel may take of a tick: the receive buffer.
+    /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.
     private func read() {
         let byteLimit = unsafe min(loop.receiveBuffer.count, readByteLimit)
         let count = unsafe pando_receive(descriptor, loop.receiveBuffer.baseAddress, byteLimit)
@@ -293,7 +305,7 @@ package final class Channel: Pollable {
                 finish(.requested)
             } else {
                 updateInterest()
-                if phase == .open { listener?.channelDidEnd(self) }
+                if phase == .open { currentDelegate?.channelDidEnd(self) }
             }
         } else if count != -Int64(PANDO_EAGAIN) {
             fail(Int32(truncatingIfNeeded: -count))
@@ -304,23 +316,24 @@ package final class Channel: Pollable {
         loop.corkedChannel = self
         loop.corkedByteCount = 0
         // In bounds: recv filled `byteCount` bytes of it. The delegate cannot keep the span.
-        let window = unsafe UnsafeMutableRawBufferPointer(rebasing: loop.receiveBuffer[0..<byteCount])
-        var bytes = unsafe window.mutableBytes
-        listener?.received(&bytes, on: self)
+        let received = unsafe UnsafeMutableRawBufferPointer(rebasing: loop.receiveBuffer[0..<byteCount])
+        var bytes = unsafe received.mutableBytes
+        currentDelegate?.received(&bytes, on: self)
         // A closed channel's corked bytes are dropped with the rest of its output.
         if phase != .closed, loop.corkedByteCount > 0 { flush() }
         loop.corkedChannel = nil
         loop.corkedByteCount = 0
-        tellDrained()
+        notifyIfDrained()
     }
 
     // MARK: Moving
 
-    /// Detaches the socket, so that another loop can adopt it. The delegate gets no further call, and what is
-    /// written is ignored. Also from inside `received`: what of its bytes is still to be looked at, the
-    /// caller takes along.
-    /// - Returns: The socket, and what was written and not sent yet, which goes first on the other loop; nil
-    ///   where the connection is no longer open.
+    /// Detaches the socket, so that another loop can adopt it. The delegate gets no further call, and later
+    /// writes are ignored. May be called from inside `received`: the caller then keeps the bytes that it has
+    /// not handled.
+    /// - Returns: The socket, and the bytes that were written and not sent: the new channel must send them
+    ///   first. nil where the connection is no longer open.
+    /// - Complexity: O(unsent bytes), and one `send`.
     package func detach() -> (socket: ConnectedSocket, unsent: [UInt8])? {
         assert(loop.isCurrent)
         guard phase == .open, let peer = peerAddress else { return nil }
@@ -330,7 +343,7 @@ package final class Channel: Pollable {
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0
         phase = .closed
-        listener = nil
+        currentDelegate = nil
         let socket = ConnectedSocket(
             movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved)
         limiter = nil
@@ -345,7 +358,7 @@ package final class Channel: Pollable {
         finish(.requested)
     }
 
-    /// Closes now with RST: the peer learns that it was not a regular end.
+    /// Closes now with RST, so that the peer gets an error and no regular end. Unsent output is dropped.
     package func reset() {
         assert(loop.isCurrent)
         guard phase != .closed else { return }
@@ -353,21 +366,22 @@ package final class Channel: Pollable {
         finish(.requested)
     }
 
-    /// Sends what was written, then closes. Nothing more is received, and writes are ignored. A peer that
-    /// takes nothing for `closeStallTimeout` is cut off.
+    /// Sends what was written, then closes. `received` is not called any more, and writes are ignored. A peer
+    /// that acknowledges nothing for `closeStallTimeout` is disconnected.
     package func closeAfterFlush() {
         assert(loop.isCurrent)
         guard phase == .open else { return }
         phase = .flushing
         updateInterest()
         if unsentByteCount == 0 { linger() }
-        if phase != .closed { watchForStall(taken: takenByteCount, wasSent: unsentByteCount == 0) }
+        if phase != .closed {
+            watchForStall(acknowledged: acknowledgedByteCount, wasSent: unsentByteCount == 0)
+        }
     }
 
     /// Everything is sent.
     private func linger() {
-        // The peer has said its last word, and we have read it: nothing is left that a close could turn into
-        // RST.
+        // The peer's FIN was read: there is no unread input, so closing sends no RST.
         if hasEnded {
             finish(.requested)
             return
@@ -377,21 +391,21 @@ package final class Channel: Pollable {
     }
 
     /// - Parameters:
-    ///   - taken: What the peer's machine had acknowledged when it was last looked at.
-    ///   - wasSent: The kernel had all of it by then.
-    private func watchForStall(taken: Int, wasSent: Bool) {
-        // Holds the channel, but not for longer than one period after it closed.
+    ///   - acknowledged: Bytes that the peer had acknowledged at the last check.
+    ///   - wasSent: The kernel had accepted all bytes by then.
+    private func watchForStall(acknowledged: Int, wasSent: Bool) {
+        // Keeps the channel alive, but not longer than one period after it closed.
         loop.schedule(after: loop.configuration.closeStallTimeout) { [self] in
             guard phase == .flushing || phase == .lingering else { return }
-            let takenNow = takenByteCount
-            guard takenNow <= taken else {
-                return watchForStall(taken: takenNow, wasSent: unsentByteCount == 0)
+            let acknowledgedNow = acknowledgedByteCount
+            guard acknowledgedNow <= acknowledged else {
+                return watchForStall(acknowledged: acknowledgedNow, wasSent: unsentByteCount == 0)
             }
             switch phase {
             case .open, .closed: break
-            // Everything was sent a period ago, and the peer neither takes what the kernel holds nor closes.
+            // All was sent a period ago, and the peer neither acknowledges what the kernel holds nor closes.
             case .lingering where wasSent: finish(.requested)
-            case .lingering: watchForStall(taken: takenNow, wasSent: true)
+            case .lingering: watchForStall(acknowledged: acknowledgedNow, wasSent: true)
             case .flushing:
                 _ = pando_linger_zero(descriptor)
                 finish(.stalled)
@@ -403,15 +417,15 @@ package final class Channel: Pollable {
         finish(code == PANDO_ECONNRESET || code == PANDO_EPIPE ? .reset : .failed(code))
     }
 
-    private func finish(_ reason: CloseReason) {
+    private func finish(_ reason: ChannelCloseReason) {
         guard phase != .closed else { return }
-        if remembersTakenBytes { takenAtEnd = takenByteCount }
+        if remembersAcknowledgedBytes { acknowledgedAtClose = acknowledgedByteCount }
         phase = .closed
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0
         if loop.corkedChannel === self { loop.corkedByteCount = 0 }
         closeAndCount()
-        loop.tellLater(self, reason)
+        loop.notifyClosedLater(self, reason)
     }
 
     private func closeAndCount() {
@@ -420,11 +434,9 @@ package final class Channel: Pollable {
         limiter = nil
     }
 
-    func tellClosed(_ reason: CloseReason) {
-        // The delegate commonly holds the channel: this ends the cycle.
-        let last = listener
-        listener = nil
-        last?.channelDidClose(self, reason: reason)
+    func notifyClosed(_ reason: ChannelCloseReason) {
+        // The delegate commonly holds the channel: this ends the reference cycle.
+        exchange(&currentDelegate, with: nil)?.channelDidClose(self, reason: reason)
     }
 
     override func loopDidStop() {

@@ -1,37 +1,36 @@
 import PandoBytes
 
-/// Why a channel is no more.
-package enum CloseReason: Equatable, Sendable {
-    /// We asked: `close()`, `reset()`, or `closeAfterFlush()` after everything was sent.
+/// Why a channel was closed.
+package enum ChannelCloseReason: Equatable, Sendable {
+    /// By this side: `close()`, `reset()`, or `closeAfterFlush()` after everything was sent.
     case requested
-    /// The peer cut the connection (ECONNRESET, EPIPE).
+    /// By the peer (ECONNRESET, EPIPE).
     case reset
-    /// The peer did not read, and what waited for it outgrew `outboundByteLimit`.
+    /// The peer did not read, and its unsent output exceeded `outboundByteLimit`.
     case outboundLimitExceeded
-    /// `closeAfterFlush()` waited in vain: the peer took nothing for `closeStallTimeout`.
+    /// After `closeAfterFlush()` the peer acknowledged nothing for `closeStallTimeout`.
     case stalled
-    /// Any other errno; ETIMEDOUT when the peer went silent.
+    /// Any other errno; ETIMEDOUT when the peer's system stopped answering.
     case failed(Int32)
-    /// The loop came to its end.
+    /// The loop was stopped.
     case loopStopped
 }
 
-/// What happens on a channel, told on its loop. The channel holds its delegate until `channelDidClose`.
+/// Gets a channel's events, on its loop. The channel holds its delegate until `channelDidClose`.
 package protocol ChannelDelegate: AnyObject {
-    /// Bytes arrived: called once per read event, with all that one `recv` gave (1 byte … 512 KiB). They may
-    /// be changed in place, and are valid only during the call. All that is written to *this* channel
-    /// meanwhile leaves in one `send` afterwards.
+    /// Bytes arrived: called once per read event, with what one `recv` gave (1 byte … 512 KiB). They may be
+    /// changed in place, and are valid only during the call. What is written to *this* channel during the
+    /// call is sent with one `send` after it.
     func received(_ bytes: inout MutableRawSpan, on channel: Channel)
 
-    /// The peer will send no more; it may still read. The default is `closeAfterFlush()`.
+    /// The peer sends no more (FIN); it may still read. The default is `closeAfterFlush()`.
     func channelDidEnd(_ channel: Channel)
 
-    /// `outboundByteCount` has been above the low-water mark and is not any more.
+    /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.
     func channelDidDrain(_ channel: Channel)
 
-    /// The last call. Always made, exactly once, at the end of a tick: never from inside a call to the
-    /// channel.
-    func channelDidClose(_ channel: Channel, reason: CloseReason)
+    /// The last call, made exactly once, at the end of a tick: never from inside a call to the channel.
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason)
 }
 
 extension ChannelDelegate {

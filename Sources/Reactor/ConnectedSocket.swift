@@ -1,15 +1,15 @@
-import CSystem
+import COperatingSystem
 import Synchronization
 
-/// A connected socket on its way to the loop that will own it. If it never arrives, because the loop has
-/// stopped, it closes itself.
+/// A connected socket that no loop owns yet. If no loop adopts it, because the loop has stopped, its deinit
+/// closes the descriptor.
 package final class ConnectedSocket: Sendable {
     private let descriptor: Atomic<Int32>
-    /// Whom it is connected to.
+    /// The address at the other end.
     package let peer: SocketAddress
-    /// Counts it, until its descriptor is closed.
+    /// Counts the connection until its descriptor is closed.
     let limiter: ConnectionLimiter?
-    /// It was accepted in the administrators' reserve.
+    /// Whether it was accepted in the administrators' reserve.
     package let isReserved: Bool
 
     init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false)
@@ -21,7 +21,7 @@ package final class ConnectedSocket: Sendable {
         limiter?.didAccept(isReserved: isReserved)
     }
 
-    /// One that goes from one loop to another, and is counted already.
+    /// A socket that moves from one loop to another: `limiter` counts it already.
     init(
         movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?, isReserved: Bool
     ) {
@@ -38,10 +38,10 @@ package final class ConnectedSocket: Sendable {
         limiter?.didClose(isReserved: isReserved)
     }
 
-    /// The descriptor; the caller closes it, and tells ``limiter`` so. Once.
-    func take() -> Int32 {
-        let taken = descriptor.exchange(-1, ordering: .relaxed)
-        precondition(taken >= 0, "a socket has one owner")
-        return taken
+    /// Moves the descriptor out, once. The caller closes it, and reports that to ``limiter``.
+    func takeDescriptor() -> Int32 {
+        let moved = descriptor.exchange(-1, ordering: .relaxed)
+        precondition(moved >= 0, "the descriptor was taken before")
+        return moved
     }
 }

@@ -1,62 +1,72 @@
 import Synchronization
 
-/// How many connections of clients are open, over all loops, and what becomes of the next one.
+/// Counts the open client connections of all loops, and decides how the next one is accepted.
 ///
-///     open < ceiling                              ──▶ ordinary
-///     else a loop can close one of little use     ──▶ evicting, at most `accepting` above the ceiling until it is closed
-///     else reserved < administrators              ──▶ reserved: only an administrator's request is answered
-///     else one of those has sent nothing yet      ──▶ replacing: as reserved, and the loop closes that one
-///     else                                        ──▶ wait: the kernel's backlog holds it until a connection closes
+///     open < ceiling                                        ──▶ ordinary
+///     else a loop has a silent or idle connection           ──▶ evicting: the loop closes one of them; until it has done so,
+///                                                               up to `acceptingCount` connections exceed the ceiling
+///     else reserved < administratorCount                    ──▶ reserved: only an administrator's request is answered
+///     else a connection in the reserve has sent no request  ──▶ replacing: as reserved, and the loop closes that one
+///     else                                                  ──▶ wait: it stays in the kernel's backlog until another closes
 ///
 /// A connection costs one atomic addition when it is accepted and one subtraction when its descriptor is
 /// closed.
 package final class ConnectionLimiter: Sendable {
-    /// What becomes of the next connection.
+    /// How the next connection is accepted.
     package enum Admission: Equatable, Sendable {
+        /// Without conditions.
         case ordinary
-        /// The loop of this number closes another for it.
+        /// The loop with this number closes another connection for it.
         case evicting(loop: Int)
+        /// In the administrators' reserve: only an administrator's request is answered.
         case reserved
-        /// As `reserved`; the loop of this number closes another of the reserve for it.
+        /// As `reserved`; the loop with this number closes another connection of the reserve for it.
         case replacing(loop: Int)
+        /// Not now: it stays in the kernel's backlog.
         case wait
     }
 
-    /// What there is to say about the limit since it was last said.
+    /// What happened at the limit since the last report.
     package struct Report: Equatable, Sendable {
         /// Connections open now.
         package var open = 0
+        /// Connections that may be open.
         package var ceiling = 0
-        /// Closed to make place.
+        /// Connections closed so that others could be accepted.
         package var evicted: UInt64 = 0
-        /// Accepted in the administrators' reserve.
+        /// Connections accepted in the administrators' reserve.
         package var reserved: UInt64 = 0
-        /// Of those, not answered.
+        /// Of those, connections whose request was refused.
         package var refused: UInt64 = 0
-        /// Times that accepting stopped until a connection closed.
+        /// How often accepting stopped until a connection closed.
         package var pauses: UInt64 = 0
     }
 
-    /// Wakes the acceptor.
-    struct RoomAgain: Sendable {}
+    /// A message to the acceptor: ``admission(next:)`` may have changed.
+    struct AdmissionChange: Sendable {}
 
     /// Connections that may be open.
     package let ceiling: Int
     private let administratorCount: Int
     private let acceptingCount: Int
-    /// What each loop could close.
+    /// Connections that each loop could close.
     private let pools: [EvictablePool]
     private let open = Atomic<Int>(0)
-    /// Of those, in the administrators' reserve.
+    /// Of `open`, those in the administrators' reserve.
     private let reserved = Atomic<Int>(0)
-    /// The acceptor waits for a connection to close, or to become one that may be closed.
+    /// The acceptor waits until a connection closes, or becomes one that may be closed.
     private let isAwaited = Atomic<Bool>(false)
-    private let acceptor = Mutex<Mailbox<RoomAgain>?>(nil)
+    private let acceptor = Mutex<Mailbox<AdmissionChange>?>(nil)
     private let evictedCount = Atomic<UInt64>(0)
     private let reservedTotal = Atomic<UInt64>(0)
     private let refusedCount = Atomic<UInt64>(0)
     private let pauseCount = Atomic<UInt64>(0)
 
+    /// - Parameters:
+    ///   - ceiling: Connections that may be open, the reserve not counted. Positive.
+    ///   - loopCount: I/O loops; they are numbered from 0.
+    ///   - administratorCount: Connections in the administrators' reserve.
+    ///   - acceptingCount: How far the ceiling may be exceeded while loops close others. Positive.
     package init(
         ceiling: Int, loopCount: Int, administratorCount: Int = DescriptorBudget.administratorReserve,
         acceptingCount: Int = DescriptorBudget.acceptingReserve
@@ -73,9 +83,10 @@ package final class ConnectionLimiter: Sendable {
 
     // MARK: The acceptor
 
-    /// - Parameter next: The loop whose turn it is.
+    /// How the next connection is to be accepted. O(loops).
+    /// - Parameter next: The number of the loop that would get it.
     package func admission(next: Int) -> Admission {
-        // In this order: of one that closes in between too many are counted, not too few.
+        // In this order: a connection that closes in between is counted as ordinary, never left out.
         let openCount = open.load(ordering: .sequentiallyConsistent)
         let reservedCount = reserved.load(ordering: .sequentiallyConsistent)
         let ordinaryCount = openCount - reservedCount
@@ -83,10 +94,10 @@ package final class ConnectionLimiter: Sendable {
         if let loop = loopToEvictFrom(next) {
             return ordinaryCount < ceiling + acceptingCount ? .evicting(loop: loop) : .wait
         }
-        // They make place, or say that they could not.
+        // A loop that was asked to close connections does so, or reports that it could not.
         if pools.contains(where: { $0.orderedCount > 0 }) { return .wait }
         if reservedCount < administratorCount { return .reserved }
-        // While those that are replaced are being closed, there may be twice as many.
+        // While the replaced ones are being closed, the reserve holds up to twice as many.
         if reservedCount < 2 * administratorCount,
             let loop = loops(from: next).first(where: { pools[$0].hasReserved })
         {
@@ -95,17 +106,18 @@ package final class ConnectionLimiter: Sendable {
         return .wait
     }
 
-    /// One that has nothing to close but idle connections is asked when none has a silent one.
+    /// A loop with a silent connection; else a loop with an idle one.
     private func loopToEvictFrom(_ next: Int) -> Int? {
         loops(from: next).first { pools[$0].hasSilent } ?? loops(from: next).first { pools[$0].hasAny }
     }
 
-    /// All loops, in turn.
+    /// The numbers of all loops, from `next` on.
     private func loops(from next: Int) -> some Sequence<Int> {
         let count = pools.count
         return (0..<count).lazy.map { (next + $0) % count }
     }
 
+    /// A connection was accepted.
     func didAccept(isReserved: Bool) {
         if isReserved {
             reserved.add(1, ordering: .sequentiallyConsistent)
@@ -114,13 +126,13 @@ package final class ConnectionLimiter: Sendable {
         open.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// A loop is asked for one eviction, for the connection that was just accepted.
+    /// Counts that a loop is asked to close one connection, for the one that was just accepted.
     func orderEviction(from loop: Int, ofReserved isReserved: Bool) {
         pools[loop].order(1, ofReserved: isReserved)
     }
 
-    /// Evictions to ask a loop for because connections were accepted for which none was closed: those that
-    /// were to be closed had gone by themselves, or asked something in between. Again until nil.
+    /// Evictions to ask a loop for because connections were accepted for which none was closed: the ones to
+    /// be closed had closed themselves, or had sent a request in between. Call it until it gives nil.
     func orderMissedEvictions(next: Int) -> (loop: Int, count: Int)? {
         let ordinaryCount =
             open.load(ordering: .sequentiallyConsistent) - reserved.load(ordering: .sequentiallyConsistent)
@@ -132,9 +144,9 @@ package final class ConnectionLimiter: Sendable {
         return (loop, count)
     }
 
-    /// Has the acceptor woken when ``admission(next:)`` may give something else than `wait`.
-    /// - Returns: false when it does already.
-    func awaitRoom(next: Int) -> Bool {
+    /// Asks for an ``AdmissionChange`` when ``admission(next:)`` may give something else than `wait`.
+    /// - Returns: false when it gives something else already: then no message is sent.
+    func waitForAdmission(next: Int) -> Bool {
         isAwaited.store(true, ordering: .sequentiallyConsistent)
         guard admission(next: next) == .wait else {
             isAwaited.store(false, ordering: .sequentiallyConsistent)
@@ -144,7 +156,8 @@ package final class ConnectionLimiter: Sendable {
         return true
     }
 
-    func attach(_ mailbox: Mailbox<RoomAgain>) {
+    /// - Parameter mailbox: The acceptor's.
+    func attach(_ mailbox: Mailbox<AdmissionChange>) {
         acceptor.withLock { $0 = mailbox }
     }
 
@@ -152,44 +165,44 @@ package final class ConnectionLimiter: Sendable {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
-        _ = acceptor.withLock { $0 }?.post(RoomAgain())
+        _ = acceptor.withLock { $0 }?.post(AdmissionChange())
     }
 
     // MARK: Loops
 
-    /// A descriptor is closed.
+    /// A connection's descriptor was closed.
     func didClose(isReserved: Bool) {
         if isReserved { reserved.subtract(1, ordering: .sequentiallyConsistent) }
         open.subtract(1, ordering: .sequentiallyConsistent)
         wakeAcceptor()
     }
 
-    /// How many connections a loop could close.
+    /// Publishes how many connections a loop could close. Called on that loop, when its order has changed.
     package func publish(_ order: borrowing EvictionOrder, ofLoop loop: Int) {
-        // The acceptor sleeps only where there was none; else it need not be looked after.
+        // The acceptor waits only while no loop has any: it is woken when this loop's first ones appear.
         let (silent, idle, reserved) = (order.silentCount, order.idleCount, order.reservedCount)
         if pools[loop].publish(silent: silent, idle: idle, reserved: reserved) { wakeAcceptor() }
     }
 
-    /// A loop has done what it was asked for.
+    /// A loop has closed connections as it was asked to.
     /// - Parameters:
-    ///   - count: Evictions that were ordered.
-    ///   - isReserved: They were for the administrators' reserve.
-    ///   - closed: Connections that were closed for them.
+    ///   - count: Evictions that it was asked for.
+    ///   - isReserved: Whether they were in the administrators' reserve.
+    ///   - closed: Connections that it has closed for them, at most `count`.
     package func didEvict(_ count: Int, ofReserved isReserved: Bool, closed: Int, inLoop loop: Int) {
         evictedCount.add(UInt64(closed), ordering: .relaxed)
         pools[loop].order(-count, ofReserved: isReserved)
         wakeAcceptor()
     }
 
-    /// A connection in the administrators' reserve was not answered.
+    /// A request on a connection in the administrators' reserve was refused: it was not an administrator's.
     package func didRefuse() {
         refusedCount.add(1, ordering: .relaxed)
     }
 
-    // MARK: What is said
+    // MARK: Reports
 
-    /// What has happened since the last report; nil for nothing.
+    /// What has happened at the limit since the last report, which resets the counts; nil for nothing.
     package func takeReport() -> Report? {
         let report = Report(
             open: openCount, ceiling: ceiling, evicted: evictedCount.exchange(0, ordering: .relaxed),
@@ -200,13 +213,13 @@ package final class ConnectionLimiter: Sendable {
     }
 }
 
-/// What one loop could close, as the acceptor sees it from another: a moment old, and good enough to choose
-/// by.
+/// How many connections one loop could close. Written by that loop and read by the acceptor's, which may see
+/// counts that are a moment old.
 private final class EvictablePool: Sendable {
     private let silent = Atomic<Int>(0)
     private let idle = Atomic<Int>(0)
     private let reserved = Atomic<Int>(0)
-    /// Evictions that were ordered and are not done.
+    /// Evictions that the loop was asked for and has not done.
     private let ordered = Atomic<Int>(0)
     private let orderedOfReserved = Atomic<Int>(0)
 
@@ -223,7 +236,7 @@ private final class EvictablePool: Sendable {
             - orderedCount
     }
 
-    /// - Returns: Whether there are some where there were none.
+    /// - Returns: Whether there are silent, idle or reserved connections where there were none.
     func publish(silent silentCount: Int, idle idleCount: Int, reserved reservedCount: Int) -> Bool {
         // Only the loop writes.
         let before = silent.load(ordering: .relaxed) + idle.load(ordering: .relaxed)
@@ -241,7 +254,7 @@ private final class EvictablePool: Sendable {
         return true
     }
 
-    /// - Parameter count: Negative for those that are done.
+    /// - Parameter count: Evictions the loop is asked for; negative for those it has done.
     func order(_ count: Int, ofReserved isReserved: Bool) {
         if isReserved {
             orderedOfReserved.add(count, ordering: .sequentiallyConsistent)
@@ -254,8 +267,8 @@ private final class EvictablePool: Sendable {
 extension ConnectionLimiter.Report: CustomStringConvertible {
     package var description: String {
         """
-        connection limit: \(open) of \(ceiling) connections are open. Since the last report: closed \(evicted) without a request or idle to make \
-        room; accepted \(reserved) in the administrators' reserve and refused \(refused) of them; stopped accepting \(pauses) times. \
+        connection limit: \(open) of \(ceiling) connections are open. Since the last report: closed \(evicted) without a request or idle to accept \
+        others; accepted \(reserved) in the administrators' reserve and refused \(refused) of them; stopped accepting \(pauses) times. \
         A higher `ulimit -Hn` allows more
         """
     }

@@ -1,6 +1,6 @@
-import CSystem
+import COperatingSystem
 
-/// One attempt to connect; lives until it has succeeded or failed.
+/// One attempt to connect. Its loop keeps it until it has succeeded or failed.
 package final class Connector: Pollable {
     private let address: SocketAddress
     private let makeDelegate: (Channel) -> any ChannelDelegate
@@ -20,9 +20,10 @@ package final class Connector: Pollable {
     /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop;
     /// neither if the loop stops first.
     /// - Parameters:
-    ///   - timeout: Then the attempt fails with ETIMEDOUT.
-    ///   - makeDelegate: The connection stands; as in `Channel.adopt`.
-    /// - Throws: What is known at once: no route, no descriptor.
+    ///   - timeout: After this the attempt fails with ETIMEDOUT.
+    ///   - makeDelegate: Called when the connection is established, as in `Channel.adopt`.
+    ///   - onFailure: Called when it cannot be established.
+    /// - Throws: What is known at once: ENETUNREACH, EMFILE, ENFILE …
     package static func connect(
         to address: SocketAddress, on loop: EventLoop, options: SocketOptions = SocketOptions(),
         timeout: Duration = .seconds(10), makeDelegate: @escaping (Channel) -> any ChannelDelegate,

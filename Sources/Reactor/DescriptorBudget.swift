@@ -1,55 +1,51 @@
-/// How the descriptors that the process may have are divided, so that clients never take those that the disk
-/// needs.
+/// Divides the descriptors that the process may have, so that connections never use up those that files need.
 ///
 ///     limit ┌────────────────────────────────────────────────────────────────────────────┐
 ///           │ open at start │ standing │ program │ accepting │ administrators │ clients … │
 ///           └────────────────────────────────────────────────────────────────────────────┘
 package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
-    /// What a server keeps open while it runs, whatever it does: the listening socket, the data directory
-    /// (three times, with its lock and the segment being written), the event descriptors of its threads and
-    /// of libdispatch. 20 were counted.
+    /// Descriptors that a server always has open: the listening socket, the data directory
+    /// (three times, with its lock and the segment being written), the eventfds of its threads and of
+    /// libdispatch. Measured: 20.
     package static let standingCount = 32
     /// An I/O loop's epoll set and eventfd.
     package static let countPerLoop = 2
 
-    /// What the program opens now and then. Each at its most, at the same time:
+    /// Descriptors for what the program opens from time to time. If all is open at once:
     ///
-    /// | for | at once |
-    /// |---|---|
-    /// | the next segment of the log, beside the one being written | 1 |
-    /// | the file of a segment that is prepared | 1 |
-    /// | a checkpoint being written, and the directory listed for those it supersedes | 2 |
-    /// | rules files, read again at SIGHUP, with their directory | 2 |
-    /// | key, secret and revocation files, read again when they change | 4 |
-    /// | keys fetched from issuers: socket, resolver, libcurl's and libdispatch's own, for three issuers | 24 |
-    /// | files that the C library opens for itself (name service, time zone, `/proc`) | 6 |
+    /// | for | at once | |---|---| | the next segment of the log, beside the one being written | 1 | | the
+    /// file of a segment that is prepared | 1 | | a checkpoint being written, and the directory listed for
+    /// those it supersedes | 2 | | rules files, read again at SIGHUP, with their directory | 2 | | key,
+    /// secret and revocation files, read again when they change | 4 | | keys fetched from issuers: socket,
+    /// resolver, libcurl's and libdispatch's own, for three issuers | 24 | | files that the C library opens
+    /// for itself (name service, time zone, `/proc`) | 6 |
     ///
     /// That is 40. A directory sync uses the directory that is open, and a backup is sent from memory over
     /// its client's connection.
     package static let programReserve = 64
 
-    /// Connections that are accepted before those that make place for them are closed.
+    /// Connections that are accepted above the ceiling while loops close others for them.
     package static let acceptingReserve = 16
-    /// Connections that are accepted when no other can be closed, for administrators. As many again are
-    /// accepted while those of them that have sent nothing are being closed.
+    /// Connections that are accepted for administrators when no other can be closed. As many again are
+    /// accepted while those among them that have sent no request are being closed.
     package static let administratorReserve = 4
 
-    /// Fewer clients at once are not worth a server: the limit was set by mistake.
+    /// With fewer connections the server does not start: the limit was set by mistake.
     package static let connectionMinimum = 32
-    /// More cannot be numbered: a loop has 2^24 slots, and a connection that becomes a WebSocket takes two
-    /// for a moment.
+    /// A loop numbers its connections with 24 bits, and a connection that becomes a WebSocket uses two
+    /// numbers for a moment.
     package static let connectionMaximum = 1 << 23
 
     /// The descriptors that the process may have.
     package let limit: Int
-    /// Connections of clients that may be open at once, administrators' reserve not counted.
+    /// Client connections that may be open at once, the administrators' reserve not counted.
     package let connectionCeiling: Int
 
     /// - Parameters:
     ///   - limit: The soft limit, after it was raised (``raiseDescriptorLimit()``).
     ///   - openCount: Descriptors that are open before the server opens any.
     ///   - loopCount: I/O loops.
-    /// - Throws: Less than ``connectionMinimum`` connections would be left.
+    /// - Throws: ``TooFewDescriptors`` when fewer than ``connectionMinimum`` connections are left.
     package init(limit: Int, openCount: Int, loopCount: Int) throws(TooFewDescriptors) {
         let needed =
             openCount + Self.standingCount + loopCount * Self.countPerLoop + Self.programReserve
@@ -62,10 +58,11 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "at most \(connectionCeiling) clients are connected at once: the process may have \(limit) descriptors (ulimit -Hn), and the rest is kept for the disk, the program and administrators"
+        "at most \(connectionCeiling) clients are connected at once: the process may have \(limit) descriptors (ulimit -Hn), and the others are reserved for files, threads and administrators"
     }
 
-    /// The budget of this process, as it is before the server opens anything.
+    /// The budget of this process. Call it before the server opens anything.
+    /// - Throws: As ``init(limit:openCount:loopCount:)``.
     package static func ofProcess(loopCount: Int) throws(TooFewDescriptors) -> DescriptorBudget {
         try DescriptorBudget(limit: descriptorLimit(), openCount: openDescriptorCount(), loopCount: loopCount)
     }
@@ -73,8 +70,9 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
 
 /// The limit of descriptors is too small for a server.
 package struct TooFewDescriptors: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The limit of this process.
     package let limit: Int
-    /// With fewer no server starts.
+    /// The smallest limit with which the server starts.
     package let minimum: Int
 
     package var description: String {

@@ -1,30 +1,30 @@
-import CSystem
+import COperatingSystem
 
-/// Lets the process have as many descriptors as the system allows it: a connection is one. Shells start
-/// programs with 1024. Once, before connections are accepted; what the system does not allow stays as it is.
+/// Raises the process's soft limit of descriptors to its hard limit (setrlimit(2)): shells start programs
+/// with a soft limit of 1024, and each connection needs one. Call it once, before connections are accepted.
+/// Where it fails the limit stays as it is.
 package func raiseDescriptorLimit() {
     _ = pando_raise_descriptor_limit()
 }
 
-/// Has the kernel make its table of this process's descriptors as large as it may become, up to
-/// ``reservedDescriptorCount``. In a process with threads it waits for all processors each time the table
-/// doubles, some tens of milliseconds, in which `accept` does not return. Once, before threads are there;
-/// costs 8 bytes of kernel memory for each.
+/// Has the kernel allocate its table of this process's descriptors for the soft limit, or for
+/// ``reservedDescriptorCount`` if that is less. Without it, the table doubles as connections are accepted,
+/// and in a process with threads the kernel then waits for all processors: `accept` returns tens of
+/// milliseconds late. Call it once, before threads are started. 8 bytes of kernel memory for each descriptor.
 package func reserveDescriptorTable() {
     _ = pando_reserve_descriptor_table(Int32(min(descriptorLimit(), reservedDescriptorCount)))
 }
 
-/// 512 KiB of kernel memory.
+/// A table of 512 KiB.
 private let reservedDescriptorCount = 1 << 16
 
-/// How many descriptors the process may have: its soft limit. Where the system does not say, what every
-/// system gives.
+/// The process's soft limit of descriptors; 1024 where the system does not tell.
 package func descriptorLimit() -> Int {
     let limit = pando_descriptor_limit()
     return limit >= 0 ? Int(limit) : 1024
 }
 
-/// How many descriptors are open. One directory is read.
+/// How many descriptors the process has open. Reads the directory `/proc/self/fd`.
 package func openDescriptorCount() -> Int {
     Int(pando_open_descriptor_count())
 }

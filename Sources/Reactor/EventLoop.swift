@@ -1,39 +1,41 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
 import Synchronization
 
-/// One thread's world: it waits for sockets, time and messages, and calls whoever they are for.
+/// An event loop on one thread: waits for socket events, messages and timers with epoll(7), and calls their
+/// handlers.
 ///
 /// A tick, in this order:
 ///
-///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush the written ─▶ tell the closed ─▶ free the dead
+///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush written channels ─▶ `channelDidClose` ─▶ free unwatched objects
 ///
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
-/// - `channelDidClose` is told only at the end of a tick, never from inside a call that its owner makes.
-/// - Nothing that the kernel may still name in this batch of events is freed before the batch is over.
+/// - `channelDidClose` is called only at the end of a tick, never from inside a call to the channel.
+/// - An object that the kernel may name in this batch of events is not freed before the batch is handled.
 ///
-/// Level-triggered: a channel reads at most one receive buffer per tick, and what it leaves in the socket is
-/// reported again by itself. Edge-triggered epoll would need a second `recv` per event to see EAGAIN, or a
-/// list of our own of sockets with more to read. EPOLLOUT is armed only while a socket is full, so levels
-/// make no noise.
+/// epoll is used level-triggered: a channel reads at most one receive buffer per tick, and if bytes are left
+/// in the socket, the next tick reports it again. Edge-triggered epoll would need a second `recv` per event
+/// to see EAGAIN, or a list of the sockets with more to read. EPOLLOUT is requested only while a socket is
+/// full.
 ///
-/// `@unchecked Sendable`: everything mutable is touched only by the thread inside `run()`, or before `run()`
-/// by the one thread that sets the loop up; `stop()`, `submit(_:)`, `wakeup` and mailboxes are for any thread.
+/// `@unchecked Sendable`: mutable state is used only by the thread inside `run()`, or before `run()` by the
+/// one thread that sets the loop up. `stop()`, `submit(_:)`, `wakeup` and mailboxes may be used by any
+/// thread.
 @safe
 package final class EventLoop: @unchecked Sendable {
     package struct Configuration: Sendable {
-        /// A channel that owes its peer more is disconnected.
+        /// Bytes. A channel with more unsent output is disconnected: its peer does not read.
         package var outboundByteLimit = 64 << 20
-        /// `channelDidDrain` tells when a channel's debt falls to this again.
+        /// Bytes. `channelDidDrain` is called when a channel's unsent output falls to this again.
         package var outboundLowWaterByteCount = 64 << 10
-        /// One read takes at most this much; shared by all channels of the loop.
+        /// Most bytes of one read. All channels of the loop share one such buffer.
         package var receiveBufferByteCount = 512 << 10
-        /// The replies of one read event gather here; what does not fit is queued.
+        /// Bytes written during one read event that are gathered for one `send`; what does not fit is queued.
         package var corkByteCount = 512 << 10
-        /// A channel in `closeAfterFlush()` is cut when its peer takes nothing for this long.
+        /// A channel in `closeAfterFlush()` is disconnected when its peer acknowledges nothing for this long.
         package var closeStallTimeout: Duration = .seconds(5)
-        /// Time of one tick, from its beginning, after which channels that fill every read wait for the next:
-        /// those that send little are then asked first.
+        /// Time from the beginning of a tick after which channels whose last read was full
+        /// (``Pollable/isBulk``) wait for the next tick, so that channels that send little are read first.
         package var bulkTime: Duration = .milliseconds(2)
         /// Timers are rounded up to a multiple of this.
         package var timerTick: Duration = .milliseconds(8)
@@ -42,41 +44,43 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     package let configuration: Configuration
-    /// Wakes the loop; any thread may ring it.
+    /// Wakes the loop; any thread may signal it.
     package let wakeup: WakeupEvent
-    /// When this tick began (its waiting ended). One clock reading a tick.
+    /// When this tick began: when its wait ended. The clock is read once a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
-    /// Memory that unsent output of all channels keeps, in bytes; what channels share is not counted.
+    /// Bytes of memory that unsent output of all channels takes; ``SharedBytes`` are not counted. O(1).
     package var ownedOutputByteCount: Int { chunks.copiedByteCount }
     /// Ticks so far, for metrics and tests.
     package private(set) var tickCount: UInt64 = 0
 
     let poll: Int32
     var chunks = ChunkArena()
-    /// What a channel reads into. Valid until the next read.
+    /// Channels read into this. The bytes are valid until the next read.
     let receiveBuffer: UnsafeMutableRawBufferPointer
     let slices: UnsafeMutableBufferPointer<pando_slice>
-    /// Replies of `corkedChannel`, in writing order; they come before everything in its queue.
+    /// What was written to `corkedChannel`, in order; it is sent before the channel's queue.
     let corkBuffer: UnsafeMutableRawBufferPointer
     var corkedByteCount = 0
     /// The channel whose read event is being delivered.
     var corkedChannel: Channel?
 
     private let events: UnsafeMutableBufferPointer<pando_event>
-    /// Of the events at hand, those of channels that send as fast as they can; empty between ticks.
+    /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.
     private var bulkEvents: [Int32] = []
-    /// Which of them begins next time.
+    /// The index in `bulkEvents` at which the next tick begins.
     private var nextBulk = 0
     private var timers: TimerWheel<() -> Void>
     private var mailboxes: [MailboxSlot] = []
     private let tasks: Mailbox<@Sendable () -> Void>
-    /// Keeps what the kernel knows by address alive; a member knows its index.
+    /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
     private var watched: [Pollable] = []
-    /// No longer watched, but the kernel's current batch may still name them.
+    /// Not watched any more, but the current batch of events may still name them.
     private var unwatched: [Pollable] = []
+    /// Channels to flush at the end of the tick.
     private var written: [Channel] = []
-    private var closed: [(channel: Channel, reason: CloseReason)] = []
+    /// Channels whose delegates get `channelDidClose` at the end of the tick.
+    private var closed: [(channel: Channel, reason: ChannelCloseReason)] = []
     private let stopRequested = Atomic<Bool>(false)
     /// The thread inside `run()`; 0 before and after.
     private let thread = Atomic<UInt64>(0)
@@ -98,8 +102,8 @@ package final class EventLoop: @unchecked Sendable {
         unsafe slices.initialize(repeating: unsafe pando_slice())
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
-        // Edge-triggered, so that the eventfd never needs to be read: each write to it is an edge. Its owner
-        // is null: the ring itself is seen in the wakeup's state.
+        // Edge-triggered, so that the eventfd need not be read: each write to it is an edge. Its owner is
+        // null: the signal is seen in the state of `wakeup`.
         let result = pando_poll_add(poll, wakeup.descriptor, PANDO_READABLE | PANDO_EDGE, nil)
         guard result == 0 else { throw SocketError(code: -result, attempt: "watch an eventfd") }
         attach(tasks) { batch in
@@ -115,14 +119,14 @@ package final class EventLoop: @unchecked Sendable {
         unsafe events.deallocate()
     }
 
-    /// Called when the events of a tick are handled, and again when its output is flushed: for what gathers
-    /// over many connections. Set before ``run()``.
+    /// Called twice in each tick: after its events, messages and timers, and again after its output was
+    /// flushed. For work that is collected over many connections. Set it before ``run()``.
     package var onTickEnd: (() -> Void)?
 
     // MARK: Running
 
-    /// Runs ticks on the calling thread until `stop()`. Then every channel is closed with `.loopStopped`,
-    /// acceptors close, timers are forgotten and mailboxes refuse. Once in a loop's life.
+    /// Runs ticks on the calling thread until ``stop()``. Then channels are closed with `.loopStopped`,
+    /// acceptors are closed, timers are removed and mailboxes are closed. May be called once.
     package func run() {
         precondition(!hasRun, "a loop runs once")
         hasRun = true
@@ -133,14 +137,15 @@ package final class EventLoop: @unchecked Sendable {
         thread.store(0, ordering: .releasing)
     }
 
-    /// Any thread. The tick under way is finished, and messages posted before this call are delivered.
+    /// Any thread: ends ``run()``. The current tick is finished, and messages posted before this call are
+    /// delivered.
     package func stop() {
         stopRequested.store(true, ordering: .releasing)
         wakeup.signal()
     }
 
-    /// Whether the caller may touch what is confined to this loop: it is the loop's thread, or the loop has
-    /// none.
+    /// Whether the caller may use what is confined to this loop: it is on the loop's thread, or the loop is
+    /// not running.
     package var isCurrent: Bool {
         let thread = thread.load(ordering: .acquiring)
         return thread == 0 || thread == pando_thread_id()
@@ -154,24 +159,25 @@ package final class EventLoop: @unchecked Sendable {
         precondition(count >= 0, "epoll failed: \(errorText(-count))")
         tickTime = .now
         tickCount &+= 1
-        // Awake before the events are handled: posts meanwhile cost no system call.
+        // Cleared before the events are handled: while they are, a post costs no system call.
         let wasSignalled = wakeup.clear()
 
         handleEvents(Int(count))
         let isSignalled = wakeup.clear() || wasSignalled
-        // Read after the last ring was taken: otherwise the ring of a `stop()` in between would be lost, and
+        // Read after the last `clear()`: otherwise the signal of a `stop()` in between would be lost, and
         // with it the stop. Read before mailboxes are drained, so that what was posted before `stop()` is
         // delivered.
         let stopping = stopRequested.load(ordering: .acquiring)
-        if isSignalled || stopping { deliverMail() }
+        if isSignalled || stopping { deliverMessages() }
         timers.advance(to: now)
         while let fire = timers.popExpired() { fire() }
         finishTick()
         return stopping
     }
 
-    /// Handles what the kernel reported: first those that bring little, then, for a while, those that send as
-    /// fast as they can. What is left of these is reported again, and another one begins.
+    /// Handles what the kernel reported: first channels that send little, then bulk channels until `bulkTime`
+    /// has passed. The kernel reports the rest again in the next tick, which begins with another bulk
+    /// channel.
     private func handleEvents(_ count: Int) {
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
@@ -212,7 +218,7 @@ package final class EventLoop: @unchecked Sendable {
         return (next - .now).wholeMilliseconds
     }
 
-    private func deliverMail() {
+    private func deliverMessages() {
         // By index: a handler may attach another mailbox.
         var index = 0
         while index < mailboxes.count {
@@ -225,25 +231,23 @@ package final class EventLoop: @unchecked Sendable {
         onTickEnd?()
         defer { onTickEnd?() }
         if !written.isEmpty {
-            // What is written from now on, by `channelDidDrain` for one, belongs to the next tick: a fast
-            // reader must not keep us here for ever.
-            var batch: [Channel] = []
-            swap(&batch, &written)
+            // What is written from now on, for example by `channelDidDrain`, is flushed in the next tick:
+            // otherwise a peer that reads fast enough could keep this loop here.
+            var batch = exchange(&written, with: [])
             flush(&batch)
-            if written.isEmpty { swap(&batch, &written) }
+            // Its capacity is used again.
+            if written.isEmpty { written = consume batch }
         }
-        tellClosed()
-        // A deinit may run any code, and close more.
+        notifyClosedChannels()
+        // A deinit may run any code, and close more channels.
         while !unwatched.isEmpty {
-            var dead: [Pollable] = []
-            swap(&dead, &unwatched)
-            dead.removeAll()
-            tellClosed()
+            _ = exchange(&unwatched, with: [])
+            notifyClosedChannels()
         }
     }
 
-    /// Sends what the channels owe: those that owe little first, then, for a while, the others. Who is left
-    /// is first in the next tick.
+    /// Flushes channels: first those with little unsent output, then the others until `bulkTime` has passed.
+    /// The rest is flushed first in the next tick.
     private func flush(_ batch: inout [Channel]) {
         var bulk: [Channel] = []
         for channel in batch {
@@ -265,11 +269,9 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    private func tellClosed() {
+    private func notifyClosedChannels() {
         while !closed.isEmpty {
-            var batch: [(channel: Channel, reason: CloseReason)] = []
-            swap(&batch, &closed)
-            for (channel, reason) in batch { channel.tellClosed(reason) }
+            for (channel, reason) in exchange(&closed, with: []) { channel.notifyClosed(reason) }
         }
     }
 
@@ -277,10 +279,11 @@ package final class EventLoop: @unchecked Sendable {
         repeat {
             while let pollable = watched.last {
                 pollable.loopDidStop()
-                precondition(!pollable.isWatched, "\(type(of: pollable)) outlives its loop")
+                precondition(
+                    !pollable.isWatched, "\(type(of: pollable)) is watched after its loop has stopped")
             }
             finishTick()
-            // Whoever was told may have begun something new.
+            // A handler of `channelDidClose` may have opened something new.
         } while !watched.isEmpty
         written.removeAll()
         timers.removeAll()
@@ -289,20 +292,21 @@ package final class EventLoop: @unchecked Sendable {
         finishTick()
     }
 
-    // MARK: Mail
+    // MARK: Mailboxes
 
-    /// Before `run()` or on the loop: `handler` gets each burst of messages, on the loop. What it leaves in
-    /// the array is dropped.
+    /// Attaches a mailbox to the loop. Before ``run()`` or on the loop.
+    /// - Parameter handler: Gets the messages of each tick, on the loop. What it leaves in the array is
+    ///   dropped.
     package func attach<Message: Sendable>(
         _ mailbox: Mailbox<Message>, handler: @escaping (_ batch: inout [Message]) -> Void
     ) {
         assert(isCurrent)
         mailboxes.append(HandledMailbox(mailbox, handler: handler))
-        // What was posted before there was a handler.
+        // For messages that were posted before there was a handler.
         wakeup.signal()
     }
 
-    /// A new mailbox of this loop.
+    /// A new mailbox, attached as by ``attach(_:handler:)``.
     package func mailbox<Message: Sendable>(
         of _: Message.Type = Message.self, handler: @escaping (_ batch: inout [Message]) -> Void
     ) -> Mailbox<Message> {
@@ -311,9 +315,9 @@ package final class EventLoop: @unchecked Sendable {
         return mailbox
     }
 
-    /// Any thread: runs `task` on the loop, in the order of submission. For rare things; messages of a known
-    /// shape deserve a mailbox.
-    /// - Returns: false if the loop is over.
+    /// Any thread: runs `task` on the loop, in the order of submission. For rare tasks, since each is a
+    /// closure: frequent messages have a mailbox of their own.
+    /// - Returns: false if the loop has stopped; the task is dropped.
     @discardableResult
     package func submit(_ task: @escaping @Sendable () -> Void) -> Bool {
         tasks.post(task)
@@ -321,27 +325,31 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Time
 
-    /// Calls `body` once, on the loop, not before `wait` is over. O(1).
+    /// Calls `body` once, on the loop, not before `wait` has passed. O(1).
+    /// - Parameter wait: Rounded up to `timerTick`.
+    /// - Returns: For ``cancel(_:)``.
     @discardableResult
     package func schedule(after wait: Duration, _ body: @escaping () -> Void) -> TimerToken {
         schedule(at: now + wait, body)
     }
 
+    /// Calls `body` once, on the loop, not before `deadline`; in the next tick if that is past. O(1).
+    /// - Returns: For ``cancel(_:)``.
     @discardableResult
     package func schedule(at deadline: MonotonicTime, _ body: @escaping () -> Void) -> TimerToken {
         assert(isCurrent)
         return timers.schedule(at: deadline, body)
     }
 
-    /// Harmless when the timer has fired. O(1).
+    /// Cancels a timer. Does nothing when it has fired or was cancelled. O(1).
     package func cancel(_ token: TimerToken) {
         assert(isCurrent)
         timers.cancel(token)
     }
 
-    // MARK: For channels and other watched things
+    // MARK: For channels and other watched objects
 
-    /// How many descriptors are watched, the wakeup not counted.
+    /// How many descriptors are watched, that of `wakeup` not counted.
     package var watchedCount: Int { watched.count }
 
     func retain(watched pollable: Pollable) {
@@ -364,7 +372,7 @@ package final class EventLoop: @unchecked Sendable {
         written.append(channel)
     }
 
-    func tellLater(_ channel: Channel, _ reason: CloseReason) {
+    func notifyClosedLater(_ channel: Channel, _ reason: ChannelCloseReason) {
         closed.append((channel, reason))
     }
 }

@@ -1,20 +1,22 @@
-/// The connections of one loop that may be closed to make place for others, those of least use first: by
-/// slot, in three lists, each the longest-standing first.
+/// The connections of one loop that may be closed so that others can be accepted, by slot: three lists, each
+/// with the connection that has been in it longest at its head.
 ///
-///     silent   accepted ──▶ … ──▶ │oldest│  has sent no whole request yet
+///     silent   accepted ──▶ … ──▶ │oldest│  has sent no complete request yet
 ///     idle     answered ──▶ … ──▶ │oldest│  waits between two requests, or for its client to close
 ///     reserved accepted ──▶ … ──▶ │oldest│  as silent, in the administrators' reserve: closed only for others there
 ///
-/// Links lie in one array beside the slots: no object is touched. Every call is O(1), apart from growing.
+/// The links are in one array, indexed by slot: no connection's object is accessed. Every call is O(1),
+/// except that ``append(_:as:)`` may grow the array.
 package struct EvictionOrder {
+    /// The list that a slot is in.
     package enum Rank: UInt8, Sendable {
         /// In no list.
         case none
-        /// No whole request has come.
+        /// It has sent no complete request.
         case silent
-        /// A request was answered, and no other has come.
+        /// Its request was answered, and it has sent no other.
         case idle
-        /// In the administrators' reserve, and no whole request has come.
+        /// In the administrators' reserve, and it has sent no complete request.
         case reserved
     }
 
@@ -44,6 +46,7 @@ package struct EvictionOrder {
     package var idleCount: Int { idle.count }
     package var reservedCount: Int { reserved.count }
 
+    /// How many slots are in a list; 0 for ``Rank/none``.
     package func count(of rank: Rank) -> Int {
         switch rank {
         case .silent: silent.count
@@ -53,10 +56,10 @@ package struct EvictionOrder {
         }
     }
 
-    /// The slot of least use outside the reserve; nil when none may be closed.
+    /// The slot to close first outside the reserve: silent before idle. nil when none may be closed.
     package var first: Int? { first(of: .silent) ?? first(of: .idle) }
 
-    /// The longest-standing of a list; nil when it is empty.
+    /// The slot that has been in a list longest; nil when the list is empty.
     package func first(of rank: Rank) -> Int? {
         let first =
             switch rank {
@@ -68,11 +71,12 @@ package struct EvictionOrder {
         return first == Self.end ? nil : Int(first)
     }
 
+    /// The list that a slot is in.
     package func rank(of slot: Int) -> Rank {
         slot < links.count ? links[slot].rank : .none
     }
 
-    /// Puts a slot last in a list, out of the one that it is in.
+    /// Moves a slot to the end of a list, from the list that it is in.
     /// - Parameter rank: Not ``Rank/none``.
     package mutating func append(_ slot: Int, as rank: Rank) {
         while links.count <= slot { links.append(Link()) }
@@ -86,8 +90,8 @@ package struct EvictionOrder {
         links[slot].rank = rank
     }
 
-    /// Takes a slot out of its list, if it is in one.
-    /// - Returns: What it was.
+    /// Removes a slot from its list, if it is in one.
+    /// - Returns: The list that it was in.
     @discardableResult
     package mutating func remove(_ slot: Int) -> Rank {
         let rank = rank(of: slot)
@@ -117,5 +121,23 @@ package struct EvictionOrder {
             links[Int(link.next)].previous = link.previous
         }
         list.count -= 1
+    }
+
+    /// Checks all invariants, for tests. Traps if one is violated. O(slots).
+    func checkInvariants() {
+        var listedCount = 0
+        for (list, rank) in [(silent, Rank.silent), (idle, .idle), (reserved, .reserved)] {
+            var (slot, previous, count) = (list.first, Self.end, 0)
+            while slot != Self.end {
+                let link = links[Int(slot)]
+                precondition(link.rank == rank, "a slot is in another list than its rank says")
+                precondition(link.previous == previous, "a list's links disagree")
+                (previous, slot, count) = (slot, link.next, count + 1)
+            }
+            precondition(list.last == previous, "a list's last slot is wrong")
+            precondition(list.count == count, "a list's count is wrong")
+            listedCount += count
+        }
+        precondition(links.count { $0.rank != .none } == listedCount, "a slot with a rank is in no list")
     }
 }

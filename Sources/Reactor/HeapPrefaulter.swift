@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 
 /// Makes the pages of the heap present before they are needed: for a command that builds one large tree and
 /// ends. The first access to a page costs half a microsecond; here another thread makes it.
@@ -23,15 +23,15 @@ package struct HeapPrefaulter: ~Copyable {
     /// - Returns: nil where the system cannot do it (Linux 5.14 can), or gives no thread or descriptor: then
     ///   nothing has changed.
     package init?() {
-        guard pando_heap_can_touch() == 0 else { return nil }
+        guard pando_heap_can_populate() == 0 else { return nil }
         guard let worker = try? Self.startWorker() else { return nil }
         self.worker = worker
-        pando_heap_only_grow(Self.stepByteCount, Self.mapByteCount)
+        pando_heap_grow_in_steps(Self.stepByteCount, Self.mapByteCount)
         end = pando_heap_end()
     }
 
-    /// Has the thread make present what the heap has grown by since the last call. Cheap: call it often while the
-    /// heap grows.
+    /// Has the thread make present what the heap has grown by since the last call. Cheap: call it often while
+    /// the heap grows.
     package mutating func advance() {
         let newEnd = pando_heap_end()
         if newEnd > end { worker.post(end..<newEnd) }
@@ -55,7 +55,7 @@ package struct HeapPrefaulter: ~Copyable {
         var start = range.lowerBound
         while start < range.upperBound {
             let byteCount = Int(min(UInt64(pieceByteCount), range.upperBound - start))
-            guard pando_heap_touch(start, byteCount) == 0 else { return }
+            guard pando_heap_populate(start, byteCount) == 0 else { return }
             start += UInt64(byteCount)
         }
     }

@@ -18,8 +18,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
         self.wakeup = wakeup
     }
 
-    /// Any thread: puts a message behind the others. Signals only when the mailbox was empty, so a burst of posts
-    /// wakes the owner once. One lock, and a system call only when the owner sleeps.
+    /// Any thread: puts a message behind the others. Signals only when the mailbox was empty, so a burst of
+    /// posts wakes the owner once. One lock, and a system call only when the owner sleeps.
     /// - Parameter signals: false from the owner's own thread, which drains the mailbox next.
     /// - Returns: false if the mailbox is closed; the message is dropped.
     @discardableResult
@@ -63,8 +63,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 
     /// Any thread: as ``post(movingFrom:)``, without a signal.
-    /// - Returns: Whether the mailbox was empty. If so, the caller must drain it or signal the owner; if not, the
-    ///   thread whose message is the first does so already.
+    /// - Returns: Whether the mailbox was empty. If so, the caller must drain it or signal the owner; if not,
+    ///   the thread whose message is the first does so already.
     package func postWithoutSignal(movingFrom messages: inout [Message]) -> Bool {
         append(movingFrom: &messages).wasEmpty
     }
@@ -88,8 +88,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
     package var isEmpty: Bool { queue.withLock { $0.messages.isEmpty } }
 
     /// Owner only: moves all messages, oldest first, into `batch`.
-    /// - Parameter batch: Must be empty. It trades places with the queue's array, so no lock is held while the
-    ///   messages are handled and the two arrays are never reallocated: empty it with
+    /// - Parameter batch: Must be empty. It trades places with the queue's array, so no lock is held while
+    ///   the messages are handled and the two arrays are never reallocated: empty it with
     ///   `removeAll(keepingCapacity: true)`.
     package func drain(into batch: inout [Message]) {
         precondition(batch.isEmpty, "the previous batch was not finished")

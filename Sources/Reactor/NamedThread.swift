@@ -1,6 +1,7 @@
-import CSystem
+import COperatingSystem
 
-/// A thread of our own: named, with a stack of known size, joined exactly once.
+/// A thread with a name and a stack of a given size, which must be joined exactly once. Threads that handle
+/// messages are a ``WorkerThread``.
 package struct NamedThread: Sendable {
     private let handle: UInt64
 
@@ -12,7 +13,7 @@ package struct NamedThread: Sendable {
     /// Starts `body` on a new thread.
     /// - Parameters:
     ///   - name: For the debugger and `top -H`; cut to 15 bytes.
-    ///   - stackByteCount: Virtual; only touched pages cost memory. At least 16 KiB.
+    ///   - stackByteCount: Bytes of virtual memory; only pages that are used cost memory. At least 16 KiB.
     /// - Throws: EAGAIN at the system's limit of threads, EINVAL for a stack too small.
     package static func start(
         _ name: String, stackByteCount: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
@@ -35,15 +36,15 @@ package struct NamedThread: Sendable {
     /// Waits for the body to return. Must be called exactly once, and not by the thread itself.
     package func join() {
         let result = pando_thread_join(handle)
-        precondition(result == 0, "joined twice, or by itself: \(errorText(-result))")
+        precondition(result == 0, "a thread was joined twice, or by itself: \(errorText(-result))")
     }
 }
 
-/// Gives the calling thread a smaller share of the processors than other threads: for long work, so that
-/// small requests do not wait for it.
-/// - Parameter niceness: 1 to 19; that of other threads is 0 (setpriority(2)).
+/// Sets the nice value of the calling thread (setpriority(2)), for long work: threads that handle small
+/// requests then get more of the processors. Does nothing where the system does not allow it.
+/// - Parameter niceness: 1 to 19; other threads have 0.
 package func lowerThreadPriority(to niceness: Int = 10) { pando_lower_thread_priority(Int32(niceness)) }
 
-/// How many processors this process may run on: fewer than there are under `taskset` or in a container with a
-/// set of them. At least 1.
+/// How many processors this process may run on (sched_getaffinity(2)): under `taskset`, or in a container,
+/// fewer than the machine has. At least 1.
 package func usableProcessorCount() -> Int { Int(pando_usable_processor_count()) }

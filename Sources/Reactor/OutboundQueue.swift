@@ -1,30 +1,31 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
 
-//  What sockets still owe their peers. The chunks of all of a loop's channels live in one array; a channel
-//  holds only the first and last index of its own list:
+//  Output that was not sent yet. The chunks of all of a loop's channels are linked lists in one array; a
+//  channel holds only the first and last index of its own list:
 //
 //      channel A   first ─▶ [3] shared ─▶ [0] copied        nodes   0    1     2    3
 //      channel B   first ─▶ [1] shared                              A₂   B₁   free  A₁
 //
 //  So queueing a fan-out on a thousand idle sockets allocates nothing once the array has grown, and an idle
-//  channel pays eight bytes.
+//  channel needs eight bytes.
 
-/// Bytes copied from a writer. Grows at its end while it is the last of its queue.
+/// A chunk of bytes that were copied from the writer. Bytes are appended while it is the last chunk of its
+/// queue.
 @safe
 final class CopiedBytes {
-    /// A chunk this big gets a successor instead of growing: growing copies.
+    /// A chunk does not grow beyond this: a new one follows, since growing copies.
     static let growthLimit = 64 << 10
 
-    /// Room that even the smallest one has: an answer of REST, some of the realtime protocol.
-    private static let leastCapacity = 512
+    /// The capacity of the smallest chunk: one REST response, or some responses of the realtime protocol.
+    private static let minimumCapacity = 512
 
     private(set) var count = 0
     private(set) var capacity: Int
     private(set) var baseAddress: UnsafeMutableRawPointer
 
     init(_ bytes: UnsafeRawBufferPointer) {
-        capacity = max(Self.leastCapacity, bytes.count)
+        capacity = max(Self.minimumCapacity, bytes.count)
         unsafe baseAddress = .allocate(byteCount: capacity, alignment: 8)
         _ = unsafe append(bytes)
     }
@@ -33,20 +34,19 @@ final class CopiedBytes {
         unsafe baseAddress.deallocate()
     }
 
-    /// Room up to which it may be filled anew: some tens of answers to one connection. Allocations of 1 KiB
-    /// and more are what makes malloc gather its small free chunks (`malloc_consolidate`), so those are
-    /// avoided most of all.
+    /// Chunks up to this capacity are reused: some tens of responses on one connection. Each allocation of 1
+    /// KiB and more makes malloc merge its small free blocks (`malloc_consolidate`), so reuse saves most
+    /// there.
     private static let reusableCapacity = 4 << 10
 
-    /// True when it may be filled anew.
+    /// Whether it may be reused.
     var isReusable: Bool { capacity <= Self.reusableCapacity }
 
-    /// Forgets what it holds.
     func removeAll() {
         count = 0
     }
 
-    /// - Returns: false, having taken nothing, when the bytes belong in a chunk of their own.
+    /// - Returns: false, with nothing appended, when the bytes need a new chunk.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let start = bytes.baseAddress else { return true }
         let needed = count + bytes.count
@@ -54,12 +54,12 @@ final class CopiedBytes {
             guard needed <= Self.growthLimit else { return false }
             capacity = min(Self.growthLimit, max(needed, capacity * 2))
             let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 8)
-            // Room: capacity >= needed > count. The old bytes are ours alone: no send is under way.
+            // In bounds: capacity >= needed > count. No one else has the old bytes: no send is under way.
             unsafe grown.copyMemory(from: baseAddress, byteCount: count)
             unsafe baseAddress.deallocate()
             unsafe baseAddress = unsafe grown
         }
-        // Room: needed <= capacity.
+        // In bounds: needed <= capacity.
         unsafe (baseAddress + count).copyMemory(from: start, byteCount: bytes.count)
         count = needed
         return true
@@ -73,7 +73,7 @@ struct OutboundQueue {
     var isEmpty: Bool { first == ChunkArena.noIndex }
 }
 
-/// The chunks of all of a loop's channels. A channel's list is given and taken as a value.
+/// The chunks of all of a loop's channels. Functions take a channel's list as a value and return the new one.
 struct ChunkArena {
     private enum Content {
         case shared(SharedBytes)
@@ -83,27 +83,28 @@ struct ChunkArena {
 
     private struct Node {
         var content: Content
-        /// Bytes the kernel has already taken. Less than the content's count.
+        /// Bytes that the kernel has accepted already. Less than the content's count.
         var offset: Int
         var next: Int32
     }
 
     fileprivate static var noIndex: Int32 { -1 }
-    /// An array that grew beyond this is given back once it is unused.
+    /// A larger array is freed once no node is used.
     private static var keptNodeCount: Int { 16 << 10 }
 
-    /// Bytes of unused copies that are kept to be filled anew.
+    /// Most capacity, in bytes, of the chunks that are kept for reuse.
     private static var spareByteLimit: Int { 128 << 10 }
 
-    /// Room of all copies that are queued, and of what says who is owed them, in bytes.
+    /// Bytes of memory of all queued copies and of all nodes in use.
     private(set) var copiedByteCount = 0
     private var nodes: [Node] = []
+    /// Empty chunks for reuse.
     private var spares: [CopiedBytes] = []
     private var spareByteCount = 0
     private var firstFree = noIndex
     private var usedCount = 0
 
-    /// Queues a reference. Empty bytes are not queued.
+    /// Queues a reference to shared bytes. Empty bytes are not queued. O(1).
     mutating func append(_ bytes: SharedBytes, to queue: OutboundQueue) -> OutboundQueue {
         guard bytes.count > 0 else { return queue }
         return link(.shared(bytes), to: queue)
@@ -122,10 +123,10 @@ struct ChunkArena {
         return link(.copied(unsafe copy(bytes)), to: queue)
     }
 
-    /// Queues a copy before everything else: what is left of corked bytes, which were written first.
+    /// Queues a copy in front of the queue: for what is left of corked bytes, which were written first.
     mutating func prepend(_ bytes: UnsafeRawBufferPointer, to queue: OutboundQueue) -> OutboundQueue {
         guard bytes.count > 0 else { return queue }
-        let index = take(.copied(unsafe copy(bytes)))
+        let index = addNode(.copied(unsafe copy(bytes)))
         nodes[Int(index)].next = queue.first
         return OutboundQueue(first: index, last: queue.isEmpty ? index : queue.last)
     }
@@ -147,7 +148,7 @@ struct ChunkArena {
             case .copied(let bytes):
                 unsafe slice = pando_slice(
                     base: bytes.baseAddress + node.offset, count: bytes.count - node.offset)
-            case .free: preconditionFailure("a queue holds a free node")
+            case .free: preconditionFailure("a queue has a free node")
             }
             unsafe slices[sliceCount] = slice
             unsafe byteCount += slice.count
@@ -157,8 +158,8 @@ struct ChunkArena {
         return (sliceCount - used, byteCount)
     }
 
-    /// Forgets the oldest `byteCount` bytes. The queue must hold as many.
-    mutating func consume(_ byteCount: Int, from queue: OutboundQueue) -> OutboundQueue {
+    /// Removes the oldest `byteCount` bytes. The queue must hold as many.
+    mutating func removeFirst(_ byteCount: Int, from queue: OutboundQueue) -> OutboundQueue {
         var queue = queue
         var rest = byteCount
         while rest > 0 {
@@ -167,7 +168,7 @@ struct ChunkArena {
             switch nodes[index].content {
             case .shared(let bytes): available = bytes.count - nodes[index].offset
             case .copied(let bytes): available = bytes.count - nodes[index].offset
-            case .free: preconditionFailure("a queue holds a free node")
+            case .free: preconditionFailure("a queue has a free node")
             }
             if rest < available {
                 nodes[index].offset += rest
@@ -213,13 +214,13 @@ struct ChunkArena {
             return unsafe CopiedBytes(bytes)
         }
         spareByteCount -= spare.capacity
-        // It grows as every chunk does, and is empty: it takes them.
+        // Never refused: it is empty, and the bytes are at most `growthLimit`.
         _ = unsafe spare.append(bytes)
         return spare
     }
 
     private mutating func link(_ content: Content, to queue: OutboundQueue) -> OutboundQueue {
-        let index = take(content)
+        let index = addNode(content)
         if !queue.isEmpty { nodes[Int(queue.last)].next = index }
         return OutboundQueue(first: queue.isEmpty ? index : queue.first, last: index)
     }
@@ -240,14 +241,14 @@ struct ChunkArena {
                 unsafe bytes.append(
                     contentsOf: UnsafeRawBufferPointer(
                         start: copied.baseAddress + node.offset, count: copied.count - node.offset))
-            case .free: preconditionFailure("a queue holds a free node")
+            case .free: preconditionFailure("a queue has a free node")
             }
             index = node.next
         }
         return bytes
     }
 
-    /// Bytes that are kept for this queue alone. O(chunks).
+    /// Bytes of memory of this queue's copies and nodes. O(chunks).
     func copiedByteCount(of queue: OutboundQueue) -> Int {
         var (total, index) = (0, queue.first)
         while index != Self.noIndex {
@@ -258,7 +259,7 @@ struct ChunkArena {
         return total
     }
 
-    private mutating func take(_ content: Content) -> Int32 {
+    private mutating func addNode(_ content: Content) -> Int32 {
         usedCount += 1
         copiedByteCount += MemoryLayout<Node>.stride
         if case .copied(let chunk) = content { copiedByteCount += chunk.capacity }
@@ -271,5 +272,39 @@ struct ChunkArena {
         firstFree = nodes[Int(index)].next
         nodes[Int(index)] = node
         return index
+    }
+
+    /// Checks all invariants, for tests. Traps if one is violated. O(nodes).
+    /// - Parameter queues: All queues in this arena.
+    func checkInvariants(_ queues: [OutboundQueue]) {
+        var (used, bytes) = (0, 0)
+        for queue in queues {
+            var (index, last) = (queue.first, Self.noIndex)
+            while index != Self.noIndex {
+                let node = nodes[Int(index)]
+                switch node.content {
+                case .shared(let shared): precondition((0..<shared.count).contains(node.offset))
+                case .copied(let copied): precondition((0..<copied.count).contains(node.offset))
+                case .free: preconditionFailure("a queue has a free node")
+                }
+                (last, index, used) = (index, node.next, used + 1)
+            }
+            precondition(queue.last == last, "a queue's last node is wrong")
+            bytes += copiedByteCount(of: queue)
+        }
+        precondition(used == usedCount, "the count of used nodes is wrong")
+        precondition(bytes == copiedByteCount, "the count of bytes is wrong")
+        var (free, freeCount) = (firstFree, 0)
+        while free != Self.noIndex {
+            guard case .free = nodes[Int(free)].content else {
+                preconditionFailure("a used node is in the free list")
+            }
+            (free, freeCount) = (nodes[Int(free)].next, freeCount + 1)
+        }
+        precondition(used + freeCount == nodes.count, "a node is neither used nor free")
+        precondition(spares.allSatisfy { $0.count == 0 && $0.isReusable })
+        precondition(
+            spares.reduce(0) { $0 + $1.capacity } == spareByteCount, "the count of spare bytes is wrong")
+        precondition(spareByteCount <= Self.spareByteLimit)
     }
 }

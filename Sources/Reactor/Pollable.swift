@@ -1,21 +1,23 @@
-import CSystem
+import COperatingSystem
 
 /// A descriptor that a loop watches.
 ///
-/// The kernel holds the object's address, so the object must outlive every event that the kernel may still
-/// report: the loop keeps one reference from `watch()` until the end of the tick in which `unwatch()` was
-/// called. An event of the same batch that arrives after `unwatch()` finds the object alive and is ignored.
+/// The kernel holds the object's address, so the object must live as long as the kernel may report an event
+/// of it: the loop keeps one reference from `watch()` until the end of the tick in which `unwatch()` was
+/// called. An event of the same batch that is handled after `unwatch()` finds the object alive and is
+/// ignored.
 ///
 /// Confined to its loop.
 package class Pollable {
     package let loop: EventLoop
-    /// -1 once closed or given away.
+    /// -1 once it is closed or was surrendered.
     final private(set) var descriptor: Int32
-    /// Where the loop's list of watched objects has this one; -1 when it is not watched.
+    /// The index in the loop's list of watched objects; -1 when it is not watched.
     final var slot: Int32 = -1
-    /// What the kernel was last told.
+    /// The events that the kernel was last asked to report.
     final private(set) var interest: UInt32 = 0
-    /// Its last read brought as much as one may: the others of a tick come before it.
+    /// The last read filled the receive buffer, so the peer sends as fast as it can: in a tick, other
+    /// channels are handled first.
     final var isBulk = false
 
     init(descriptor: Int32, loop: EventLoop) {
@@ -27,14 +29,15 @@ package class Pollable {
         if descriptor >= 0 { _ = pando_close(descriptor) }
     }
 
-    /// Something happened. Never called after `unwatch()`.
+    /// Handles events. Never called after `unwatch()`.
     func ready(_ events: UInt32) {}
 
-    /// The loop has run its last tick: let go of everything.
+    /// The loop has run its last tick: close the descriptor. Afterwards it must not be watched.
     func loopDidStop() {}
 
     final var isWatched: Bool { slot >= 0 }
 
+    /// Has the kernel report events of the descriptor.
     /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors.
     final func watch(_ interest: UInt32) throws(SocketError) {
         assert(loop.isCurrent && !isWatched)
@@ -45,25 +48,27 @@ package class Pollable {
         loop.retain(watched: self)
     }
 
+    /// Changes which events are reported. A system call if that is a change.
     final func setInterest(_ interest: UInt32) {
         guard isWatched, interest != self.interest else { return }
         self.interest = interest
         // As in `watch`. Cannot fail: the descriptor is in the set, and changing it allocates nothing.
         let owner = unsafe Unmanaged.passUnretained(self).toOpaque()
         let result = unsafe pando_poll_change(loop.poll, descriptor, interest, owner)
-        precondition(result == 0, "epoll lost a descriptor: \(errorText(-result))")
+        precondition(result == 0, "epoll does not know a watched descriptor: \(errorText(-result))")
     }
 
+    /// Ends the reports. The loop releases the object at the end of the tick.
     final func unwatch() {
         guard isWatched else { return }
-        // Closing would remove it too, but only if no other process holds the descriptor: a child between
-        // fork and exec does, and the kernel would go on reporting an address that is no longer ours.
+        // Closing would remove it too, but only if no other process has the descriptor: a child between fork
+        // and exec has it, and the kernel would go on reporting the address of a freed object.
         _ = pando_poll_remove(loop.poll, descriptor)
         interest = 0
         loop.release(watched: self)
     }
 
-    /// Closes the descriptor now; the object lives until the tick ends.
+    /// Closes the descriptor now; the object lives until the end of the tick.
     final func closeDescriptor() {
         guard descriptor >= 0 else { return }
         unwatch()

@@ -1,13 +1,13 @@
-import CSystem
+import COperatingSystem
 
-/// One moment that a loop is woken at, exact to some tens of microseconds: for whoever must do something at
-/// its time, as a load generator sends. Timeouts belong to the loop's timers (`schedule`), which cost no
-/// system call but are as coarse as their tick. Confined to its loop.
+/// A timer of a loop that is exact to some tens of microseconds (timerfd), as a load generator needs it.
+/// Timeouts use the loop's timers (`schedule`), which need no system call and are as coarse as `timerTick`.
+/// Confined to its loop.
 package final class PreciseTimer: Pollable {
     private let handler: () -> Void
 
-    /// - Parameter handler: Called on the loop once for each time the alarm was set, unless it was set anew
-    ///   before.
+    /// - Parameter handler: Called on the loop, once for each ``set(at:)`` that was not replaced by another
+    ///   before its deadline.
     /// - Throws: EMFILE, ENFILE, ENOMEM.
     package init(on loop: EventLoop, handler: @escaping () -> Void) throws(SocketError) {
         self.handler = handler
@@ -15,7 +15,7 @@ package final class PreciseTimer: Pollable {
         try watch(PANDO_READABLE)
     }
 
-    /// Rings at `deadline`, at once when that is past; an earlier setting is forgotten. One system call.
+    /// Fires at `deadline`, at once when that is past. Replaces an earlier deadline. One system call.
     package func set(at deadline: MonotonicTime) {
         guard isWatched else { return }
         // 0 would disarm it.
@@ -23,7 +23,7 @@ package final class PreciseTimer: Pollable {
         precondition(result == 0, "a timer could not be set: \(errorText(-result))")
     }
 
-    /// Stops ringing for good.
+    /// Ends the timer; it cannot be set again.
     package func close() {
         closeDescriptor()
     }

@@ -1,25 +1,27 @@
-import CSystem
+import COperatingSystem
 
-/// Has threads give back each other's memory without waiting for each other, where it is small enough: up to
-/// 152 bytes. Once, before threads are there.
+/// Lets threads free blocks of up to 152 bytes that another thread has allocated without a lock (mallopt(3),
+/// M_MXFAST). Call it once, before threads are started.
 ///
-/// What a loop has read of a request, the database thread gives back. In glibc that takes the lock of the
-/// heap that the loop allocates from, for more than 120 bytes: 20 000 to 90 000 waits a second under 350 000
-/// writes, and 5 to 8 % of the processor time of each. What is given back without the lock is joined with its
-/// neighbours later.
+/// The database thread frees what an I/O loop has allocated for a request. For blocks above 120 bytes glibc
+/// then takes the lock of the arena that the loop allocates from: 20 000 to 90 000 waits a second under 350
+/// 000 writes a second, 5 to 8 % of the processor time of each. Blocks that are freed without the lock are
+/// merged with their neighbours later.
 package func raiseFastbinLimit() {
-    pando_heap_free_across_threads()
+    pando_heap_raise_fastbin_limit()
 }
 
-/// Has large memory come from the system and go back to it, past the heaps: buffers of large messages, which
-/// are kept for a moment. Otherwise glibc takes the size of whatever was freed last as the one from which it
-/// does so, up to 32 MiB, and what such buffers leave in the heaps must be looked for later, under their
-/// locks (``FreedMemory/release()``). Once, before threads are there.
-package func keepLargeMemoryOutOfHeaps() {
-    pando_heap_map_from(mappedByteCount, trimmedByteCount)
+/// Has malloc map blocks of 128 KiB and more by themselves, outside the heaps, so that they go back to the
+/// system when they are freed: buffers of large messages, which live for a moment. Without this setting glibc
+/// raises that size to the largest block that was freed, up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD), and the
+/// pages of such buffers stay in the heaps until ``FreedMemory/release()``. Call it once, before threads are
+/// started.
+package func mapLargeAllocations() {
+    pando_heap_set_thresholds(mappedByteCount, trimmedByteCount)
 }
 
-/// glibc's own value before it has seen anything freed.
+/// glibc's value before any block was freed.
 private let mappedByteCount: Int32 = 128 << 10
-/// Far more than a burst of small memory: the end of the heap does not move with each.
+/// The end of the heap is given back when more than this is free: far more than a burst of small blocks, so
+/// that it does not move with each burst.
 private let trimmedByteCount: Int32 = 64 << 20

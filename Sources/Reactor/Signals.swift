@@ -1,30 +1,32 @@
-import CSystem
+import COperatingSystem
 
+/// A signal that the program handles.
 package enum Signal: Sendable {
-    /// SIGHUP: reload what can be reloaded.
+    /// SIGHUP: reload rules, keys and certificates.
     case hangUp
     /// SIGINT: Ctrl-C.
     case interrupt
-    /// SIGTERM: drain and leave.
+    /// SIGTERM: drain connections and exit.
     case terminate
 }
 
-/// SIGHUP, SIGINT and SIGTERM as events of a loop, where the handler may do anything. Confined to its loop.
+/// SIGHUP, SIGINT and SIGTERM as events of a loop (signalfd): the handler is no signal handler, and may call
+/// any function. Confined to its loop.
 package final class Signals: Pollable {
     private let handler: (Signal) -> Void
 
-    /// Blocks the three signals in this thread and all it will start, and ignores SIGPIPE and
-    /// SIGXFSZ in the process: the calls that cause them fail instead.
+    /// Blocks the three signals in this thread and in those that it starts, and ignores SIGPIPE and SIGXFSZ
+    /// in the process: the calls that would cause them return an error instead.
     ///
-    /// First thing in `main`: a signal that some thread does not block is delivered there, and ends the
+    /// Call it first in `main`: a signal that is delivered to a thread that does not block it ends the
     /// process.
     package static func block() {
         let result = pando_signals_block()
         precondition(result == 0, "cannot block signals: \(errorText(-result))")
     }
 
-    /// - Parameter handler: Called on the loop, once per signal received. (Equal signals that arrive together
-    ///   are one: the kernel keeps a bit, not a queue.)
+    /// - Parameter handler: Called on the loop, once per signal received. The kernel keeps one bit for each
+    ///   signal, so equal signals that arrive together are one call.
     /// - Throws: EMFILE, ENFILE, ENOMEM.
     @discardableResult
     package init(on loop: EventLoop, handler: @escaping (Signal) -> Void) throws(SocketError) {

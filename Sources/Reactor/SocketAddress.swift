@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 
 /// An IPv4 or IPv6 address and a port.
 package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
@@ -10,16 +10,16 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
 
     /// Reads a numeric address: `127.0.0.1`, `::1`, `fe80::1%eth0`; no brackets. Port 0 lets the system
     /// choose.
-    /// - Returns: nil for anything else, host names too: see ``resolve(host:port:)``.
+    /// - Returns: nil for anything else, also for host names: see ``resolve(host:port:)``.
     package init?(_ host: String, port: UInt16) {
         var address = pando_address()
-        // A null byte would hide the rest of the text from C.
+        // C would read the text only up to a null byte.
         guard !host.utf8.contains(0), unsafe pando_address_parse(host, port, &address) > 0 else { return nil }
         raw = address
     }
 
     /// Asks the system's resolver, which may block for seconds: for start-up and tools, never on a loop.
-    /// - Returns: Every address, the resolver's favourite first; never empty.
+    /// - Returns: Up to 16 addresses, in the resolver's order of preference; never empty.
     /// - Throws: `EINVAL` when the name is unknown.
     package static func resolve(host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
         if let numeric = SocketAddress(host, port: port) { return [numeric] }
@@ -34,13 +34,14 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
         return found.prefix(Int(count)).map(SocketAddress.init(raw:))
     }
 
+    /// 0 only where the system is to choose one.
     package var port: UInt16 { raw.port }
 
     /// The address without the port or brackets.
     package var host: String {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
             var address = raw
-            // 57 bytes suffice for any address with a scope; the answer is null-terminated.
+            // 57 bytes suffice for any address with a scope; the result is null-terminated.
             guard let start = text.baseAddress, unsafe pando_address_print(&address, start, text.count) == 0
             else { return "?" }
             return unsafe String(cString: start)
@@ -50,8 +51,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     /// `127.0.0.1:9000`, `[::1]:9000`.
     package var description: String { raw.family == 6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Reachable from this machine only: 127.0.0.0/8, `::1`, and the IPv4 range in IPv6's clothes
-    /// (`::ffff:127…`).
+    /// Whether it is reachable from this machine only: 127.0.0.0/8, `::1`, and 127.0.0.0/8 as IPv4-mapped
+    /// IPv6 addresses (`::ffff:127…`).
     package var isLoopback: Bool {
         let bytes = octets
         if raw.family == 4 { return bytes[0] == 127 }
@@ -71,20 +72,21 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a TCP socket is told before it carries anything. TCP_NODELAY is always on: we gather output
-/// ourselves.
+/// Options that a TCP socket gets before it carries data. TCP_NODELAY is always on: the loop gathers output
+/// itself.
 package struct SocketOptions: Sendable {
-    /// How long sent bytes may go unacknowledged before the connection is given up (TCP_USER_TIMEOUT).
+    /// How long sent bytes may stay unacknowledged before the kernel closes the connection
+    /// (TCP_USER_TIMEOUT); nil for the system's default.
     package var userTimeout: Duration?
-    /// Probes of a silent peer: how long to be silent first, how often, how many (SO_KEEPALIVE).
+    /// Probes of a silent peer (SO_KEEPALIVE): after which silence, how often, and how many; nil for none.
     package var keepAlive: (idle: Duration, interval: Duration, count: UInt32)?
-    /// SO_SNDBUF; nil leaves the kernel's own tuning on, which is better for everything but tests.
+    /// SO_SNDBUF; nil leaves it to the kernel, which is better for everything but tests.
     package var sendBufferByteCount: UInt32?
     /// SO_RCVBUF; likewise.
     package var receiveBufferByteCount: UInt32?
-    /// Bytes that the kernel keeps unsent before it takes no more (TCP_NOTSENT_LOWAT): what a slow peer
-    /// leaves unread then waits with us, where it is counted and can be replaced by newer; nil for as much as
-    /// its buffer holds, which are megabytes.
+    /// Unsent bytes at which the kernel accepts no more (TCP_NOTSENT_LOWAT). What a slow peer leaves unread
+    /// then waits in the channel's queue, where it is counted and can be replaced by newer data. nil for as
+    /// much as the send buffer holds: megabytes.
     package var unsentLowWaterByteCount: UInt32?
 
     package init() {}

@@ -1,12 +1,13 @@
-import CSystem
+import COperatingSystem
 
-/// A system call that failed, and what it was for.
+/// A system call that failed, and what was being attempted.
 package struct SocketError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The positive errno.
     package let code: Int32
     /// What was being attempted: `listen on 127.0.0.1:9000`.
     package let attempt: String
 
+    /// - Parameter code: The positive errno.
     package init(code: Int32, attempt: String) {
         self.code = code
         self.attempt = attempt
@@ -15,7 +16,7 @@ package struct SocketError: Error, Equatable, Sendable, CustomStringConvertible 
     package var description: String { "\(attempt): \(errorText(code))" }
 }
 
-/// The system's words for an errno.
+/// The system's message for a positive errno (strerror_r(3)).
 package func errorText(_ code: Int32) -> String {
     unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { text in
         // Null-terminated by the C side within the 128 bytes.
@@ -26,7 +27,7 @@ package func errorText(_ code: Int32) -> String {
     }
 }
 
-/// Turns a `-errno` answer into an error.
+/// Turns the result of a C function, which is `-errno` on failure, into an error.
 @discardableResult
 func checked(_ result: Int32, _ attempt: @autoclosure () -> String) throws(SocketError) -> Int32 {
     guard result >= 0 else { throw SocketError(code: -result, attempt: attempt()) }

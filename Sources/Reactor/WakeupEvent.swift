@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 import Synchronization
 
 /// Wakes one sleeping thread. Any thread signals; one thread waits, or one loop has it in its epoll set.
@@ -42,8 +42,8 @@ package final class WakeupEvent: Sendable {
         }
     }
 
-    /// The owning thread only: blocks until a signal has come since the last `wait`, and clears it. Then drain
-    /// *every* mailbox that signals this event: they share it.
+    /// The owning thread only: blocks until a signal has come since the last `wait`, and clears it. Then
+    /// drain *every* mailbox that signals this event: they share it.
     /// - Parameter timeout: nil waits for ever; zero or less does not wait.
     /// - Returns: false if `timeout` passed first.
     @discardableResult
@@ -70,7 +70,8 @@ package final class WakeupEvent: Sendable {
         ).exchanged
     }
 
-    /// Marks the owner awake. Look at what was signalled *after* this call: a signal from now on is a new one.
+    /// Marks the owner awake. Look at what was signalled *after* this call: a signal from now on is a new
+    /// one.
     /// - Returns: Whether there was a signal.
     func clear() -> Bool {
         state.exchange(State.awake, ordering: .acquiringAndReleasing) == State.signalled

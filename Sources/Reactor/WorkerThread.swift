@@ -9,7 +9,8 @@ import Synchronization
 ///     worker.post(job)                        // from any thread
 ///     worker.stop()                           // waits until the body has returned
 ///
-/// Making and starting are two steps, so that the parts which the body uses can be given ``mailbox`` or ``wakeup``.
+/// Making and starting are two steps, so that the parts which the body uses can be given ``mailbox`` or
+/// ``wakeup``.
 ///
 /// The body must not hold the worker: a worker that is released without ``stop()`` stops the thread itself.
 package final class WorkerThread<Message: Sendable>: Sendable {
@@ -90,8 +91,8 @@ package final class WorkerThread<Message: Sendable>: Sendable {
         return mailbox.post(message)
     }
 
-    /// Any thread: asks the body to end, and does not wait for it. Messages that were posted before are given to
-    /// it first; of those that are posted later it may get some.
+    /// Any thread: asks the body to end, and does not wait for it. Messages that were posted before are given
+    /// to it first; of those that are posted later it may get some.
     package func requestStop() {
         isStopping.set()
         wakeup.signal()

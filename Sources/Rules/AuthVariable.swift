@@ -82,23 +82,23 @@ final class AuthVariable: Sendable {
         case UInt8(ascii: "{"):
             reader.cursor.advance()
             var members: [Text: Claim] = [:]
-            if reader.take(UInt8(ascii: "}")) { return .object(ClaimObject(members)) }
+            if reader.consume(UInt8(ascii: "}")) { return .object(ClaimObject(members)) }
             repeat {
                 _ = reader.peek()
                 let name = try reader.readString()
                 try reader.expect(UInt8(ascii: ":"))
                 let claim = try read(&reader, depth: depth + 1)
                 guard members.updateValue(claim, forKey: name) == nil else { throw Unreadable() }
-            } while reader.take(UInt8(ascii: ","))
+            } while reader.consume(UInt8(ascii: ","))
             try reader.expect(UInt8(ascii: "}"))
             return .object(ClaimObject(members))
         case UInt8(ascii: "["):
             reader.cursor.advance()
             var members: [Text: Claim] = [:]
-            if reader.take(UInt8(ascii: "]")) { return .object(ClaimObject(members)) }
+            if reader.consume(UInt8(ascii: "]")) { return .object(ClaimObject(members)) }
             repeat {
                 members[Text(String(members.count))] = try read(&reader, depth: depth + 1)
-            } while reader.take(UInt8(ascii: ","))
+            } while reader.consume(UInt8(ascii: ","))
             try reader.expect(UInt8(ascii: "]"))
             return .object(ClaimObject(members))
         default:

@@ -77,13 +77,11 @@ package struct Configuration: Sendable {
 
     package init() {}
 
-    /// Smaller files would be mostly work of making them.
-    private static let fileByteMinimum = 64 << 10
-    /// Seconds: a phone that changes from one network to another is silent for a few.
-    private static let presenceMinimum = 10
-    private static let presenceLimit = 3600
-    /// A year.
-    private static let checkpointIntervalLimit = 365 * 86_400
+    /// What ``presenceTimeout`` may be, in seconds. A phone that changes its network is silent for a few.
+    package static let presenceSecondsRange = 10...3600
+
+    /// The smallest ``memoryByteLimit`` but 0.
+    package static let memoryByteMinimum = MemoryBudget.leastByteLimit
 
     /// How the journal lays out its files.
     package var journalOptions: JournalOptions {
@@ -109,7 +107,8 @@ package struct Configuration: Sendable {
         loopCount > 0 ? loopCount : max(1, usableProcessorCount() - 1)
     }
 
-    /// Every problem that shows without opening a file or a socket, in the words the operator typed.
+    /// Options that contradict each other, as far as that shows without opening a file or a socket. The range of
+    /// each single option is checked where it is read.
     package var problems: [String] {
         var found: [String] = []
         switch (dataDirectory, isMemoryOnly) {
@@ -119,7 +118,6 @@ package struct Configuration: Sendable {
         default: break
         }
         found += identity.problems
-        if rulesPath == "" { found.append("--rules: empty; give a file or a directory") }
         if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
@@ -129,48 +127,6 @@ package struct Configuration: Sendable {
                 "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide"
             )
         }
-        if outboundByteLimit < 1 << 20 {
-            found.append("--outbound-limit: below 1 MiB even one large value could not be sent")
-        }
-        if inFlightByteLimit < 1 << 20 {
-            found.append("--in-flight-limit: below 1 MiB even one large write could not be taken")
-        }
-        if memoryByteLimit != 0, memoryByteLimit < MemoryBudget.leastByteLimit {
-            found.append("--memory-limit: must be 0 (choose) or at least \(MemoryBudget.leastByteLimit)")
-        }
-        if !(Self.fileByteMinimum...1 << 40).contains(segmentByteLimit) {
-            found.append("--segment-bytes: must be \(Self.fileByteMinimum) to 2^40")
-        }
-        if !(Self.fileByteMinimum...1 << 50).contains(checkpointByteLimit) {
-            found.append("--checkpoint-bytes: must be \(Self.fileByteMinimum) to 2^50")
-        }
-        if checkpointInterval < .zero || checkpointInterval > .seconds(Self.checkpointIntervalLimit) {
-            found.append(
-                "--checkpoint-interval: must be 0 (never) to \(Self.checkpointIntervalLimit) seconds")
-        }
-        if !(2...1000).contains(keptCheckpointCount) {
-            found.append(
-                "--keep-checkpoints: must be 2 (one to fall back to when the other is damaged) to 1000")
-        }
-        if idleTimeout < .seconds(60) {
-            found.append("--idle-timeout: Firebase clients speak every 45 s; leave them at least 60")
-        }
-        if let presenceTimeout,
-            !(.seconds(Self.presenceMinimum) ... .seconds(Self.presenceLimit)).contains(presenceTimeout)
-        {
-            found.append(
-                "--presence-timeout: must be \(Self.presenceMinimum) to \(Self.presenceLimit) seconds: below, clients on slow links would be taken for gone"
-            )
-        }
-        if requestTimeout < .seconds(1) { found.append("--request-timeout: must be at least a second") }
-        if !(1...RESTLimits.writeByteCount).contains(writeByteLimit) {
-            found.append(
-                "--max-write-bytes: must be 1 to \(RESTLimits.writeByteCount), what an entry of the log holds"
-            )
-        }
-        if readByteLimit < 1 { found.append("--max-read-bytes: must be positive") }
-        if !(0...64).contains(loopCount) { found.append("--loops: must be 0 (choose) to 64") }
-        if !(1...9999).contains(chunkCountLimit) { found.append("--chunk-limit: must be 1 to 9999") }
         return found
     }
 }
@@ -200,5 +156,5 @@ extension Configuration {
     var stallTimeout: Duration { min(.seconds(30), presenceTimeout.map { $0 / 2 } ?? .seconds(30)) }
 
     /// A sweep over all sessions takes at most so long, and the next begins as much later.
-    var presenceStep: Duration { (presenceTimeout ?? .seconds(Self.presenceLimit)) / 16 }
+    var presenceStep: Duration { (presenceTimeout ?? .seconds(Self.presenceSecondsRange.upperBound)) / 16 }
 }

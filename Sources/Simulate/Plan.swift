@@ -1,3 +1,4 @@
+import PandoRandom
 import PandoServer
 import PandoSimulatedDisk
 

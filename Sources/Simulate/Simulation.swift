@@ -1,4 +1,5 @@
 import PandoJournal
+import PandoRandom
 import PandoServer
 import PandoSimulatedDisk
 

@@ -1,4 +1,5 @@
 import PandoJournal
+import PandoRandom
 
 /// A disk in memory that loses everything that it is allowed to lose. It injects:
 /// - a crash before any operation: everything after it fails, until ``losePower(seed:)`` or ``killProcess()``;
@@ -395,20 +396,5 @@ extension SimulatedDisk.Inode {
         bytes = result
         durable = result
         dirtySectors = []
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed on every machine.
-package struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

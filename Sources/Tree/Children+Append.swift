@@ -1,9 +1,13 @@
-// Trees that are read back come in key order: whole pages go to the right edge, and nothing is searched for.
+// Appending children in key order, as trees are read from disk: complete pages are added at the right edge,
+// without a search.
 
 extension Children {
-    /// Adds the entries from `first` on, which are cut off the end of the array, behind all there are: moved,
-    /// so that nothing is retained. They are in strictly ascending key order and not `.empty`.
-    /// - Returns: false when the first of them does not come after the last child; then nothing was done.
+    /// Moves the entries from `first` on to the end of the children. They are moved, so that no reference is
+    /// counted.
+    /// - Parameters:
+    ///   - entries: In strictly ascending key order from `first` on, and not `.empty`.
+    ///   - first: The index of the first entry that is moved.
+    /// - Returns: false when that entry does not come after the last child; then nothing was done.
     /// - Complexity: O(entries + pages × log n).
     package mutating func append(taking entries: inout ContiguousArray<Entry>, from first: Int = 0) -> Bool {
         guard first < entries.count else { return true }
@@ -18,11 +22,11 @@ extension Children {
             }
             return true
         }
-        var limbs = Self.takeLimbs(&entries, from: first)
-        while let limb = limbs.popLast() {
-            if let split = root.append(limb) {
+        var refs = Self.takePages(&entries, from: first)
+        while let ref = refs.popLast() {
+            if let split = root.append(ref) {
                 let left = root
-                root = .limbs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
+                root = .refs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
             }
         }
         return true
@@ -30,49 +34,48 @@ extension Children {
 }
 
 extension Children.Page {
-    /// Nil when there is none.
+    /// nil for an empty page.
     fileprivate var lastKey: Key? {
         switch self {
         case .entries(let entries): entries.last?.key
-        case .limbs(let limbs): limbs.last?.page.lastKey
+        case .refs(let refs): refs.last?.page.lastKey
         }
     }
 
-    /// Puts a page of entries at the right edge; gives the right half when this page had to split.
-    fileprivate mutating func append(_ limb: ChildRef) -> ChildRef? {
-        var taken = Children.Page.entries([])
-        swap(&taken, &self)
-        guard case .limbs(var limbs) = consume taken else {
-            preconditionFailure("a page of entries takes no page")
+    /// Adds a page of entries at the right edge.
+    /// - Returns: The right half, when this page had to split.
+    fileprivate mutating func append(_ ref: ChildRef) -> ChildRef? {
+        guard case .refs(var refs) = exchange(&self, with: .entries([])) else {
+            preconditionFailure("a page was appended to a page of entries")
         }
-        let last = limbs.count - 1
+        let last = refs.count - 1
         var right: ChildRef?
-        if case .entries = limbs[last].page {
-            right = Self.insert(limb, at: limbs.count, into: &limbs)
+        if case .entries = refs[last].page {
+            right = Self.insert(ref, at: refs.count, into: &refs)
         } else {
-            let split = limbs[last].page.append(limb)
-            limbs[last].count = limbs[last].page.count
-            if let split { right = Self.insert(split, at: limbs.count, into: &limbs) }
+            let split = refs[last].page.append(ref)
+            refs[last].count = refs[last].page.count
+            if let split { right = Self.insert(split, at: refs.count, into: &refs) }
         }
-        self = .limbs(limbs)
+        self = .refs(refs)
         return right
     }
 }
 
 extension Node {
-    /// Adds children behind those that the object at `path` has; makes it, and the objects above it, when it
-    /// is missing.
-    /// - Returns: false when the path leads through a leaf or a node with a priority, or the children would
-    ///   not come last; then nothing was done.
+    /// Moves children to the end of the object at `path`. A missing object is created, as are its ancestors.
+    /// - Parameter entries: In strictly ascending key order, and not `.empty`. Empty afterwards if they were
+    ///   moved.
+    /// - Returns: false when there is a leaf or a node with a priority at the path or above it, or the
+    ///   children do not come last; then nothing was done.
     package mutating func append(_ entries: inout ContiguousArray<Children.Entry>, at path: Path) -> Bool {
-        var addition = Addition(entries: [], keys: path.keys)
-        swap(&addition.entries, &entries)
+        var addition = Addition(entries: exchange(&entries, with: []), keys: path.keys)
         append(&addition)
         swap(&addition.entries, &entries)
         return addition.isDone
     }
 
-    /// Children on their way down to their object.
+    /// Children that are passed down to their object.
     private struct Addition {
         var entries: ContiguousArray<Children.Entry>
         let keys: [Key]
@@ -81,10 +84,8 @@ extension Node {
     }
 
     private mutating func append(_ addition: inout Addition) {
-        var taken = Node.empty
-        swap(&taken, &self)
         var children: Children
-        switch consume taken {
+        switch exchange(&self, with: .empty) {
         case .empty: children = Children()
         case .object(let held): children = held
         case let other: return self = other

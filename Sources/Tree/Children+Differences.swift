@@ -1,24 +1,32 @@
-// What has changed between two snapshots of one object, found without looking at what they share.
+// The differences between two snapshots of one object, found without visiting what they share.
 //
-//     old   ─ page A ─ page B ─ page C          pages that both hold are passed over on each level; of the others the
-//     new   ─ page A ─ page B′ ─ page C         entries are compared by key, wherever a split or a join has put them
+//     old   ─ page A ─ page B ─ page C          pages that both have are skipped on each level; of the others, the entries are
+//     new   ─ page A ─ page B′ ─ page C         compared by key, whichever page a split or a join has moved them to
+
+/// A child of an object before and after a write; `.empty` where there is none.
+package struct ChildChange: Sendable {
+    package let key: Key
+    package let old: Node
+    package let new: Node
+
+    package init(key: Key, old: Node, new: Node) {
+        self.key = key
+        self.old = old
+        self.new = new
+    }
+}
 
 extension Children {
-    /// A child that two snapshots do not have alike; `.empty` where one has none.
-    package struct Difference: Sendable {
-        package let key: Key
-        package let old: Node
-        package let new: Node
-    }
-
     /// The children that differ from those of an earlier snapshot, in key order.
-    /// - Parameter limit: Entries that are compared at most.
-    /// - Returns: Nil when there would be more: then it is cheaper to look at all children.
+    /// - Parameters:
+    ///   - old: The earlier snapshot.
+    ///   - limit: Most entries that are compared.
+    /// - Returns: nil when there would be more: then it is cheaper to compare all children.
     /// - Complexity: O(pages that differ × height), however large both are.
-    package func differences(from old: Children, atMost limit: Int) -> [Difference]? {
+    package func differences(from old: Children, atMost limit: Int) -> [ChildChange]? {
         var (before, after) = ([old.root], [root])
         var (beforeHeight, afterHeight) = (old.root.height, root.height)
-        // The higher one first, so that pages are compared with pages of their level.
+        // First down to the same height, so that pages are compared with pages of their level.
         while beforeHeight > afterHeight {
             before = before.flatMap(\.pagesBelow)
             beforeHeight -= 1
@@ -38,52 +46,53 @@ extension Children {
         return Self.merge(before.flatMap(\.ownEntries), after.flatMap(\.ownEntries))
     }
 
-    private static func merge(_ old: [Entry], _ new: [Entry]) -> [Difference] {
-        var differences: [Difference] = []
+    private static func merge(_ old: [Entry], _ new: [Entry]) -> [ChildChange] {
+        var changes: [ChildChange] = []
         var (i, j) = (0, 0)
         while i < old.count || j < new.count {
             if j == new.count || i < old.count && old[i].key < new[j].key {
-                differences.append(Difference(key: old[i].key, old: old[i].node, new: .empty))
+                changes.append(ChildChange(key: old[i].key, old: old[i].node, new: .empty))
                 i += 1
             } else if i == old.count || new[j].key < old[i].key {
-                differences.append(Difference(key: new[j].key, old: .empty, new: new[j].node))
+                changes.append(ChildChange(key: new[j].key, old: .empty, new: new[j].node))
                 j += 1
             } else {
                 if old[i].node != new[j].node {
-                    differences.append(Difference(key: old[i].key, old: old[i].node, new: new[j].node))
+                    changes.append(ChildChange(key: old[i].key, old: old[i].node, new: new[j].node))
                 }
                 i += 1
                 j += 1
             }
         }
-        return differences
+        return changes
     }
 }
 
 extension Children.Page {
-    /// Levels below this page; 0 for one of entries. O(height).
+    /// Levels below this page; 0 for a page of entries. O(height).
     fileprivate var height: Int {
-        if case .limbs(let limbs) = self { 1 + limbs[0].page.height } else { 0 }
+        if case .refs(let refs) = self { 1 + refs[0].page.height } else { 0 }
     }
 
     fileprivate var pagesBelow: [Children.Page] {
-        if case .limbs(let limbs) = self { limbs.map(\.page) } else { [] }
+        if case .refs(let refs) = self { refs.map(\.page) } else { [] }
     }
 
     fileprivate var ownEntries: [Children.Entry] {
         if case .entries(let entries) = self { Array(entries) } else { [] }
     }
 
-    /// Where the page is in memory: pages that are one are the same. Valid while somebody holds it.
+    /// The page's address: a shared page has the same one in both snapshots. Valid while there is a reference
+    /// to it.
     private var address: UInt {
         switch self {
         case .entries(let entries):
             unsafe entries.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
-        case .limbs(let limbs): unsafe limbs.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
+        case .refs(let refs): unsafe refs.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
         }
     }
 
-    /// Takes out of both what both hold.
+    /// Removes the pages that are in both arrays.
     fileprivate static func removeShared(_ left: inout [Children.Page], _ right: inout [Children.Page]) {
         let (leftAddresses, rightAddresses) = (Set(left.map(\.address)), Set(right.map(\.address)))
         left.removeAll { rightAddresses.contains($0.address) }

@@ -1,13 +1,15 @@
-// Members of an object as they came, on their way to pages: in key order, and each name once.
+// Sorts the members of an object that was read, and removes all but the last of those with the same name.
 
 extension ContiguousArray<Children.Entry> {
-    /// Sorts the entries from `first` on by key; of those with one key the last stays, unless it is null.
+    /// Sorts the entries from `first` on by key. Of those with the same key only the last one stays, and none
+    /// if that is `.empty`.
+    /// - Parameter keepsEmptyNodes: Whether an `.empty` one stays, too.
     mutating func dropSuperseded(from first: Int, keepingEmptyNodes keepsEmptyNodes: Bool = false) {
-        let stacked = count - first
+        let sortedCount = count - first
         unsafe withUnsafeMutableBufferPointer { stack in
             // In bounds: from `first` on to the end.
             let tail = unsafe UnsafeMutableBufferPointer(rebasing: stack[first...])
-            if stacked > Children.insertionSortedCount {
+            if sortedCount > Children.insertionSortedCount {
                 unsafe Children.sort(tail)
             } else {
                 unsafe Children.sortByInsertion(tail)
@@ -25,11 +27,10 @@ extension ContiguousArray<Children.Entry> {
 }
 
 extension Children {
-    /// Objects of so many members are sorted where they are.
+    /// Up to this many entries are sorted in place, by insertion.
     fileprivate static let insertionSortedCount = 24
 
-    /// Entries are moved, not copied, so that nothing is counted; what leaves its place comes back to another
-    /// one.
+    /// Sorts in place. Entries are moved, not copied, so that no reference is counted.
     fileprivate static func sortByInsertion(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
         guard let base = entries.baseAddress else { return }
         for index in 1..<max(1, entries.count) {
@@ -44,14 +45,14 @@ extension Children {
         }
     }
 
-    /// As above, for many.
+    /// As ``sortByInsertion(_:)``, for many entries: O(n log n).
     fileprivate static func sort(_ entries: UnsafeMutableBufferPointer<Children.Entry>) {
-        struct Place {
+        struct Position {
             var order: Key.Order
             var index: Int
         }
         guard let base = entries.baseAddress else { return }
-        var places = entries.indices.map { unsafe Place(order: base[$0].key.order, index: $0) }
+        var places = entries.indices.map { unsafe Position(order: base[$0].key.order, index: $0) }
         places.sort { left, right in
             if left.order != right.order { return left.order < right.order }
             let order = unsafe Key.compare(base[left.index].key, base[right.index].key)

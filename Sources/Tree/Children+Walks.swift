@@ -1,8 +1,10 @@
-// Reading all children, or all from somewhere; comparing two objects; what a tree of pages promises.
+// Visiting children in order, comparing two objects, and the invariants of the pages.
 
 extension Children {
-    /// Visits children in key order, from `start` on (included) when it is given, until `body` says false.
-    /// - Returns: false when `body` stopped the walk.
+    /// Calls `body` for each child in key order, from `start` on (inclusive) if it is given, until `body`
+    /// returns false.
+    /// - Returns: false when `body` has returned false.
+    /// - Throws: What `body` throws.
     /// - Complexity: O(log n + visited).
     @discardableResult
     package func forEach<Failure: Error>(
@@ -11,18 +13,21 @@ extension Children {
         try root.forEach(from: start, body)
     }
 
-    /// Visits children in key order, a page at a time, until `body` says false: what looks at every child of
-    /// a large tree, and copies none.
-    /// - Parameter start: Pages before the one that holds this key, or would, are left out.
-    /// - Returns: false when `body` stopped the walk.
+    /// Calls `body` for each page of children in key order, until `body` returns false. For visiting every
+    /// child of a large tree without copies.
+    /// - Parameter start: The first page is the one that has this key, or would have it.
+    /// - Returns: false when `body` has returned false.
     /// - Complexity: O(log n + visited).
     @discardableResult
     package func forEachPage(from start: Key? = nil, _ body: (Span<Entry>) -> Bool) -> Bool {
         root.forEachPage(from: start, body)
     }
 
-    /// Visits children against key order, from `start` on (included) when it is given, until `body` says
-    /// false.
+    /// Calls `body` for each child in reverse key order, from `start` on (inclusive) if it is given, until
+    /// `body` returns false.
+    /// - Returns: false when `body` has returned false.
+    /// - Throws: What `body` throws.
+    /// - Complexity: O(log n + visited).
     @discardableResult
     package func forEachReversed<Failure: Error>(
         from start: Key? = nil, _ body: (Key, Node) throws(Failure) -> Bool
@@ -30,12 +35,12 @@ extension Children {
         try root.forEachReversed(from: start, body)
     }
 
-    /// True when some child carries a priority: then hash order is not key order. O(n).
+    /// Whether some child has a priority: then hash order is not key order. O(n).
     package var hasPriorities: Bool {
         !forEach { _, node in node.priority == nil }
     }
 
-    /// Every child, in key order. O(n).
+    /// All children, in key order. O(n).
     package var entries: [Entry] {
         var all: [Entry] = []
         all.reserveCapacity(count)
@@ -58,10 +63,10 @@ extension Children.Page {
                 guard try body(entries[index].key, entries[index].node) else { return false }
                 index &+= 1
             }
-        case .limbs(let limbs):
-            let first = start.map { limbs.index(holding: $0) } ?? 0
-            for index in first..<limbs.count {
-                guard try limbs[index].page.forEach(from: index == first ? start : nil, body) else {
+        case .refs(let refs):
+            let first = start.map { refs.index(holding: $0) } ?? 0
+            for index in first..<refs.count {
+                guard try refs[index].page.forEach(from: index == first ? start : nil, body) else {
                     return false
                 }
             }
@@ -74,10 +79,10 @@ extension Children.Page {
         case .entries(let entries):
             Self.fetchPages(below: entries.span)
             return body(entries.span)
-        case .limbs(let limbs):
-            let first = start.map { limbs.index(holding: $0) } ?? 0
-            for index in first..<limbs.count {
-                guard limbs[index].page.forEachPage(from: index == first ? start : nil, body) else {
+        case .refs(let refs):
+            let first = start.map { refs.index(holding: $0) } ?? 0
+            for index in first..<refs.count {
+                guard refs[index].page.forEachPage(from: index == first ? start : nil, body) else {
                     return false
                 }
             }
@@ -85,10 +90,9 @@ extension Children.Page {
         }
     }
 
-    /// Looks at the pages of the children that are objects, and at the pages of their children. Those that
-    /// did not come in key order lie anywhere in memory, and a processor that is asked for all of them at
-    /// once waits about as long as for one: so step by step, as far as it is known without waiting where they
-    /// are.
+    /// Accesses the pages of the children that are objects, and then the pages of their children, so that the
+    /// processor fetches them in parallel. Objects that were not written in key order are anywhere in memory,
+    /// and fetching many pages at once takes about as long as fetching one.
     private static func fetchPages(below entries: Span<Entry>) {
         var count = 0
         for index in entries.indices { count &+= pageCount(of: entries[index]) }
@@ -101,11 +105,11 @@ extension Children.Page {
             }
             for place in page.indices { count &+= pageCount(of: page[place]) }
         }
-        // Something must come of it, or the compiler leaves it out.
+        // Uses the result: the compiler would remove the loop otherwise.
         precondition(count >= 0)
     }
 
-    /// Entries of the page of a small object.
+    /// How many entries the page of a small object has; 0 for other nodes.
     @inline(__always)
     private static func pageCount(of entry: borrowing Entry) -> Int {
         if case .object(let children) = entry.node, case .entries(let page) = children.root {
@@ -129,10 +133,10 @@ extension Children.Page {
                 index &-= 1
                 guard try body(entries[index].key, entries[index].node) else { return false }
             }
-        case .limbs(let limbs):
-            let last = start.map { limbs.index(holding: $0) } ?? limbs.count &- 1
+        case .refs(let refs):
+            let last = start.map { refs.index(holding: $0) } ?? refs.count &- 1
             for index in stride(from: last, through: 0, by: -1) {
-                guard try limbs[index].page.forEachReversed(from: index == last ? start : nil, body)
+                guard try refs[index].page.forEachReversed(from: index == last ? start : nil, body)
                 else { return false }
             }
         }
@@ -146,22 +150,22 @@ extension Children: Equatable {
     package static func == (left: Children, right: Children) -> Bool {
         if left.sharesStorage(with: right) { return true }
         guard left.count == right.count else { return false }
-        // Where pages are cut elsewhere, child by child.
+        // Child by child where the pages are cut at different places.
         return left.root.matches(right.root) ?? left.forEach { key, node in right[key] == node }
     }
 
-    /// True when both are the same page in memory: equal without looking.
+    /// Whether both have the same root page in memory: then they are equal. O(1).
     package func sharesStorage(with other: Children) -> Bool {
         root.isSame(as: other.root)
     }
 
-    /// Everything the type promises, for tests. O(n).
+    /// Checks all invariants of the type, for tests. Traps if one is violated. O(n).
     package func checkInvariants() {
         precondition(
             root.checkInvariants(isRoot: true).depths.count <= 1, "pages of one level differ in depth")
         var previous: Key?
         forEach { key, node in
-            precondition(!node.isEmpty, "an empty child was kept")
+            precondition(!node.isEmpty, "there is an empty child")
             if let previous { precondition(previous < key, "keys do not ascend") }
             previous = key
             return true
@@ -170,7 +174,7 @@ extension Children: Equatable {
 }
 
 extension Children.Page {
-    /// True when both are the same array in memory.
+    /// Whether both are the same array in memory.
     func isSame(as other: Children.Page) -> Bool {
         switch (self, other) {
         case (.entries(let a), .entries(let b)):
@@ -179,7 +183,7 @@ extension Children.Page {
                     unsafe x.baseAddress == y.baseAddress && x.count == y.count
                 }
             }
-        case (.limbs(let a), .limbs(let b)):
+        case (.refs(let a), .refs(let b)):
             unsafe a.withUnsafeBufferPointer { x in
                 unsafe b.withUnsafeBufferPointer { y in
                     unsafe x.baseAddress == y.baseAddress && x.count == y.count
@@ -189,14 +193,14 @@ extension Children.Page {
         }
     }
 
-    /// Whether both hold the same children; nil when their pages are cut at different places.
+    /// Whether both have the same children; nil when their pages are cut at different places.
     func matches(_ other: Children.Page) -> Bool? {
         if isSame(as: other) { return true }
         switch (self, other) {
         case (.entries(let a), .entries(let b)):
             guard a.count == b.count else { return nil }
             return zip(a, b).allSatisfy { $0.key == $1.key && $0.node == $1.node }
-        case (.limbs(let a), .limbs(let b)):
+        case (.refs(let a), .refs(let b)):
             guard a.count == b.count, zip(a, b).allSatisfy({ $0.count == $1.count }) else { return nil }
             for (x, y) in zip(a, b) {
                 guard let matches = x.page.matches(y.page) else { return nil }
@@ -212,36 +216,35 @@ extension Children.Page {
     private var lowestKey: Key? {
         switch self {
         case .entries(let entries): entries.first?.key
-        case .limbs(let limbs): limbs.first?.page.lowestKey
+        case .refs(let refs): refs.first?.page.lowestKey
         }
     }
 
     private var highestKey: Key? {
         switch self {
         case .entries(let entries): entries.last?.key
-        case .limbs(let limbs): limbs.last?.page.highestKey
+        case .refs(let refs): refs.last?.page.highestKey
         }
     }
 
     func checkInvariants(isRoot: Bool) -> (count: Int, depths: Set<Int>) {
         switch self {
         case .entries(let entries):
-            precondition(isRoot || !entries.isEmpty, "an empty page was kept")
+            precondition(isRoot || !entries.isEmpty, "there is an empty page")
             precondition(entries.count <= Children.pageCapacity)
             return (entries.count, [0])
-        case .limbs(let limbs):
-            precondition(!isRoot || limbs.count > 1, "a root with one limb was kept")
-            precondition(!limbs.isEmpty && limbs.count <= Children.pageCapacity)
+        case .refs(let refs):
+            precondition(!isRoot || refs.count > 1, "the root has a single ref")
+            precondition(!refs.isEmpty && refs.count <= Children.pageCapacity)
             var depths: Set<Int> = []
             var total = 0
-            for (index, limb) in limbs.enumerated() {
-                let below = limb.page.checkInvariants(isRoot: false)
-                precondition(below.count == limb.count, "a limb's count is off")
-                if index > 0, let lowest = limb.page.lowestKey, let before = limbs[index - 1].page.highestKey
-                {
-                    precondition(limb.first <= lowest, "a limb's first key is after its page")
+            for (index, ref) in refs.enumerated() {
+                let below = ref.page.checkInvariants(isRoot: false)
+                precondition(below.count == ref.count, "a ref's count is wrong")
+                if index > 0, let lowest = ref.page.lowestKey, let before = refs[index - 1].page.highestKey {
+                    precondition(ref.first <= lowest, "a ref's first key is after its page")
                     precondition(
-                        before < limb.first, "a limb's first key is before the end of the page before")
+                        before < ref.first, "a ref's first key is not after the previous page")
                 }
                 depths.formUnion(below.depths.map { $0 + 1 })
                 total += below.count

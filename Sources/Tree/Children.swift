@@ -1,17 +1,18 @@
 /// The children of one object, in key order: a persistent B+tree.
 ///
-///     few children    page   [ (key, node) (key, node) … ]                      one array, exactly as long as needed
-///     many            limbs  [ (first key, count, page) … ]                     up to 32 a level
+///     few children    page   [ (key, node) (key, node) … ]                      one array, with no unused capacity
+///     many            refs   [ (first key, count, page) … ]                     up to 32 on each level
 ///                              └─ page [ … ]   └─ page [ … ]
 ///
-/// A copy is a reference: whoever keeps one (a checkpoint, a large read) keeps a snapshot, and the writer
-/// copies the pages it touches, one per level. Without a snapshot everything changes in place.
+/// A copy is one reference, and is a snapshot (for a checkpoint, a large read). While there is a snapshot, a
+/// writer copies the pages that it changes, one per level; otherwise everything changes in place.
 ///
-/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, and a limb's `count` is the
-/// sum of its page's entries. A limb's `first` is greater than all keys before it and at most the first one
-/// in its page; the `first` of a page's own first limb may be greater, and nobody looks at it: what is before
-/// the second goes there.
+/// Always true: keys ascend, no node is `.empty`, no page but the root is empty, and a ref's `count` is the
+/// number of all entries below it. A ref's `first` is greater than all keys before it and at most the first
+/// key of its page. The `first` of a page's first ref may be greater than that, since it is not read: keys
+/// before the second ref belong to the first.
 package struct Children: Sendable {
+    /// One child.
     package struct Entry: Sendable {
         package let key: Key
         package var node: Node
@@ -22,7 +23,7 @@ package struct Children: Sendable {
         }
     }
 
-    /// A page and what is known of it from outside.
+    /// A reference to a page on the next level.
     struct ChildRef: Sendable {
         var first: Key
         var count: Int
@@ -31,26 +32,29 @@ package struct Children: Sendable {
 
     enum Page: Sendable {
         case entries(ContiguousArray<Entry>)
-        case limbs(ContiguousArray<ChildRef>)
+        case refs(ContiguousArray<ChildRef>)
     }
 
-    /// Entries or limbs in one page. Larger ones make a write under a snapshot copy more, smaller ones make
-    /// the tree higher; between 16 and 128 nothing else tells them apart (the commit that chose 32 has the
-    /// numbers).
+    /// Most entries or refs of one page. With larger pages a write copies more while there is a snapshot,
+    /// with smaller ones the tree is higher; between 16 and 128 there is no other difference (the commit that
+    /// chose 32 has the measurements).
     static let pageCapacity = 32
 
     var root: Page
 
+    /// No children.
     package init() {
         root = .entries([])
     }
 
-    /// Takes entries that are already in strictly ascending key order and not `.empty`. O(n).
+    /// - Parameter entries: In strictly ascending key order, and not `.empty`.
+    /// - Complexity: O(n).
     package init(ascending entries: some RandomAccessCollection<Entry>) {
         self.init(adopting: ContiguousArray(entries))
     }
 
-    /// The same; an array of one page becomes that page, so it should have room for no more than it holds.
+    /// As ``init(ascending:)``. An array of at most ``pageCapacity`` entries becomes the page itself, so it
+    /// should have no unused capacity.
     package init(adopting entries: consuming ContiguousArray<Entry>) {
         guard entries.count <= Self.pageCapacity else {
             self.init(taking: &entries, from: 0)
@@ -60,50 +64,52 @@ package struct Children: Sendable {
         root = .entries(entries)
     }
 
-    /// Cuts entries off the end of an array, which are in strictly ascending key order and not `.empty`. They
-    /// are moved, not copied, so that nothing is retained. O(n).
+    /// Moves the entries from `first` on out of an array; no reference is counted.
+    /// - Parameter entries: In strictly ascending key order from `first` on, and not `.empty`.
+    /// - Complexity: O(n).
     package init(taking entries: inout ContiguousArray<Entry>, from first: Int) {
         if entries.count - first <= Self.pageCapacity {
             root = .entries(Self.take(&entries, from: first))
             return
         }
-        var limbs = Self.takeLimbs(&entries, from: first)
-        limbs.reverse()
-        while limbs.count > Self.pageCapacity {
+        var refs = Self.takePages(&entries, from: first)
+        refs.reverse()
+        while refs.count > Self.pageCapacity {
             var parents: ContiguousArray<ChildRef> = []
-            for start in stride(from: 0, to: limbs.count, by: Self.pageCapacity) {
-                let page = ContiguousArray(limbs[start..<Swift.min(start + Self.pageCapacity, limbs.count)])
+            for start in stride(from: 0, to: refs.count, by: Self.pageCapacity) {
+                let page = ContiguousArray(refs[start..<Swift.min(start + Self.pageCapacity, refs.count)])
                 parents.append(
                     ChildRef(
-                        first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .limbs(page)))
+                        first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .refs(page)))
             }
-            limbs = parents
+            refs = parents
         }
-        root = .limbs(limbs)
+        root = .refs(refs)
     }
 
-    /// Cuts entries off the end of an array as pages, the last one first: all are full but that.
-    static func takeLimbs(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<
+    /// Moves the entries from `first` on out of an array, as pages, the last one first. All but the last are
+    /// full.
+    static func takePages(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<
         ChildRef
     > {
-        var limbs: ContiguousArray<ChildRef> = []
-        limbs.reserveCapacity((entries.count - first) / pageCapacity + 1)
+        var refs: ContiguousArray<ChildRef> = []
+        refs.reserveCapacity((entries.count - first) / pageCapacity + 1)
         while entries.count > first {
             let page = take(&entries, from: first + (entries.count - first - 1) / pageCapacity * pageCapacity)
-            limbs.append(ChildRef(first: page[0].key, count: page.count, page: .entries(page)))
+            refs.append(ChildRef(first: page[0].key, count: page.count, page: .entries(page)))
         }
-        return limbs
+        return refs
     }
 
     /// Moves the entries from `first` on to an array of their own.
     static func take(_ entries: inout ContiguousArray<Entry>, from first: Int) -> ContiguousArray<Entry> {
         let count = entries.count - first
-        // Not `init(unsafeUninitializedCapacity:)`, which looks for the array's type each time.
+        // Not `init(unsafeUninitializedCapacity:)`, which looks up type metadata at each call.
         var page = ContiguousArray<Entry>()
         page.reserveCapacity(count)
         page.append(addingCapacity: count) { output in
             unsafe output.withUnsafeMutableBufferPointer { places, initializedCount in
-                // Each place is filled once, from the last to the first.
+                // Each element is initialised once, from the last to the first.
                 for index in stride(from: count - 1, through: 0, by: -1) {
                     unsafe places.initializeElement(at: index, to: entries.removeLast())
                 }
@@ -113,22 +119,22 @@ package struct Children: Sendable {
         return page
     }
 
+    /// Whether there are no children. O(1).
     package var isEmpty: Bool {
         if case .entries(let entries) = root { entries.isEmpty } else { false }
     }
 
-    /// How many children; O(1) for practical purposes (at most 32 additions).
+    /// How many children there are: at most 32 additions.
     package var count: Int { root.count }
 
-    /// The child of that name, or `.empty`. O(log n).
+    /// The child with this key, or `.empty`. O(log n).
     package subscript(key: Key) -> Node { root[key] }
 
-    /// Changes the child of that name in place; it is `.empty` when there is none, and leaving it `.empty`
-    /// removes it.
+    /// Changes the child with this key in place.
     /// - Parameters:
-    ///   - context: What `body` works with, handed down: what a closure captures would be counted anew on
-    ///     every level.
-    /// - Complexity: O(log n), plus one page copy a level while a snapshot shares it.
+    ///   - context: Passed to `body`. A closure's captures would be retained on every level.
+    ///   - body: Gets the child, `.empty` if there is none. A child that it leaves `.empty` is removed.
+    /// - Complexity: O(log n), and one page copy on each level that a snapshot shares.
     package mutating func update<Context>(
         _ key: Key, with context: inout Context, _ body: (inout Node, inout Context) -> Void
     ) {
@@ -136,10 +142,10 @@ package struct Children: Sendable {
         let split = root.update(key, with: &context, growth: &growth, body)
         if let split {
             let left = root
-            root = .limbs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
+            root = .refs([ChildRef(first: left.firstKey, count: left.count, page: left), split])
         } else if growth < 0 {
-            // A root with a single limb is a level too many.
-            while case .limbs(let limbs) = root, limbs.count == 1 { root = limbs[0].page }
+            // A root with a single ref is an unneeded level.
+            while case .refs(let refs) = root, refs.count == 1 { root = refs[0].page }
         }
     }
 }
@@ -153,14 +159,14 @@ extension Children.Page {
     var count: Int {
         switch self {
         case .entries(let entries): entries.count
-        case .limbs(let limbs): limbs.reduce(0) { $0 &+ $1.count }
+        case .refs(let refs): refs.reduce(0) { $0 &+ $1.count }
         }
     }
 
     var firstKey: Key {
         switch self {
         case .entries(let entries): entries[0].key
-        case .limbs(let limbs): limbs[0].first
+        case .refs(let refs): refs[0].first
         }
     }
 
@@ -169,7 +175,7 @@ extension Children.Page {
         case .entries(let entries):
             let index = entries.firstIndex(notBefore: key)
             return index < entries.count && entries[index].key == key ? entries[index].node : .empty
-        case .limbs(let limbs): return limbs[limbs.index(holding: key)].page[key]
+        case .refs(let refs): return refs[refs.index(holding: key)].page[key]
         }
     }
 
@@ -184,22 +190,23 @@ extension Children.Page {
                 return body(.empty, context)
             }
             return entries[index].node.withNode(at: keys, from: depth &+ 1, context, body)
-        case .limbs(let limbs):
-            return limbs[limbs.index(holding: keys[depth])].page.withNode(
+        case .refs(let refs):
+            return refs[refs.index(holding: keys[depth])].page.withNode(
                 at: keys, from: depth, context, body)
         }
     }
 
-    /// Updates below this page; gives the right half when the page had to split.
-    /// - Parameter growth: What it adds to the number of children, both halves together: 1, 0 or -1. Handed
-    ///   up, so that no page is looked at again for it.
+    /// Updates a child below this page.
+    /// - Parameter growth: Set to the change of the number of children, both halves together: 1, 0 or -1.
+    ///   Callers need not count again.
+    /// - Returns: The right half, when this page had to split.
     mutating func update<Context>(
         _ key: Key, with context: inout Context, growth: inout Int,
         _ body: (inout Node, inout Context) -> Void
     ) -> ChildRef? {
         unsafe withUnsafeMutablePointer(to: &self) { place in
-            // The array leaves the enum while it changes, so that it has one owner, and comes back on every
-            // way out.
+            // The array is moved out of the enum while it changes, so that there is one reference to it, and
+            // moved back on every path.
             switch unsafe place.move() {
             case .entries(var entries):
                 let before = entries.count
@@ -207,18 +214,18 @@ extension Children.Page {
                 growth = entries.count + (split?.count ?? 0) - before
                 unsafe place.initialize(to: .entries(entries))
                 return split.map { ChildRef(first: $0[0].key, count: $0.count, page: .entries($0)) }
-            case .limbs(var limbs):
-                let index = limbs.index(holding: key)
-                let split = limbs[index].page.update(key, with: &context, growth: &growth, body)
+            case .refs(var refs):
+                let index = refs.index(holding: key)
+                let split = refs[index].page.update(key, with: &context, growth: &growth, body)
                 var right: ChildRef?
                 if let split {
-                    limbs[index].count += growth - split.count
-                    right = Self.insert(split, at: index + 1, into: &limbs)
+                    refs[index].count += growth - split.count
+                    right = Self.insert(split, at: index + 1, into: &refs)
                 } else if growth != 0 {
-                    limbs[index].count += growth
-                    if growth < 0 { Self.rebalance(&limbs, around: index) }
+                    refs[index].count += growth
+                    if growth < 0 { Self.rebalance(&refs, around: index) }
                 }
-                unsafe place.initialize(to: .limbs(limbs))
+                unsafe place.initialize(to: .refs(refs))
                 return right
             }
         }
@@ -242,7 +249,7 @@ extension Children.Page {
             entries.insert(entry, at: index)
             return nil
         }
-        // Push ids arrive in ascending order: a page that fills at its end stays full.
+        // Push ids are appended in ascending order: a page that is filled at its end stays full.
         if index == entries.count { return [entry] }
         let middle = entries.count / 2
         var right = Children.take(&entries, from: middle)
@@ -254,80 +261,78 @@ extension Children.Page {
         return right
     }
 
-    /// Inserts a limb; gives the right half when the page had to split.
-    static func insert(_ limb: ChildRef, at index: Int, into limbs: inout ContiguousArray<ChildRef>)
+    /// Inserts a ref.
+    /// - Returns: The right half, when the page had to split.
+    static func insert(_ ref: ChildRef, at index: Int, into refs: inout ContiguousArray<ChildRef>)
         -> ChildRef?
     {
-        guard limbs.count >= Children.pageCapacity else {
-            limbs.insert(limb, at: index)
+        guard refs.count >= Children.pageCapacity else {
+            refs.insert(ref, at: index)
             return nil
         }
         var right: ContiguousArray<ChildRef>
-        if index == limbs.count {
-            right = [limb]
+        if index == refs.count {
+            right = [ref]
         } else {
-            let middle = limbs.count / 2
-            right = ContiguousArray(limbs[middle...])
-            limbs = ContiguousArray(limbs[..<middle])
+            let middle = refs.count / 2
+            right = ContiguousArray(refs[middle...])
+            refs = ContiguousArray(refs[..<middle])
             if index <= middle {
-                limbs.insert(limb, at: index)
+                refs.insert(ref, at: index)
             } else {
-                right.insert(limb, at: index - middle)
+                right.insert(ref, at: index - middle)
             }
         }
-        return ChildRef(first: right[0].first, count: right.reduce(0) { $0 &+ $1.count }, page: .limbs(right))
+        return ChildRef(first: right[0].first, count: right.reduce(0) { $0 &+ $1.count }, page: .refs(right))
     }
 
-    /// Drops an emptied page, and joins a small one with its neighbour, so that removals give memory back.
-    private static func rebalance(_ limbs: inout ContiguousArray<ChildRef>, around index: Int) {
-        let count = limbs[index].page.slotCount
+    /// Removes an empty page, and joins a small one with its neighbour, so that removals free memory.
+    private static func rebalance(_ refs: inout ContiguousArray<ChildRef>, around index: Int) {
+        let count = refs[index].page.slotCount
         if count == 0 {
-            limbs.remove(at: index)
+            refs.remove(at: index)
             return
         }
-        guard count < Children.pageCapacity / 4, limbs.count > 1 else { return }
+        guard count < Children.pageCapacity / 4, refs.count > 1 else { return }
         let left = index > 0 ? index - 1 : index
-        guard limbs[left].page.slotCount + limbs[left + 1].page.slotCount <= Children.pageCapacity * 3 / 4
+        guard refs[left].page.slotCount + refs[left + 1].page.slotCount <= Children.pageCapacity * 3 / 4
         else { return }
-        let right = limbs.remove(at: left + 1)
-        limbs[left].page.join(right.page, startingAt: right.first)
-        limbs[left].count &+= right.count
+        let right = refs.remove(at: left + 1)
+        refs[left].page.join(right.page, startingAt: right.first)
+        refs[left].count &+= right.count
     }
 
     private var slotCount: Int {
         switch self {
         case .entries(let entries): entries.count
-        case .limbs(let limbs): limbs.count
+        case .refs(let refs): refs.count
         }
     }
 
-    /// Both pages are of one level: siblings always are.
-    /// - Parameter first: What separates the two. The other page's own first limb may claim to begin later
-    ///   than keys that went into it as its page's lowest: harmless at the head of a page, where nobody
-    ///   looks, but not here.
+    /// Appends a sibling, which is on the same level.
+    /// - Parameter first: The sibling's `first`. That of its own first ref may be greater than the keys below
+    ///   it: allowed in the first ref of a page, where it is not read, but not behind others.
     private mutating func join(_ other: Children.Page, startingAt first: Key) {
-        var taken = Children.Page.entries([])
-        swap(&taken, &self)
-        switch (consume taken, other) {
+        switch (exchange(&self, with: .entries([])), other) {
         case (.entries(var entries), .entries(let more)):
             entries.append(contentsOf: more)
             self = .entries(entries)
-        case (.limbs(var limbs), .limbs(let more)):
-            let seam = limbs.count
-            limbs.append(contentsOf: more)
-            limbs[seam].first = first
-            self = .limbs(limbs)
-        default: preconditionFailure("siblings of different levels")
+        case (.refs(var refs), .refs(let more)):
+            let joint = refs.count
+            refs.append(contentsOf: more)
+            refs[joint].first = first
+            self = .refs(refs)
+        default: preconditionFailure("siblings are on different levels")
         }
     }
 }
 
 extension ContiguousArray<Children.Entry> {
-    /// The first entry whose key is `key` or comes after it; `count` when there is none.
+    /// The index of the first entry whose key is not before `key`; `count` when there is none. O(log n).
     @inline(__always)
     func firstIndex(notBefore key: Key) -> Int {
         var (low, high) = (0, count)
-        // Ascending inserts end here at once.
+        // Keys that are inserted in ascending order need no search.
         if high > 0, self[high &- 1].key < key { return high }
         while low < high {
             let middle = (low &+ high) / 2
@@ -338,7 +343,7 @@ extension ContiguousArray<Children.Entry> {
 }
 
 extension ContiguousArray<Children.ChildRef> {
-    /// The limb that holds `key` or would hold it.
+    /// The index of the ref whose page has `key`, or would have it. O(log n).
     @inline(__always)
     func index(holding key: Key) -> Int {
         var (low, high) = (1, count)

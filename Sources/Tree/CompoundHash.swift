@@ -1,13 +1,13 @@
 import PandoBytes
 
-/// What a mobile client tells of a large cache: its leaves cut into ranges, one hash each (realtime
-/// §9.6).
+/// The hash of a mobile client's large cache: its leaves are divided into ranges, with one hash each
+/// (realtime §9.6).
 ///
-/// A claim from outside, not yet a sensible one: ``Node/rangeMerges(against:)`` looks before it believes.
+/// As the client sent it, not validated: ``Node/rangeMerges(against:)`` checks it.
 package struct CompoundHash: Equatable, Sendable {
     /// The last leaf of each range, relative to the listen; `.priority` may be the final key. Ascending.
     package var paths: [Path]
-    /// One more than paths; the last stands for the open range behind them.
+    /// One more than `paths`: the last one is of the leaves behind the last path.
     package var hashes: [Text]
 
     package init(paths: [Path], hashes: [Text]) {
@@ -15,14 +15,14 @@ package struct CompoundHash: Equatable, Sendable {
         self.hashes = hashes
     }
 
-    /// A claim that says nothing. Its counts do not fit, so that nobody takes it for an empty cache.
+    /// A value for content that cannot be used. Its counts do not match, so it is not the hash of an empty
+    /// cache.
     package static let unusable = CompoundHash(paths: [], hashes: [])
 
-    /// Ranges in one claim. Clients make ranges of √(100 × size) bytes (§9.6): so many would be a cache of
-    /// 2.6 TB.
+    /// Most ranges. Clients make ranges of √(100 × size) bytes (§9.6): this many would be a cache of 2.6 TB.
     static let rangeLimit = 1 << 16
 
-    /// True when the parts fit each other: then every leaf of any tree lies in exactly one range.
+    /// Whether the counts match and the paths ascend: then every leaf of any tree is in exactly one range.
     var isUsable: Bool {
         guard hashes.count == paths.count + 1, hashes.count <= Self.rangeLimit else { return false }
         // One more key than a leaf may have: the final `.priority`.
@@ -34,9 +34,8 @@ package struct CompoundHash: Equatable, Sendable {
 extension CompoundHash {
     /// Reads `{"ps": [path …], "hs": [hash …]}`. Other members are skipped.
     ///
-    /// Content of another shape is not refused: it gives a value that ``Node/rangeMerges(against:)`` calls
-    /// unusable, because a listen with a strange hash is still a listen.
-    /// - Throws: ``MalformedJSON`` only.
+    /// Any other content gives ``unusable``, because the listen is valid without this hash.
+    /// - Throws: ``MalformedJSON``.
     package init(reading reader: inout JSONReader) throws(MalformedJSON) {
         guard reader.peek() == UInt8(ascii: "{") else {
             _ = try reader.skipValue()
@@ -59,7 +58,7 @@ extension CompoundHash {
         self.init(paths: paths.map(Self.path), hashes: hashes)
     }
 
-    /// An array of strings; nil for anything else, and for more than anybody's cache has.
+    /// An array of strings; nil for anything else, and for more than ``rangeLimit``.
     private static func readTexts(_ reader: inout JSONReader) throws(MalformedJSON) -> [Text]? {
         guard reader.peek() == UInt8(ascii: "[") else {
             _ = try reader.skipValue()
@@ -77,10 +76,9 @@ extension CompoundHash {
         return texts
     }
 
-    /// The path of a cut. Its keys are the client's own: they are compared, never stored, so any text will
-    /// do.
+    /// The path at the end of a range. Its keys are compared, never stored, so they need not be legal.
     private static func path(_ text: Text) -> Path {
-        // Deeper than any leaf is as unusable with one key too many as with a million.
+        // A path that is deeper than any leaf is unusable: further keys need not be split.
         Path(
             text.string.utf8
                 .split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
@@ -88,11 +86,11 @@ extension CompoundHash {
     }
 }
 
-/// All leaves of one range of a listen, to take the place of what the client has there (realtime §9.7).
+/// All leaves of one range of a listen, which replace those of the client in this range (realtime §9.7).
 package struct RangeMerge: Equatable, Sendable {
-    /// Exclusive, though what lies below it is inside; nil for the beginning.
+    /// Exclusive; leaves below this path are in the range. nil for the beginning.
     package var start: Path?
-    /// Inclusive, though what lies below it is outside; nil for the end.
+    /// Inclusive; leaves below this path are not in the range. nil for the end.
     package var end: Path?
     /// Exactly the leaves of the range, relative to the listen.
     package var node: Node
@@ -105,7 +103,7 @@ package struct RangeMerge: Equatable, Sendable {
 }
 
 extension Key {
-    /// Where an object's priority stands among its children when leaves are enumerated (§9.6). Not a legal
+    /// The position of an object's priority among its children when leaves are enumerated (§9.6). Not a legal
     /// key.
     static let priority = Key(unchecked: ".priority")
 }

@@ -1,23 +1,25 @@
 import PandoBytes
 
-/// JSON to ``Draft``, straight from bytes: no dictionaries in between (realtime §8.2, §10). Data that
-/// cannot be stored is noted in `reader.invalidData`.
+/// Parses JSON to ``Draft``s, directly from bytes (realtime §8.2, §10). Data that cannot be stored is
+/// noted in `reader.invalidData`.
 ///
-/// Most of what is written is one string or number: that is read here, and arrays and objects by whom they
-/// need (``StructureParser``), who is made with the first of them.
+/// Most drafts are one string or number, which is read here. Arrays and objects are read by a
+/// ``StructureParser``, which is made for the first of them.
 package struct DraftParser {
+    /// Reads the tokens. Callers use it for what is around the drafts.
     package var reader: JSONReader
     private var structures: StructureParser?
-    /// True when a `.value` or `.sv` of the last draft stood beside children, which gave way to it (§8.2).
-    /// REST refuses that.
+    /// Whether the last draft had children next to a `.value` or `.sv`, which were dropped (§8.2). REST
+    /// refuses that.
     package private(set) var droppedChildren = false
-    /// Drafts are passed over, and come out empty: for who wants to know what stands around them.
+    /// Whether drafts are skipped and read as `.empty`: to read only what is around them.
     package var skipsContent = false
-    /// For all drafts together.
+    /// Of all drafts together.
     private var budget: NodeBudget
 
-    /// What a node takes in memory beside its text: an entry of its parent's page (40 bytes), and its part of
-    /// the page and of the growth of arrays. Text may be shorter: `[0,0,…]` spends two bytes on each.
+    /// Bytes of memory of a node without its text: an entry in its parent's page (40 bytes), and its part of
+    /// the page's header and of unused array capacity. Its JSON may be shorter: in `[0,0,…]` a node has two
+    /// bytes.
     package static let nodeByteCount = 64
 
     /// - Parameter nodeLimit: Most nodes that all drafts together may have; more are
@@ -27,13 +29,16 @@ package struct DraftParser {
         budget = NodeBudget(left: nodeLimit)
     }
 
-    /// Counts what a draft makes besides its nodes, in nodes.
+    /// Counts memory that the caller uses for a draft, in nodes.
+    /// - Throws: ``MalformedJSON/tooManyNodes(byteOffset:)``.
     package mutating func charge(_ nodeCount: Int) throws(MalformedJSON) {
         try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
-    /// Reads one value. The reader has moved behind it, and may hold an ``InvalidData``: then the draft is
-    /// void.
+    /// Reads one value, and moves the reader behind it. If `reader.invalidData` is set afterwards, the draft
+    /// must not be used.
+    /// - Throws: ``MalformedJSON``.
+    /// - Complexity: O(bytes), plus sorting of objects that are not in key order.
     package mutating func readDraft() throws(MalformedJSON) -> Draft {
         if skipsContent {
             droppedChildren = false
@@ -48,7 +53,8 @@ package struct DraftParser {
 
     private mutating func readStructure() throws(MalformedJSON) -> Draft {
         var parser = structures.take() ?? StructureParser(reader.cursor)
-        // Moved there and back: of two that share what a string is unescaped in, each would make its own.
+        // Moved to the other parser and back: two readers that share the buffer for unescaped strings would
+        // copy it.
         swap(&parser.reader, &reader)
         parser.budget = budget
         do throws(MalformedJSON) {
@@ -61,7 +67,7 @@ package struct DraftParser {
         }
     }
 
-    /// Takes back what was lent.
+    /// Moves the reader back.
     private mutating func end(_ parser: inout StructureParser) {
         swap(&parser.reader, &reader)
         (budget, droppedChildren) = (parser.budget, parser.droppedChildren)
@@ -69,10 +75,11 @@ package struct DraftParser {
     }
 }
 
-/// Nodes that may still come.
+/// Nodes that may still be read.
 struct NodeBudget {
     var left: Int
 
+    /// - Throws: ``MalformedJSON/tooManyNodes(byteOffset:)`` when fewer are left.
     mutating func charge(_ nodeCount: Int, at byteOffset: Int) throws(MalformedJSON) {
         left -= nodeCount
         guard left >= 0 else { throw .tooManyNodes(byteOffset: byteOffset) }
@@ -80,7 +87,7 @@ struct NodeBudget {
 }
 
 extension JSONReader {
-    /// Reads a leaf that is to be stored, or null.
+    /// Reads a leaf that will be stored, or null. Notes a string that is too long.
     mutating func readStoredLeaf() throws(MalformedJSON) -> Node {
         let leaf = try readLeaf()
         if case .string(let text) = leaf, text.utf8Count > Limits.stringByteCount { note(.stringTooLong) }
@@ -89,7 +96,7 @@ extension JSONReader {
 }
 
 extension Node {
-    /// Reads a whole JSON text as data without server values: imports, journal records, tests.
+    /// Reads a complete JSON text as data without server values: for imports, journal records, tests.
     /// - Parameter pathDepth: Segments of the path where the data goes.
     /// - Throws: ``MalformedJSON`` or ``InvalidData``.
     package init(json bytes: RawSpan, at pathDepth: Int = 0) throws {

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Node to JSON, in export form (realtime §8.3): compact, children in key order, never an array,
+// Prints nodes as JSON, in export form (realtime §8.3): compact, children in key order, no arrays,
 // `.priority` before the children.
 
 extension [UInt8] {
@@ -49,14 +49,14 @@ extension [UInt8] {
         append(utf8: value.description)
     }
 
-    /// Appends text in quotes; only what RFC 8259 demands is escaped.
+    /// Appends text in quotes. Escapes only what RFC 8259 §7 demands. O(bytes).
     package mutating func append(json text: Text) {
         text.withBytes { bytes in
             // `UInt8` has no padding: every byte of the span is initialised.
             let raw = unsafe bytes.bytes
             if Self.isKnownPlain(raw) {
-                // In one piece, as most text is.
-                return append(room: raw.byteCount &+ 2) { writer in
+                // Most text is copied as a whole.
+                return append(atMost: raw.byteCount &+ 2) { writer in
                     writer.append(UInt8(ascii: "\""))
                     writer.append(raw)
                     writer.append(UInt8(ascii: "\""))
@@ -68,15 +68,15 @@ extension [UInt8] {
         }
     }
 
-    /// True when nothing in the text is escaped; of a text of less than eight bytes it is not looked for.
+    /// Whether the text needs no escapes. false for a text of less than eight bytes, which is not checked.
     @inline(__always)
     private static func isKnownPlain(_ bytes: RawSpan) -> Bool {
         let count = bytes.byteCount
         var index = 0
-        // The last look ends where the text does, and takes some bytes once more.
+        // The last mask ends at the end of the text, and covers some bytes again.
         if count >= ByteMask.json.byteCount {
             while index < count {
-                if bytes.find(.json, at: Swift.min(index, count &- ByteMask.json.byteCount)) != 0 {
+                if bytes.mask(of: .json, at: Swift.min(index, count &- ByteMask.json.byteCount)) != 0 {
                     return false
                 }
                 index &+= ByteMask.json.byteCount
@@ -88,23 +88,22 @@ extension [UInt8] {
             let start = Swift.min(index, count &- 8)
             // In bounds: there are eight bytes, and they end at the last one or before.
             let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
-            if JSONReader.bytesThatNeedCare(word) != 0 { return false }
+            if JSONReader.specialBytes(word) != 0 { return false }
             index &+= 8
         }
         return true
     }
 
-    /// Appends a key in quotes, as ``append(json:)`` does text.
+    /// Appends a key in quotes, with the escapes of ``append(json:)-(Text)``.
     package mutating func append(jsonName key: Key) {
-        // In quotes.
         if unsafe key.withPlainJSON({ unsafe append(contentsOf: $0) }) != nil { return }
         append(UInt8(ascii: "\""))
         key.withBytes { append(escaping: $0) }
         append(UInt8(ascii: "\""))
     }
 
-    /// Thirty-two bytes at a look, then eight: most text needs no escape anywhere (100 bytes: 1130
-    /// instructions byte by byte, 450 by eight).
+    /// Appends text with escapes. Checks 32 bytes at once, then eight: most text needs no escapes (100 bytes:
+    /// 1130 instructions byte by byte, 450 by eight).
     private mutating func append(escaping text: Span<UInt8>) {
         // `UInt8` has no padding: every byte of the span is initialised.
         let bytes = unsafe text.bytes
@@ -112,21 +111,21 @@ extension [UInt8] {
         var index = 0
         while index < text.count {
             if text.count &- index >= ByteMask.json.byteCount {
-                let marks = bytes.find(.json, at: index)
-                guard marks != 0 else {
+                let mask = bytes.mask(of: .json, at: index)
+                guard mask != 0 else {
                     index &+= ByteMask.json.byteCount
                     continue
                 }
-                index &+= marks.trailingZeroBitCount
+                index &+= mask.trailingZeroBitCount
             } else if text.count &- index >= 8 {
                 // In bounds: eight bytes remain.
                 let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-                let care = JSONReader.bytesThatNeedCare(UInt64(littleEndian: word))
-                guard care != 0 else {
+                let special = JSONReader.specialBytes(UInt64(littleEndian: word))
+                guard special != 0 else {
                     index &+= 8
                     continue
                 }
-                index &+= care.trailingZeroBitCount / 8
+                index &+= special.trailingZeroBitCount / 8
             } else if !Self.needsEscape(text[index]) {
                 index &+= 1
                 continue

@@ -1,13 +1,14 @@
 import PandoBytes
 
 extension JSONReader {
-    /// Reads a number into its one representation (realtime §8.5): `.integer` or `.double`.
-    /// A literal beyond the range of a double is invalid data, and stands as 0.
+    /// Reads a number in its one representation (realtime §8.5): `.integer` or `.double`. A literal
+    /// beyond the range of a double is noted as invalid data, and read as 0.
+    /// - Throws: ``MalformedJSON``.
     package mutating func readNumber() throws(MalformedJSON) -> Node {
         let start = cursor.offset
         let isNegative = cursor.current == UInt8(ascii: "-")
         if isNegative { cursor.advance() }
-        // Up to 19 digits fit; more of them are read by `Double`.
+        // Up to 19 digits fit in 64 bits; longer numbers are read by `Double`.
         var mantissa: UInt64 = 0
         var digitCount = 0
         var exponent = 0
@@ -36,7 +37,7 @@ extension JSONReader {
                     return .integer(Int64(truncatingIfNeeded: 0 &- mantissa))
                 }
             } else if mantissa < 1 << 53, exponent.magnitude <= 22 {
-                // Both factors are exact doubles, so the one rounding is the right one (Clinger 1990).
+                // Both operands are exact doubles, so the result is rounded once, correctly (Clinger 1990).
                 let power = Self.powersOfTen[Int(exponent.magnitude)]
                 let value = exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
                 return .number(isNegative ? -value : value)
@@ -53,8 +54,9 @@ extension JSONReader {
         return .number(value)
     }
 
-    /// Reads digits into `mantissa` (which wraps past 19 of them) and says how many there were. Leading zeros
-    /// of the whole number do not count towards `digitCount`.
+    /// Reads digits into `mantissa`, which overflows after 19 of them.
+    /// - Parameter digitCount: Increased by the number of digits, without leading zeros.
+    /// - Returns: The number of digits.
     private mutating func readDigits(_ mantissa: inout UInt64, _ digitCount: inout Int) -> Int {
         let start = cursor.offset
         while true {
@@ -74,7 +76,7 @@ extension JSONReader {
         while true {
             let digit = cursor.current &- 0x30
             guard digit <= 9 else { break }
-            // Any exponent of more than five digits is as good as infinite; `Double` decides.
+            // An exponent above 100 000 gives 0 or infinity, as 100 000 does.
             value = min(value &* 10 &+ Int(digit), 100_000)
             cursor.advance()
         }
@@ -82,23 +84,24 @@ extension JSONReader {
         return isNegative ? -value : value
     }
 
-    /// The double that is nearest to a quotient, and of two the even one: what most numbers with more than
-    /// fifteen digits need, which is how programs print doubles.
+    /// The double that is nearest to a quotient, ties to even: for numbers with more than fifteen digits, as
+    /// programs print doubles.
     /// - Precondition: Neither is 0.
     private static func quotient(_ dividend: UInt64, _ divisor: UInt64) -> Double {
-        // Both begin with a one, so the quotient of 127 by 64 bits has 63 or 64, of which a double takes 53.
+        // The highest bit of both is set, so the quotient of 127 by 64 bits has 63 or 64 bits; a double has
+        // 53.
         let (shift, divisorShift) = (dividend.leadingZeroBitCount, divisor.leadingZeroBitCount)
         let high = dividend << UInt64(shift)
         let (quotient, remainder) = (divisor << UInt64(divisorShift)).dividingFullWidth(
             (high >> 1, high << 63))
-        // Far behind the bit that is rounded at, a one stands for all that is left.
+        // The lowest bit is set for a remainder: it is far behind the bit at which the conversion rounds.
         let rounded = Double(quotient | (remainder == 0 ? 0 : 1))
-        // 2^-126 at least: nothing is lost.
+        // At least 2^-126: no subnormal, so the product is exact.
         let exponent = divisorShift - shift - 63
         return rounded * Double(bitPattern: UInt64(1023 + exponent) << 52)
     }
 
-    /// 10^0 … 10^19, the greatest below 2^64.
+    /// 10^0 … 10^19: those below 2^64.
     private static let integerPowersOfTen: InlineArray<20, UInt64> = [
         1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000,
         100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000, 1_000_000_000_000_000,

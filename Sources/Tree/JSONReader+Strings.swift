@@ -1,8 +1,9 @@
 import PandoBytes
 
 extension JSONReader {
-    /// Reads a string with its quotes. Invalid UTF-8 is malformed; a lone surrogate escape is invalid data,
-    /// and stands as U+FFFD.
+    /// Reads a string with its quotes. A lone surrogate escape is noted as invalid data, and read as U+FFFD.
+    /// - Throws: ``MalformedJSON``, also for invalid UTF-8.
+    /// - Complexity: O(bytes).
     package mutating func readString() throws(MalformedJSON) -> Text {
         try expect(UInt8(ascii: "\""))
         let start = cursor.offset
@@ -13,11 +14,12 @@ extension JSONReader {
         return try text(range, isASCII: isASCII)
     }
 
-    /// Reads a string with its quotes as a key, when it is a legal one of ASCII without escapes. Nil when it
-    /// is anything else; then nothing was read, and ``readString()`` will say what it is.
+    /// Reads a string that is a legal key, of ASCII and without escapes.
+    /// - Returns: nil for anything else, which is not consumed: ``readString()`` reads it, or finds the
+    ///   error.
     mutating func readPlainKey() -> Key? {
         guard peek() == UInt8(ascii: "\"") else { return nil }
-        let mark = cursor
+        let beginning = cursor
         cursor.advance()
         let start = cursor.offset
         if let isASCII = try? skipPlainCharacters(), isASCII, cursor.current == UInt8(ascii: "\""),
@@ -26,18 +28,17 @@ extension JSONReader {
             cursor.advance()
             return key
         }
-        cursor = mark
+        cursor = beginning
         return nil
     }
 
-    /// A string of up to 15 bytes without escapes, which begins at the cursor, as a value that is cheap to
-    /// compare.
+    /// A string of up to 15 bytes without escapes, as a value that is cheap to compare.
     struct ShortString: Equatable {
         var low: UInt64
         var high: UInt64
         var byteCount: Int
 
-        /// For a table of 2^bits places.
+        /// An index for a table of 2^`bits` elements.
         func hash(bits: UInt64) -> Int {
             // Multiplicative hashing (Knuth, volume 3, §6.4), with odd numbers near 2^64 / φ and 2^64 / φ².
             let mixed =
@@ -47,8 +48,8 @@ extension JSONReader {
         }
     }
 
-    /// Looks at the string at the cursor, which stays where it is; nil for one that is longer, escaped or not
-    /// whole.
+    /// The string at the cursor, which does not move. nil for a string that is longer, has escapes, or is
+    /// incomplete.
     func peekShortString() -> ShortString? {
         var ahead = cursor
         guard ahead.current == UInt8(ascii: "\"") else { return nil }
@@ -58,47 +59,49 @@ extension JSONReader {
             return ShortString(low: low & (1 << UInt64(8 * count) &- 1), high: 0, byteCount: count)
         }
         ahead.advance(8)
-        guard Self.bytesThatNeedCare(low) == 0, let high = ahead.word, let count = Self.countBeforeQuote(high)
+        guard Self.specialBytes(low) == 0, let high = ahead.word, let count = Self.countBeforeQuote(high)
         else {
             return nil
         }
         return ShortString(low: low, high: high & (1 << UInt64(8 * count) &- 1), byteCount: 8 + count)
     }
 
-    /// Bytes before the first one that needs care, if that is a quote.
+    /// How many bytes precede the first quote; nil if a backslash or control character comes before it, or
+    /// there is none.
     private static func countBeforeQuote(_ word: UInt64) -> Int? {
-        let care = bytesThatNeedCare(word)
-        guard care != 0 else { return nil }
-        let bits = UInt64(care.trailingZeroBitCount & ~7)
+        let special = specialBytes(word)
+        guard special != 0 else { return nil }
+        let bits = UInt64(special.trailingZeroBitCount & ~7)
         return UInt8(truncatingIfNeeded: word >> bits) == UInt8(ascii: "\"") ? Int(bits / 8) : nil
     }
 
-    /// Moves to the next quote or backslash. True when all on the way was ASCII.
+    /// Moves to the next quote or backslash.
+    /// - Returns: Whether all bytes before it were ASCII.
     private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
         var isASCII = true
-        while let marks = cursor.find(.json) {
-            let nonASCII = cursor.find(.nonASCII) ?? 0
-            guard marks != 0 else {
+        while let mask = cursor.mask(of: .json) {
+            let nonASCII = cursor.mask(of: .nonASCII) ?? 0
+            guard mask != 0 else {
                 isASCII = isASCII && nonASCII == 0
                 cursor.advance(ByteMask.json.byteCount)
                 continue
             }
-            // Of the bytes before the lowest mark.
-            isASCII = isASCII && nonASCII & (marks &- 1) & ~marks == 0
-            cursor.advance(marks.trailingZeroBitCount)
+            // Only the bytes before the lowest bit.
+            isASCII = isASCII && nonASCII & (mask &- 1) & ~mask == 0
+            cursor.advance(mask.trailingZeroBitCount)
             guard cursor.current >= 0x20 else { throw unexpected() }
             return isASCII
         }
-        // Fewer are left.
+        // Fewer bytes are left than one mask covers.
         var high: UInt64 = 0
         while let word = cursor.word {
-            let care = Self.bytesThatNeedCare(word)
-            guard care != 0 else {
+            let special = Self.specialBytes(word)
+            guard special != 0 else {
                 high |= word
                 cursor.advance(8)
                 continue
             }
-            let plainBits = UInt64(care.trailingZeroBitCount & ~7)
+            let plainBits = UInt64(special.trailingZeroBitCount & ~7)
             high |= word & (1 << plainBits &- 1)
             cursor.advance(Int(plainBits / 8))
             guard cursor.current >= 0x20 else { throw unexpected() }
@@ -117,9 +120,9 @@ extension JSONReader {
         }
     }
 
-    /// Nonzero when one of eight bytes is a quote, a backslash or a control character; then the lowest bit
-    /// that is set is in the first one. (Higher ones may be borrows.)
-    static func bytesThatNeedCare(_ word: UInt64) -> UInt64 {
+    /// Marks the quotes, backslashes and control characters among eight bytes; the lowest mark is right
+    /// (EightBytes.swift).
+    static func specialBytes(_ word: UInt64) -> UInt64 {
         mark(UInt8(ascii: "\""), in: word) | mark(UInt8(ascii: "\\"), in: word) | markBelow(0x20, in: word)
     }
 
@@ -170,13 +173,13 @@ extension JSONReader {
         if unit >= 0xD800, unit < 0xDC00,
             cursor.current == UInt8(ascii: "\\"), cursor.peek(1) == UInt8(ascii: "u")
         {
-            let mark = cursor
+            let second = cursor
             cursor.advance(2)
             let low = try readHex4()
             if low >= 0xDC00, low < 0xE000 {
                 unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
             } else {
-                cursor = mark
+                cursor = second
             }
         }
         guard let scalar = Unicode.Scalar(unit) else {

@@ -1,15 +1,17 @@
 import PandoBytes
 
-/// Bytes that are not JSON (RFC 8259), JSON nested deeper than ``Limits/jsonDepth``, or more of it than was
-/// asked for.
+/// Why bytes are refused: not JSON (RFC 8259), nested deeper than ``Limits/jsonDepth``, or more than the
+/// caller allows.
 @usableFromInline
 package enum MalformedJSON: Error, Equatable, Sendable {
-    /// The offset is that of the first byte that cannot be.
+    /// Not JSON. The offset is that of the first unexpected byte.
     case unexpected(byteOffset: Int)
+    /// Nested deeper than ``Limits/jsonDepth``.
     case tooDeep(byteOffset: Int)
-    /// More nodes than ``DraftParser/nodeLimit``.
+    /// More nodes than the `nodeLimit` of ``DraftParser``.
     case tooManyNodes(byteOffset: Int)
 
+    /// Where the error was found, from the first byte of the input.
     package var byteOffset: Int {
         switch self {
         case .unexpected(let offset), .tooDeep(let offset), .tooManyNodes(let offset): offset
@@ -17,33 +19,38 @@ package enum MalformedJSON: Error, Equatable, Sendable {
     }
 }
 
-/// Reads JSON tokens from bytes, strictly, without building anything but the text and numbers asked for.
+/// Reads JSON tokens from bytes, strictly (RFC 8259). Makes only the texts and numbers that are asked for.
 ///
-/// Two kinds of wrong are kept apart, because they get different answers: ``MalformedJSON`` is thrown; text
-/// that is JSON but no data of ours (a lone surrogate, a number beyond a double) is noted in ``invalidData``,
-/// first one first, and reading goes on.
+/// There are two kinds of errors, because they get different responses: ``MalformedJSON`` is thrown; JSON
+/// that cannot be stored (a lone surrogate, a number beyond a double) is noted in ``invalidData``, and
+/// reading continues.
 ///
-/// The tokens of one byte are inlinable: a request reads some forty of them, and a call into this room costs
-/// as much as three of them do.
+/// The functions for tokens of one byte are inlinable: a request has about forty such tokens, and a call into
+/// this module takes as long as reading three.
 @usableFromInline
 package struct JSONReader {
+    /// The position in the input.
     @usableFromInline package var cursor: ByteCursor
+    /// The first invalid data since it was set to nil.
     package var invalidData: InvalidData?
-    /// The unescaped text of the string at hand; kept to be reused.
+    /// For unescaping a string; its memory is reused.
     var scratch: [UInt8] = []
 
     package init(_ cursor: ByteCursor) {
         self.cursor = cursor
     }
 
+    /// Sets ``invalidData``, unless it is set.
     package mutating func note(_ problem: InvalidData) {
         if invalidData == nil { invalidData = problem }
     }
 
+    /// The error for an unexpected byte at the cursor.
     @usableFromInline
     package func unexpected() -> MalformedJSON { .unexpected(byteOffset: cursor.offset) }
 
-    /// The next byte that is not white space, not consumed; 0 at the end.
+    /// Skips white space.
+    /// - Returns: The next byte, which is not consumed; 0 at the end.
     @inlinable
     package mutating func peek() -> UInt8 {
         let byte = cursor.current
@@ -60,25 +67,31 @@ package struct JSONReader {
         }
     }
 
-    /// Consumes `byte` when it comes next.
+    /// Consumes `byte` if it is the next byte behind white space.
+    /// - Returns: Whether it was.
     @inlinable
-    package mutating func take(_ byte: UInt8) -> Bool {
+    package mutating func consume(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         cursor.advance()
         return true
     }
 
+    /// Consumes `byte`.
+    /// - Throws: ``MalformedJSON`` when another byte comes next.
     @inlinable
     package mutating func expect(_ byte: UInt8) throws(MalformedJSON) {
-        guard take(byte) else { throw unexpected() }
+        guard consume(byte) else { throw unexpected() }
     }
 
-    /// Nothing but white space may be left.
+    /// Checks that only white space is left.
+    /// - Throws: ``MalformedJSON`` otherwise.
     package mutating func expectEnd() throws(MalformedJSON) {
         _ = peek()
         guard cursor.isAtEnd else { throw unexpected() }
     }
 
+    /// Consumes the bytes of `literal`.
+    /// - Throws: ``MalformedJSON`` when other bytes come next.
     package mutating func expect(literal: StaticString) throws(MalformedJSON) {
         for index in 0..<literal.utf8CodeUnitCount {
             // In bounds: the literal's own count.
@@ -87,43 +100,47 @@ package struct JSONReader {
         }
     }
 
-    /// Reads `{`, and calls `member` after each name and its colon; `member` must consume the value.
+    /// Reads an object. Calls `member` with each name, behind its colon; `member` must consume the value.
+    /// - Throws: ``MalformedJSON``.
     package mutating func readObject(
         _ member: (inout JSONReader, Text) throws(MalformedJSON) -> Void
     ) throws(MalformedJSON) {
         try expect(UInt8(ascii: "{"))
-        if take(UInt8(ascii: "}")) { return }
+        if consume(UInt8(ascii: "}")) { return }
         repeat {
             let name = try readString()
             try expect(UInt8(ascii: ":"))
             try member(&self, name)
-        } while take(UInt8(ascii: ","))
+        } while consume(UInt8(ascii: ","))
         try expect(UInt8(ascii: "}"))
     }
 
-    /// Reads `[`, and calls `element` before each element, which it must consume.
+    /// Reads an array. Calls `element` for each element, which it must consume.
+    /// - Throws: ``MalformedJSON``.
     package mutating func readArray(
         _ element: (inout JSONReader) throws(MalformedJSON) -> Void
     ) throws(MalformedJSON) {
         try expect(UInt8(ascii: "["))
-        if take(UInt8(ascii: "]")) { return }
-        repeat { try element(&self) } while take(UInt8(ascii: ","))
+        if consume(UInt8(ascii: "]")) { return }
+        repeat { try element(&self) } while consume(UInt8(ascii: ","))
         try expect(UInt8(ascii: "]"))
     }
 
-    /// Checks one value of any kind and gives the range of bytes it stands in.
-    /// - Parameter depth: How many arrays and objects are open around it.
+    /// Checks one value of any kind and moves behind it. O(bytes).
+    /// - Parameter depth: How many arrays and objects it is nested in.
+    /// - Returns: The range of its bytes.
+    /// - Throws: ``MalformedJSON``.
     package mutating func skipValue(depth: Int = 0) throws(MalformedJSON) -> Range<Int> {
         _ = peek()
         let start = cursor.offset
-        /// The arrays and objects that are open inside it, outermost first. A loop, not recursion: how deep
-        /// the stack goes is not for the sender to say.
+        // The closing brackets of the open arrays and objects, outermost first. A loop, not recursion: the
+        // sender must not control the depth of the stack.
         var closers: [UInt8] = []
         repeat {
             if try skipToValueEnd(&closers, depth: depth) { continue }
-            // A value has ended, and with it whatever closes here.
+            // A value has ended, and perhaps arrays and objects around it.
             while let closer = closers.last {
-                if take(UInt8(ascii: ",")) {
+                if consume(UInt8(ascii: ",")) {
                     if closer == UInt8(ascii: "}") { try skipName() }
                     break
                 }
@@ -134,7 +151,8 @@ package struct JSONReader {
         return start..<cursor.offset
     }
 
-    /// Skips a leaf, an empty array or object, or the beginning of one with members: then true.
+    /// Skips a leaf, an empty array or object, or the beginning of one with members.
+    /// - Returns: true for such a beginning.
     private mutating func skipToValueEnd(_ closers: inout [UInt8], depth: Int) throws(MalformedJSON) -> Bool {
         let first = peek()
         if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
@@ -143,13 +161,13 @@ package struct JSONReader {
         switch first {
         case UInt8(ascii: "{"):
             cursor.advance()
-            if take(UInt8(ascii: "}")) { return false }
+            if consume(UInt8(ascii: "}")) { return false }
             closers.append(UInt8(ascii: "}"))
             try skipName()
             return true
         case UInt8(ascii: "["):
             cursor.advance()
-            if take(UInt8(ascii: "]")) { return false }
+            if consume(UInt8(ascii: "]")) { return false }
             closers.append(UInt8(ascii: "]"))
             return true
         case UInt8(ascii: "\""): _ = try readString()
@@ -168,7 +186,8 @@ package struct JSONReader {
 }
 
 extension JSONReader {
-    /// Reads a string, number, boolean or null as the leaf it is; null is `.empty`.
+    /// Reads a string, number, boolean or null as a leaf; null is `.empty`.
+    /// - Throws: ``MalformedJSON``, also for an array or object.
     package mutating func readLeaf() throws(MalformedJSON) -> Node {
         switch peek() {
         case UInt8(ascii: "\""): return .string(try readString())

@@ -1,38 +1,39 @@
 import PandoBytes
 
-// From bytes to keys; the way back is in Key+Bytes.swift.
+// From bytes to keys. From keys to bytes is in Key+Bytes.swift.
 
 extension Key {
-    /// Trusts the caller that the text is a legal key; use ``init(validating:)`` for what comes from outside.
-    /// Any text will do for comparisons.
+    /// - Parameter text: Must be a legal key if the key is stored; this is not checked. For text from clients
+    ///   use ``init(validating:)``. Any text may be used for comparisons.
     package init(unchecked text: Text) {
         self = text.withBytes { Key(utf8: $0) }
     }
 
-    /// As ``init(unchecked:)-(Text)``, without a text in between. Bytes that are no UTF-8 are repaired as
-    /// `String` does it.
+    /// As ``init(unchecked:)-(Text)``, from bytes. Bytes that are not UTF-8 become U+FFFD, as in `String`.
+    /// O(bytes).
     package init(unchecked bytes: Span<UInt8>) {
-        if let usual = Key(usual: bytes, isLegal: false) { self = usual } else { self.init(any: bytes) }
+        if let common = Key(common: bytes, isLegal: false) { self = common } else { self.init(any: bytes) }
     }
 
-    /// The same; nil when it is no legal key (§8.6).
+    /// As ``init(unchecked:)-(Span<UInt8>)``; nil when it is not a legal key (§8.6).
     package init?(legal bytes: Span<UInt8>) {
-        if let usual = Key(usual: bytes, isLegal: true) {
-            self = usual
+        if let common = Key(common: bytes, isLegal: true) {
+            self = common
         } else {
             guard Key.isLegal(bytes) else { return nil }
             self.init(any: bytes)
         }
     }
 
-    /// A short text, push id or integer of legal ASCII: most keys, in a few steps.
-    /// - Parameter isLegal: Nil also when a short text is no legal key.
+    /// A short text, push id or integer of ASCII, as most keys are.
+    /// - Parameter isLegal: Whether a short text that is not a legal key gives nil.
+    /// - Returns: nil for any other key.
     @inline(__always)
-    private init?(usual bytes: Span<UInt8>, isLegal: Bool) {
+    private init?(common bytes: Span<UInt8>, isLegal: Bool) {
         let count = bytes.count
         guard count > 0 else { return nil }
         if Key.mayBeInteger(bytes) {
-            // What digits make is legal but for its length.
+            // Digits are legal; only the length may not be.
             guard count <= Key.shortByteCount else { return nil }
             self.init(integer: bytes)
             return
@@ -45,7 +46,7 @@ extension Key {
         let (head, rest) = Key.words(of: bytes)
         guard (head | rest) & everyByte(0x80) == 0 else { return nil }
         if isLegal {
-            // Spaces, which are legal, take the place of the zeros behind the end.
+            // Spaces, which are legal, replace the zeros behind the last byte.
             let spaces = everyByte(0x20)
             guard !Key.holdsForbidden(head | spaces >> UInt64(8 &* count)) else { return nil }
             if count > 8, Key.holdsForbidden(rest | spaces >> UInt64(8 &* (count &- 8))) { return nil }
@@ -58,14 +59,17 @@ extension Key {
         self = Key.isUTF8(bytes) ? Key(utf8: bytes) : Key(repairing: bytes)
     }
 
-    /// A key of 1…15 bytes of legal ASCII, the first one lowest, and anything behind them; nil where it is
-    /// another kind of key, or may be an integer.
+    /// A key from 16 bytes of memory, of which the first `byteCount` are legal ASCII.
+    /// - Parameters:
+    ///   - first: Bytes 1…8, the first one lowest.
+    ///   - second: Bytes 9…16.
+    /// - Returns: nil where the key has more than 15 bytes, or may be an integer.
     package init?(plain first: UInt64, _ second: UInt64, byteCount: Int) {
         // Integers begin with `-` or a digit.
         guard byteCount > 0, byteCount <= Key.shortByteCount, first & 0xFF > 0x39 else { return nil }
         let bits = UInt64(truncatingIfNeeded: 8 &* byteCount)
         if bits <= 64 {
-            // What is shifted by 64 is gone.
+            // A shift by 64 gives 0.
             self.init(head: (first & ~(.max << bits)).byteSwapped, tail: Kind.short)
         } else {
             self.init(
@@ -81,7 +85,7 @@ extension Key {
         self.init(unchecked: text)
     }
 
-    /// The key of an array's element.
+    /// The key of an array's element. Short: no allocation below 2^31.
     package init(index: Int) {
         guard (0...2_147_483_647).contains(index) else {
             self.init(unchecked: Text(String(index)))
@@ -131,16 +135,16 @@ extension Key {
 // MARK: - Integers
 
 extension Key {
-    /// Tells most texts that are no integer apart by three of their bytes, push ids among them.
+    /// false for most texts that are not integers, push ids included: by three of their bytes.
     @inline(__always)
     private static func mayBeInteger(_ bytes: Span<UInt8>) -> Bool {
         let count = bytes.count
-        // `-` and `0`…`9` stand together.
+        // In ASCII `-` is before `0`…`9`, with only `.` and `/` between.
         return count > 0 && bytes[0] <= UInt8(ascii: "9") && bytes[count &- 1] &- 0x30 <= 9
             && bytes[count / 2] &- 0x30 <= 9
     }
 
-    /// Nil when the text is no integer.
+    /// - Returns: nil when the text is not an integer.
     private init?(integer bytes: Span<UInt8>) {
         var index = 0
         let count = bytes.count
@@ -167,7 +171,7 @@ extension Key {
 // MARK: - Short texts
 
 extension Key {
-    /// Bytes of a text that needs no heap.
+    /// Most bytes of a text that needs no heap allocation.
     private static let shortByteCount = 15
 
     /// Up to sixteen bytes as two numbers, the first byte highest, zeros behind the last.
@@ -193,9 +197,9 @@ extension Key {
         return (head, 0)
     }
 
-    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: U+E000…U+FFFF
-    /// (lead bytes EE and EF) go behind what is a pair of surrogates (lead bytes F0…F4), to FE and FF, which
-    /// UTF-8 has not.
+    /// Eight bytes of UTF-8, changed so that as a number they are ordered by UTF-16 code units: lead bytes EE
+    /// and EF (U+E000…U+FFFF) become FE and FF, which UTF-8 does not use, and so come after F0…F4 (surrogate
+    /// pairs).
     @inline(__always)
     private static func ordered(_ word: UInt64) -> UInt64 {
         word & everyByte(0x80) == 0 ? word : word | marks(word & everyByte(0xFE) ^ everyByte(0xEE)) >> 3
@@ -213,7 +217,7 @@ extension Key {
         ~((word & everyByte(0x7F)) &+ everyByte(0x7F) | word) & everyByte(0x80)
     }
 
-    /// Bytes of a short text.
+    /// The byte count of a short text.
     @inline(__always)
     static func shortCount(_ words: (head: UInt64, tail: UInt64)) -> Int {
         let rest = words.tail << 8
@@ -224,7 +228,7 @@ extension Key {
 // MARK: - Push ids
 
 extension Key {
-    /// Nil when some character is not of the alphabet.
+    /// - Returns: nil when some character is not in the push alphabet.
     @inline(__always)
     private init?(packing bytes: Span<UInt8>) {
         precondition(bytes.count == sixBitTextCount)
@@ -244,23 +248,22 @@ extension Key {
 
     /// The key of twenty characters of the push alphabet.
     /// - Parameters:
-    ///   - high: The first ten, and four bits of the next.
+    ///   - high: 64 bits: the first ten characters, and four bits of the eleventh.
     ///   - low: The other 56 bits.
     init(sixBits high: UInt64, _ low: UInt64) {
         let packed = Key(head: high, tail: Kind.packed | low & (1 << 56 &- 1))
-        // A letter in the second place: no integer.
+        // With a letter as the second character it cannot be an integer.
         self = high >> 52 & 63 > 10 ? packed : packed.withBytes { Key(utf8: $0) }
     }
 }
 
 extension ByteCursor {
-    /// The key that an absolute range spells, as ``Key/init(unchecked:)-(Span<UInt8>)`` has it. Traps
-    /// outside.
+    /// The key of an absolute range, as ``Key/init(unchecked:)-(Span<UInt8>)`` makes it. Traps outside.
     package func key(_ range: Range<Int>) -> Key {
         unsafe withBytes(range) { unsafe Key(unchecked: $0.span) }
     }
 
-    /// The same; nil when it is no legal key (§8.6).
+    /// As ``key(_:)``; nil when it is not a legal key (§8.6).
     package func legalKey(_ range: Range<Int>) -> Key? {
         unsafe withBytes(range) { unsafe Key(legal: $0.span) }
     }

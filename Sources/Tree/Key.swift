@@ -3,20 +3,19 @@ import PandoBytes
 /// The name of a child. Equal byte for byte; ordered as realtime §7.3 says: integer keys first, by
 /// value, then text by UTF-16 code units.
 ///
-/// Sixteen bytes, two words that are compared as numbers. Most keys have nothing on the heap: to copy one
-/// counts no reference, and a search reads pages from one end to the other instead of jumping to each key's
-/// text.
+/// Sixteen bytes: two words that are compared as numbers. Most keys have nothing on the heap: copying one
+/// counts no reference, and a search reads only the page, and not the text of each key elsewhere in memory.
 ///
 ///               head                     tail ┌ 2 bits ┬ 62 bits ┐
-///     integer   value + 2^31                      0      2 × length of its spelling, + 1 unless it is a `-0`
+///     integer   value + 2^31                      0      2 × length of its text, + 1 unless it is a `-0`
 ///     short     bytes 1…8 of the text             1      bytes 9…15
 ///     packed    the first 64 bits …               2      … and the other 56 of a push id, 6 bits a character
 ///     long      bytes 1…8 of the text             3      reference to all of them
 ///
-/// Bytes stand with the first one highest, zeros behind the last, and as `ordered(_:)` changes them. Each
-/// text has one representation: the first of these kinds that can hold it.
+/// The first byte is the highest, behind the last byte are zeros, and bytes are changed by `ordered(_:)`.
+/// Each text has one representation: the first of these kinds that it fits.
 package struct Key: Sendable {
-    /// See above.
+    /// As drawn above.
     let head: UInt64
     private let tail: Tail
 
@@ -24,15 +23,15 @@ package struct Key: Sendable {
         case integer(SevenBytes), short(SevenBytes), packed(SevenBytes), long(LongText)
     }
 
-    /// What is left beside the bits that say which kind it is.
+    /// The bits beside the tag of ``Tail``.
     private struct SevenBytes {
         let first: UInt32
         let second: UInt16
         let third: UInt8
     }
 
-    /// The kinds as `tail` has them in its highest bits: any number of a kind is at least this, and below the
-    /// next.
+    /// The kind in the highest bits of `tail`: a tail of this kind is at least this number, and below that of
+    /// the next kind.
     enum Kind {
         static let short: UInt64 = 1 << 62
         static let packed: UInt64 = 2 << 62
@@ -42,8 +41,8 @@ package struct Key: Sendable {
     /// Both words as numbers.
     @inline(__always)
     var words: (head: UInt64, tail: UInt64) {
-        // Looked at, not kept, so that no reference is counted. Where the enum's tag is, in the two bits that
-        // no pointer and no payload of seven bytes uses, is pinned down by the tests of this type.
+        // The bits are read without retaining a reference. That the enum's tag is in the two highest bits,
+        // which no pointer and no payload of seven bytes uses, is checked by this type's tests.
         unsafe unsafeBitCast(self, to: (UInt64, UInt64).self)
     }
 
@@ -60,7 +59,7 @@ package struct Key: Sendable {
         tail = .long(text)
     }
 
-    /// The text of a long key; nil of the others.
+    /// The text of a long key; nil for the others.
     @inline(__always)
     var long: LongText? {
         if case .long(let text) = tail { text } else { nil }
@@ -76,7 +75,7 @@ package struct Key: Sendable {
 // MARK: - Order
 
 extension Key: Hashable, Comparable {
-    /// Negative, zero or positive, as `left` comes before, is, or comes after `right`.
+    /// Negative, zero or positive, as `left` is before, equal to or after `right`.
     @inline(__always)
     package static func compare(_ left: Key, _ right: Key) -> Int {
         let (a, b) = (left.words, right.words)
@@ -89,10 +88,10 @@ extension Key: Hashable, Comparable {
         return compareTexts(left, right)
     }
 
-    /// Most of a key's order, without its text: for sorting many.
+    /// The first part of a key's order, without its text: for sorting many keys.
     struct Order: Equatable {
         var isInteger: Bool
-        /// Of a packed key only what it has in common with the others.
+        /// The first eight bytes of a text, or an integer's value.
         var head: UInt64
 
         static func < (left: Order, right: Order) -> Bool {
@@ -100,14 +99,14 @@ extension Key: Hashable, Comparable {
         }
     }
 
-    /// A key whose order is less comes first; keys of the same order may be any.
+    /// A key with a lesser order is before another; with equal orders ``compare(_:_:)`` decides.
     var order: Order {
         let words = words
         return words.tail < Kind.short
             ? Order(isInteger: true, head: words.head) : Order(isInteger: false, head: firstBytes)
     }
 
-    /// Two long keys, or keys of two kinds.
+    /// Compares two long keys, or keys of two kinds.
     @inline(never)
     private static func compareTexts(_ left: Key, _ right: Key) -> Int {
         let (a, b) = (left.words.tail, right.words.tail)
@@ -117,7 +116,7 @@ extension Key: Hashable, Comparable {
         return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
     }
 
-    /// Up to eight bytes of a text that is no integer, as `head` of a short key has them.
+    /// Up to eight bytes of a text that is not an integer, as in `head` of a short key.
     @inline(__always)
     private var firstBytes: UInt64 {
         let words = words
@@ -135,7 +134,7 @@ extension Key: Hashable, Comparable {
         return a.tail & b.tail >= Kind.long && hasSameText(left, right)
     }
 
-    /// Two long keys.
+    /// Compares two long keys.
     @inline(never)
     private static func hasSameText(_ left: Key, _ right: Key) -> Bool {
         left.withBytes { x in right.withBytes { y in compareUTF16(x, y) == 0 } }
@@ -155,10 +154,10 @@ extension Key: Hashable, Comparable {
 // MARK: - Legality
 
 extension Key {
-    /// May the text be a key (§8.6)?
+    /// Whether the text may be a key (§8.6). O(bytes).
     package static func isLegal(_ text: Text) -> Bool { text.withBytes { isLegal($0) } }
 
-    /// §8.6, in UTF-8: every forbidden character is ASCII.
+    /// As ``isLegal(_:)-(Text)``, for UTF-8: every forbidden character is ASCII.
     package static func isLegal(_ bytes: Span<UInt8>) -> Bool {
         let count = bytes.count
         guard count > 0, count <= Limits.keyByteCount else { return false }
@@ -169,7 +168,7 @@ extension Key {
         let raw = unsafe bytes.bytes
         var index = 0
         while index < count {
-            // In bounds: the last eight bytes of at least eight, some of them once more.
+            // In bounds: there are at least eight bytes. The last word may cover some bytes again.
             let word = unsafe raw.unsafeLoadUnaligned(
                 fromUncheckedByteOffset: Swift.min(index, count &- 8), as: UInt64.self)
             if holdsForbidden(word) { return false }
@@ -183,12 +182,12 @@ extension Key {
         return set >> UInt64(byte & 63) & 1 != 0
     }
 
-    /// A bit for each forbidden character: controls and `#` `$` `.` `/`.
+    /// A bit for each forbidden character: control characters and `#` `$` `.` `/`.
     private static let forbiddenBelow64: UInt64 = 0xFFFF_FFFF | 1 << 0x23 | 1 << 0x24 | 1 << 0x2E | 1 << 0x2F
     /// `[` `]` and U+007F.
     private static let forbiddenFrom64: UInt64 = 1 << (0x5B - 64) | 1 << (0x5D - 64) | 1 << (0x7F - 64)
 
-    /// The same of eight bytes at once: true when one of them is below 20, or one of those.
+    /// Whether one of eight bytes is a forbidden character.
     @inline(__always)
     static func holdsForbidden(_ word: UInt64) -> Bool {
         let marks =

@@ -1,5 +1,5 @@
-/// The published limits of the data model. Clients enforce some of them, so the server is the guard for all.
-/// Inlinable, since each key of each message is held against them.
+/// The limits of the data model. Clients check only some of them; the server enforces all. Inlinable, since
+/// each key of each message is checked.
 @usableFromInline
 package enum Limits {
     /// Segments from the root to a leaf (realtime §8.6: 33 is refused).
@@ -9,15 +9,16 @@ package enum Limits {
     @inlinable package static var keyByteCount: Int { 768 }
     /// UTF-8 bytes of one string leaf: 10 MiB (§8.6).
     @inlinable package static var stringByteCount: Int { 10_485_760 }
-    /// Arrays and objects within each other in one JSON text. iOS sends data up to 1000 levels deep (§8.6),
-    /// which deserves an answer; what is nested deeper is no client of ours.
+    /// Nesting of arrays and objects in one JSON text. iOS sends data up to 1000 levels deep (§8.6), which
+    /// gets an error response; deeper messages are malformed.
     @inlinable package static var jsonDepth: Int { 1024 }
-    /// Keys of all paths of one merge together, the base counted in each: what takes the database a second or
-    /// two. Our own bound; `update()` of 100 000 children ten levels down stays below it.
+    /// Keys of all paths of one merge together, those of the base counted in each: such a merge takes the
+    /// database a second or two. Not a limit of Firebase; `update()` of 100 000 children ten levels down is
+    /// below it.
     @inlinable package static var mergeKeyCount: Int { 1_000_000 }
-    /// Nodes of one write, on every surface: as many as fit in the bytes that a write may have, at
-    /// ``DraftParser/nodeByteCount`` for each; a few may always come. Text may be shorter: `[0,0,…]` spends
-    /// two bytes on each.
+    /// Nodes of one write, over the realtime protocol and REST: as many as fit in the bytes that a write may
+    /// have, with ``DraftParser/nodeByteCount`` each, and at least 65 536. Their JSON may be shorter: in
+    /// `[0,0,…]` a node has two bytes.
     package static func nodeCount(writeByteLimit: Int) -> Int {
         max(1 << 16, writeByteLimit / DraftParser.nodeByteCount)
     }
@@ -25,7 +26,7 @@ package enum Limits {
     @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }
 
-/// Why well-formed JSON is not data we store (realtime §8). The write is refused; the connection lives.
+/// Why well-formed JSON cannot be stored (realtime §8). The write is refused; the connection stays open.
 package enum InvalidData: Error, Equatable, Sendable {
     /// A key is empty, longer than ``Limits/keyByteCount``, or holds a control character or one of
     /// `.` `$` `#` `[` `]` `/`.
@@ -52,9 +53,9 @@ package enum InvalidData: Error, Equatable, Sendable {
     case tooManyNodes
     /// A merge's value, or a query, is not an object; a field has the wrong type or range.
     case notAnObject
-    /// A path begins with `.info`, or another `.` segment stands where none may (§13.1).
+    /// A path begins with `.info`, or has another segment that begins with `.` where none is allowed (§13.1).
     case reservedPath
-    /// A query object that cannot be understood (§7.1).
+    /// A query object that is not valid (§7.1).
     case query(String)
 
     /// One English sentence for the response's `d`.

@@ -1,9 +1,9 @@
 import PandoBytes
 
-/// Bytes on the heap, one object, never changed once they are there.
+/// Bytes on the heap, in one object with their count. They never change.
 struct LongText: @unchecked Sendable {
-    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled before anybody else
-    // sees it, and only read afterwards.
+    // `ManagedBuffer` is not Sendable because it could be changed. This one is filled in `init`, and only
+    // read afterwards.
     private let buffer: ManagedBuffer<Int, UInt8>
 
     init(_ bytes: Span<UInt8>) {
@@ -11,17 +11,17 @@ struct LongText: @unchecked Sendable {
         buffer = .create(minimumCapacity: byteCount) { _ in byteCount }
         unsafe buffer.withUnsafeMutablePointerToElements { start in
             unsafe bytes.withUnsafeBufferPointer { source in
-                // The buffer has room for so many. A span of none may have no address.
+                // In bounds: the buffer's capacity is at least the count. An empty span may have no address.
                 if let first = source.baseAddress { unsafe start.initialize(from: first, count: byteCount) }
             }
         }
     }
 
-    /// - Parameter fill: Gets zeros.
+    /// - Parameter fill: Gets `byteCount` zeros, and writes the bytes.
     init(byteCount: Int, _ fill: (inout MutableSpan<UInt8>) -> Void) {
         buffer = .create(minimumCapacity: byteCount) { _ in byteCount }
         unsafe buffer.withUnsafeMutablePointerToElements { start in
-            // The buffer has room for so many.
+            // In bounds: the buffer's capacity is at least the count.
             unsafe start.initialize(repeating: 0, count: byteCount)
             var place = unsafe UnsafeMutableBufferPointer(start: start, count: byteCount).mutableSpan
             fill(&place)
@@ -35,7 +35,8 @@ struct LongText: @unchecked Sendable {
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try unsafe buffer.withUnsafeMutablePointers { (count, start) throws(Failure) -> Result in
-            // So many were initialised; the span does not outlive the call, which keeps the buffer.
+            // All of them are initialised; the span is used only during the call, in which the buffer is
+            // retained.
             try unsafe body(UnsafeBufferPointer(start: start, count: count.pointee).span)
         }
     }

@@ -1,23 +1,23 @@
 import PandoBytes
 
-// The simple hash, V1 (realtime §9.1): what a listen and a transaction compare.
+// The simple hash, V1 (realtime §9.1), which listens and transactions compare.
 //
-//     hash(node)   = ""                                 for nothing, else Base64(SHA-1(rep(node)))
+//     hash(node)   = ""                                 for `.empty`, else Base64(SHA-1(rep(node)))
 //     rep(leaf)    = prio + "number:" hex64 | "boolean:true|false" | "string:" text
 //     rep(object)  = prio + ":" key ":" hash(child) …   children by priority, then by key
 //     prio         = "" | "priority:" number-or-string as above ":"
 
 extension Node {
-    /// The simple hash: 28 characters, or none for nothing. O(size).
+    /// The simple hash: 28 characters, or the empty string for `.empty`. O(size).
     package var hash: String {
         var text: [UInt8] = []
         appendHash(to: &text)
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Rep texts grow at the end of `output`, each from where its hash will stand: one buffer for the whole
-    /// tree. An object's is handed to SHA-1 in pieces, so that millions of children need no second copy of
-    /// themselves.
+    /// Appends the hash. The text that is hashed is built at the end of `output`, where the hash then
+    /// replaces it: one buffer for the whole tree. That of an object is passed to SHA-1 in pieces, so that
+    /// the text of millions of children is never complete in memory.
     private func appendHash(to output: inout [UInt8]) {
         if isEmpty { return }
         var sha1 = SHA1()
@@ -44,7 +44,7 @@ extension Node {
 }
 
 extension Children {
-    /// Visits children by priority, then by key (§9.1). Key order itself when there are no priorities.
+    /// Visits children by priority, then by key (§9.1): in key order if there are no priorities.
     fileprivate func forEachInHashOrder(_ body: (Key, Node) -> Void) {
         guard hasPriorities else {
             forEach { key, node in
@@ -68,7 +68,7 @@ extension [UInt8] {
         removeSubrange(start...)
     }
 
-    /// Appends `type:value` of a leaf without priority, strings unquoted.
+    /// Appends `type:value` of a leaf without priority, with strings not quoted.
     fileprivate mutating func append(rep leaf: Node) {
         switch leaf {
         case .boolean(let value): append(value ? "boolean:true" : "boolean:false")
@@ -84,12 +84,12 @@ extension [UInt8] {
     mutating func append(hashedNumber value: Double) {
         append("number:")
         for shift in [UInt64(32), 0] {
-            // Eight digits at a time: each nibble in a byte of its own, the highest one in the lowest byte.
+            // Eight digits at once: each nibble in one byte, the highest one in the lowest byte.
             var digits: UInt64 = 0
             for nibble in 0..<UInt64(8) {
                 digits |= (value.bitPattern >> (shift + 28 - 4 * nibble) & 15) << (8 * nibble)
             }
-            // 10…15 are `a`…`f`: 39 further on than digits go.
+            // 10…15 are `a`…`f`, which are 39 further on in ASCII.
             let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
             append(littleEndian: digits &+ 0x3030_3030_3030_3030 &+ letters &* 39)
         }

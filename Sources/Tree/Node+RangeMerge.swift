@@ -1,56 +1,57 @@
 import PandoBytes
 
-// Which parts of a node a client lacks, and those parts cut out (realtime §9.7).
+// The parts of a node that a client's cache does not have (realtime §9.7).
 //
-// A client applies an entry by clearing the leaves of its range and grafting the entry's own. Three things
-// about priorities make a range that differs too little to send alone; all are rare, and all are answered by
-// sending neighbours along, or several ranges as one entry:
+// A client applies an entry by removing the leaves of its range and inserting those of the entry. In three
+// cases, all rare, priorities make it wrong to send only the range that differs; then its neighbours are
+// sent, too, or several ranges as one entry:
 //
-//  * `{".priority": p}` without a child reads back as nothing, so a priority travels with a child of its
-//    object.
-//  * An object that loses its last child on the way loses its priority, so unless one of its leaves stays
-//    where it is, all of it travels in one entry.
-//  * A hidden priority is in no hash, so it travels whenever anything does, and with the last child before
-//    it.
+//  * `{".priority": p}` without a child is read as nothing, so a priority is sent together with a child of
+//    its object.
+//  * An object that loses its last child while entries are applied loses its priority, too. So unless one of
+//    its leaves is not sent, all of it is sent in one entry.
+//  * A hidden priority (RangeHasher.swift) is in no hash, so it is sent whenever anything is, together with
+//    the last child before it.
 
 extension Node {
-    /// What a client whose cache has this compound hash must be sent to hold this node.
+    /// What to send to a client whose cache has this compound hash, so that it then has this node.
     ///
-    /// - Parameter claim: The client's, relative to this node; anything that was on the wire.
+    /// - Parameter clientHash: Relative to this node; as the client sent it.
     /// - Returns: Entries in range order, each with start before end; none when no range differs; nil when
-    ///   the claim is unusable, and the whole node is the only answer. A caller that knows the simple hashes
-    ///   to differ must answer *none* with the whole node too: a hidden priority is in no range's hash.
-    /// - Complexity: O(size + claim), and the entries share the node's pages.
-    package func rangeMerges(against claim: CompoundHash) -> [RangeMerge]? {
-        guard claim.isUsable else { return nil }
-        let hasher = RangeHasher(self, against: claim)
+    ///   the hash is unusable, and all of the node must be sent. If there are none, but the simple hashes
+    ///   differ, all of the node must be sent, too: a hidden priority is in no range's hash.
+    /// - Complexity: O(size + ranges). The entries share the node's pages.
+    package func rangeMerges(against clientHash: CompoundHash) -> [RangeMerge]? {
+        guard clientHash.isUsable else { return nil }
+        let hasher = RangeHasher(self, against: clientHash)
         guard hasher.differs.contains(true) else { return [] }
         var plan = RangePlan(hasher)
         plan.complete()
         return plan.entries.map { ranges in
-            let start = ranges.lowerBound > 0 ? self.start(behind: claim.paths[ranges.lowerBound - 1]) : nil
-            let end = ranges.upperBound < claim.paths.count ? claim.paths[ranges.upperBound] : nil
+            let start =
+                ranges.lowerBound > 0 ? self.start(behind: clientHash.paths[ranges.lowerBound - 1]) : nil
+            let end = ranges.upperBound < clientHash.paths.count ? clientHash.paths[ranges.upperBound] : nil
             return RangeMerge(
                 start: start, end: end, node: leaves(after: start?.keys[...], through: end?.keys[...]))
         }
     }
 
-    /// Where a range begins that follows a cut. Behind a leaf with a priority that is behind the priority as
-    /// well: clients would take it for a child of the leaf, inside the range, and clear it.
+    /// The start of the range behind a path. For a leaf with a priority it is behind the priority: clients
+    /// treat that as a child of the leaf, which would be inside the range, and would remove it.
     private func start(behind cut: Path) -> Path {
         let node = self[cut]
         return node.isLeaf && node.priority != nil ? cut.appending(.priority) : cut
     }
 
-    /// Exactly the leaves in a range, sharing every page that lies wholly inside.
+    /// Exactly the leaves of a range. Pages that are completely inside are shared.
     /// - Parameters:
     ///   - start: Exclusive, relative to this node; nil when all of this node is after it.
     ///   - end: Inclusive; nil when all of this node is before it.
-    /// - Complexity: O(depth × log n + children of the nodes on the way to either end that are inside).
+    /// - Complexity: O(depth × log n + children that are inside, of the nodes above either end).
     func leaves(after start: ArraySlice<Key>?, through end: ArraySlice<Key>?) -> Node {
         if start == nil, end == nil { return self }
         guard case .object(let children) = withoutPriority else { return start == nil ? self : .empty }
-        // What lies below the end is after it.
+        // What is below the end is after it.
         if let end, end.isEmpty { return .empty }
         var inside: [Children.Entry] = []
         let (first, last) = (start?.first, end?.first)
@@ -68,10 +69,10 @@ extension Node {
     }
 }
 
-/// The ranges to send, and which of them as one entry.
+/// The ranges to send, and which of them are one entry.
 private struct RangePlan {
     private var isSent: [Bool]
-    /// True when a range goes in one entry with the range before it.
+    /// For each range, whether it is in one entry with the range before it.
     private var isJoined: [Bool]
     private let hasher: RangeHasher
 
@@ -81,7 +82,7 @@ private struct RangePlan {
         isJoined = Array(repeating: false, count: isSent.count)
     }
 
-    /// The entries: closed ranges of ranges.
+    /// The entries, each as the numbers of its ranges.
     var entries: [ClosedRange<Int>] {
         var entries: [ClosedRange<Int>] = []
         for range in isSent.indices where isSent[range] {
@@ -101,42 +102,44 @@ private struct RangePlan {
         }
     }
 
-    /// Adds what cannot be left out. Each step only adds, and the later ones look at what the earlier added.
+    /// Adds the ranges that must be sent, too. Each step only adds ranges, and depends on those of the
+    /// earlier steps.
     mutating func complete() {
         for ranges in hasher.coveredLeaves { join(ranges.lowerBound...(ranges.upperBound - 1)) }
         for object in hasher.objects where object.isHidden {
             join(object.lastLeaf...max(object.lastLeaf, object.position))
         }
-        // In the order of their places: what one adds lies ahead of it.
+        // In ascending order: an object adds only ranges behind it.
         for object in hasher.objects where !object.isHidden && isSent[object.position] {
             guard object.leafBefore != object.position, let after = object.leafAfter else { continue }
             join(object.position...after)
         }
-        // From the last one on: what one adds may be where the leaves of an earlier one stay.
-        var anchors = Anchors(isSent.indices.map { !isSent[$0] && hasher.hasLeaf[$0] })
+        // In descending order: an object may add ranges that had unsent leaves of earlier ones.
+        var unsent = UnsentLeaves(isSent.indices.map { !isSent[$0] && hasher.hasLeaf[$0] })
         for object in hasher.objects.sorted(by: { $0.firstLeaf > $1.firstLeaf })
-        where !anchors.hasAny(in: object.firstLeaf...object.lastLeaf) {
+        where !unsent.hasAny(in: object.firstLeaf...object.lastLeaf) {
             let ranges = min(object.firstLeaf, object.position)...max(object.lastLeaf, object.position)
             join(ranges)
-            for range in ranges { anchors.remove(range) }
+            for range in ranges { unsent.remove(range) }
         }
     }
 }
 
-/// The ranges with a leaf that stays where it is. Removing and asking cost O(1) for practical purposes.
-private struct Anchors {
-    /// For each range a later one, up to the first that is an anchor, which names itself; one more for
+/// The ranges that are not sent and have a leaf: a set with a search for the next member (union-find with
+/// path halving). Amortised, both functions take nearly O(1).
+private struct UnsentLeaves {
+    /// For a member its own number, else a number on the path to the next member; the last one means
     /// "none".
     private var next: [Int]
 
-    init(_ isAnchor: [Bool]) {
-        next = isAnchor.enumerated().map { $1 ? $0 : $0 + 1 } + [isAnchor.count]
+    init(_ isMember: [Bool]) {
+        next = isMember.enumerated().map { $1 ? $0 : $0 + 1 } + [isMember.count]
     }
 
     mutating func hasAny(in ranges: ClosedRange<Int>) -> Bool {
         var range = ranges.lowerBound
         while next[range] != range {
-            // Halves the way for whoever comes next.
+            // Halves the path for later searches.
             next[range] = next[next[range]]
             range = next[range]
         }

@@ -1,10 +1,11 @@
 extension Node {
     /// Replaces the node at `path`, its priority included (realtime §8.4).
     ///
-    /// Missing ancestors appear; a leaf on the way becomes an object and keeps its priority; ancestors left
-    /// without children vanish with theirs; `.empty` below a leaf or a missing node changes nothing.
-    /// - Returns: What was there.
-    /// - Complexity: O(depth × log n), and a copy of each page on the way that a snapshot still holds.
+    /// Missing ancestors are created. A leaf above the path becomes an object and keeps its priority.
+    /// Ancestors without children are removed, with their priorities. `.empty` below a leaf or a missing node
+    /// changes nothing.
+    /// - Returns: The node that was replaced.
+    /// - Complexity: O(depth × log n), and a copy of each page above the path that a snapshot shares.
     @discardableResult
     package mutating func set(_ new: consuming Node, at path: Path) -> Node {
         var replacement = Replacement(new, isCompared: false)
@@ -12,27 +13,27 @@ extension Node {
         return replacement.hasArrived ? replacement.node : .empty
     }
 
-    /// As ``set(_:at:)``, for who asks whether anything changes.
-    /// - Returns: false when the node at `path` is found equal (``Node/isFoundEqual(to:)``).
-    /// - Complexity: As there, also when nothing changes (pages that a snapshot holds are copied on the way
-    ///   to see it), and the comparison.
+    /// As ``set(_:at:)``, with a comparison.
+    /// - Returns: false when the node at `path` is equal (``Node/isEqualWithinLimit(to:)``); then nothing was
+    ///   changed.
+    /// - Complexity: That of ``set(_:at:)``, also when nothing is changed, and that of the comparison.
     package mutating func update(_ new: consuming Node, at path: Path) -> Bool {
         var replaced = Node.empty
         return update(new, at: path, replaced: &replaced)
     }
 
-    /// The same, for a caller that frees what was there itself.
-    /// - Parameter replaced: Set to what was there, if anything changes.
+    /// As ``update(_:at:)``, for a caller that frees the replaced node itself.
+    /// - Parameter replaced: Set to the node that was replaced, if the result is true.
     package mutating func update(_ new: consuming Node, at path: Path, replaced: inout Node) -> Bool {
         var replacement = Replacement(new, isCompared: true)
         replace(&replacement, at: path)
-        guard replacement.hasArrived, !replacement.isThereAlready else { return false }
+        guard replacement.hasArrived, !replacement.isUnchanged else { return false }
         swap(&replacement.node, &replaced)
         return true
     }
 
     private mutating func replace(_ replacement: inout Replacement, at path: Path) {
-        // The keys are lent for the call, in which nobody can change them.
+        // The pointer is used only during the call, in which the keys do not change.
         unsafe path.keys.withUnsafeBufferPointer { keys in
             unsafe replacement.begin(keys)
             replace(&replacement)
@@ -40,18 +41,20 @@ extension Node {
         }
     }
 
-    /// A node on its way down to its place; what was there comes back in it.
+    /// A node that is passed down to its path. There it is exchanged for the node that it replaces.
     @safe
     private struct Replacement {
         var node: Node
         let isRemoval: Bool
-        /// Whether to look if it changes anything.
+        /// Whether it is compared with the node that it replaces.
         let isCompared: Bool
-        /// Borrowed: an array would be counted anew on every level.
+        /// Borrowed: an array would be retained on every level.
         private var keys = unsafe UnsafeBufferPointer<Key>(start: nil, count: 0)
         private(set) var depth = 0
+        /// Whether it was exchanged, or was found equal.
         var hasArrived = false
-        var isThereAlready = false
+        /// Whether it was found equal.
+        var isUnchanged = false
 
         init(_ node: consuming Node, isCompared: Bool) {
             isRemoval = node.isEmpty
@@ -59,16 +62,16 @@ extension Node {
             self.node = node
         }
 
-        /// - Parameter keys: They stay until others are given.
+        /// - Parameter keys: Must be valid until the next call.
         @unsafe mutating func begin(_ keys: UnsafeBufferPointer<Key>) {
             unsafe self.keys = unsafe keys
         }
 
-        var isThere: Bool { unsafe depth == keys.count }
+        var isAtPath: Bool { unsafe depth == keys.count }
 
-        /// The next key on the way.
+        /// The next key of the path.
         mutating func step() -> Key {
-            precondition(!isThere)
+            precondition(!isAtPath)
             defer { depth += 1 }
             // In bounds: checked.
             return unsafe keys[depth]
@@ -76,26 +79,24 @@ extension Node {
     }
 
     private mutating func replace(_ replacement: inout Replacement) {
-        if replacement.isThere {
+        if replacement.isAtPath {
             replacement.hasArrived = true
-            if replacement.isCompared, replacement.node.isFoundEqual(to: self) {
-                return replacement.isThereAlready = true
+            if replacement.isCompared, replacement.node.isEqualWithinLimit(to: self) {
+                return replacement.isUnchanged = true
             }
             return swap(&replacement.node, &self)
         }
-        // The payload leaves the enum while it changes, so that its storage has one owner and is changed in
-        // place.
-        var taken = Node.empty
-        swap(&taken, &self)
+        // The payload is moved out of the enum while it changes, so that there is one reference to its
+        // storage and it changes in place.
         let priority: Priority?
         var children: Children
-        switch consume taken {
+        switch exchange(&self, with: .empty) {
         case .object(let held):
             children = held
             priority = nil
         case .prioritized(let box):
-            // The box goes with this case, and the children have one owner again, unless a snapshot holds it
-            // too.
+            // The box is released at the end of this case: then there is one reference to the children,
+            // unless a snapshot has one, too.
             children = box.node.children
             priority = box.priority
             if children.isEmpty, replacement.isRemoval { return self = .prioritized(box) }
@@ -106,12 +107,12 @@ extension Node {
         }
         let key = replacement.step()
         children.update(key, with: &replacement) { child, replacement in child.replace(&replacement) }
-        // With something new below it, it cannot be empty.
+        // An object below which a node was set is not empty.
         self = replacement.isRemoval ? .children(consume children) : .object(consume children)
         if let priority { self = with(priority: priority) }
     }
 
-    /// Sets or clears only the priority of the node at `path`. A missing node stays missing.
+    /// Sets or removes the priority of the node at `path`. A missing node stays missing.
     package mutating func set(priority: Priority?, at path: Path) {
         set(self[path].with(priority: priority), at: path)
     }

@@ -1,20 +1,23 @@
-// About how many bytes a node prints in, without printing it or looking at all of it.
+// The weight of a node: about how many bytes its JSON has, found without printing it and without visiting all
+// of it.
 
 extension Node {
-    /// True when the node prints in more than about `byteLimit` bytes. O(limit), however large the node is.
+    /// Whether the node's JSON has more than about `byteLimit` bytes. O(`byteLimit`), however large the node
+    /// is.
     package func isHeavier(than byteLimit: Int) -> Bool {
         var left = byteLimit
         return weigh(&left)
     }
 
-    /// About how many bytes the node prints in, looked at only until `limit` is passed.
+    /// About how many bytes the node's JSON has; counted only until `limit` is exceeded. O(`limit`).
     package func weight(upTo limit: Int) -> Int {
         var left = limit
         _ = weigh(&left)
         return limit - left
     }
 
-    /// Takes from `left` what the node prints in; true when nothing is left.
+    /// Subtracts from `left` about how many bytes the node's JSON has. Stops when `left` is negative.
+    /// - Returns: Whether it is negative.
     package func weigh(_ left: inout Int) -> Bool {
         switch withoutPriority {
         case .object(let children):

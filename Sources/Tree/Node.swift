@@ -1,15 +1,15 @@
 import PandoBytes
 
-/// A value of the tree: nothing, a leaf, or an object of children; leaves and objects may carry a priority.
+/// A value of the tree: nothing, a leaf, or an object of children. Leaves and objects may have a priority.
 ///
 ///     Node      ┌──────────────────────────────┬─────┐
 ///               │ payload                8…16  │ tag │   16 bytes: the tag is in bits that no payload uses
 ///               └──────────────────────────────┴─────┘
 ///     object    payload is one reference to a persistent B-tree (``Children``)
-///     prioritized   payload is one reference to a box: priorities are rare, and cost nothing where there are none
+///     prioritized   payload is one reference to a box: nodes without a priority, most of them, pay nothing for it
 ///
-/// A node is a value: copying one is a snapshot in O(1), and a writer copies only the pages between the root
-/// and what it changes, and only while somebody else holds them.
+/// A node is a value: a copy is a snapshot in O(1). A writer copies only the pages between the root and what
+/// it changes, and only while a snapshot shares them.
 ///
 /// Always true: no object is empty, no child is `.empty`, a `.prioritized` holds a leaf or an object, and a
 /// number with an integral value within ±2^63 is an `.integer` (§8.5). So equal values have equal
@@ -24,6 +24,7 @@ package enum Node: Sendable {
     case object(Children)
     case prioritized(Prioritized)
 
+    /// A node with a priority.
     package final class Prioritized: Sendable {
         package let priority: Priority
         /// A leaf or an object, without a priority of its own.
@@ -52,11 +53,12 @@ extension Node {
         children.isEmpty ? .empty : .object(children)
     }
 
+    /// Whether it is nothing.
     package var isEmpty: Bool {
         if case .empty = self { true } else { false }
     }
 
-    /// True for a boolean, number or string, with or without priority.
+    /// Whether it is a boolean, number or string, with or without priority.
     package var isLeaf: Bool {
         switch withoutPriority {
         case .empty, .object, .prioritized: false
@@ -64,15 +66,17 @@ extension Node {
         }
     }
 
+    /// nil without a priority.
     package var priority: Priority? {
         if case .prioritized(let box) = self { box.priority } else { nil }
     }
 
+    /// The same value without its priority. O(1).
     package var withoutPriority: Node {
         if case .prioritized(let box) = self { box.node } else { self }
     }
 
-    /// The same value with another priority. Nothing stays nothing (§8.1).
+    /// The same value with another priority, or without one for nil. `.empty` stays `.empty` (§8.1).
     package func with(priority: Priority?) -> Node {
         let bare = withoutPriority
         guard let priority, !bare.isEmpty else { return bare }
@@ -84,7 +88,7 @@ extension Node {
         if case .object(let children) = withoutPriority { children } else { Children() }
     }
 
-    /// The child of that name, or `.empty`. O(log n).
+    /// The child with this key, or `.empty`. O(log n).
     package subscript(key: Key) -> Node {
         switch self {
         case .object(let children): children[key]
@@ -96,16 +100,15 @@ extension Node {
     /// The node at a path below this one, or `.empty`. O(depth × log n).
     package subscript(path: Path) -> Node { withNode(at: path.keys.span, from: 0, ()) { node, _ in node } }
 
-    /// Whether the node at a path is found equal (``isFoundEqual(to:)``), without a copy of it. O(depth × log
-    /// n), and the comparison.
+    /// Whether the node at a path is equal (``isEqualWithinLimit(to:)``). O(depth × log n), and the
+    /// comparison.
     package func holds(_ node: Node, at path: Path) -> Bool {
-        withNode(at: path.keys.span, from: 0, node) { $0.isFoundEqual(to: $1) }
+        withNode(at: path.keys.span, from: 0, node) { $0.isEqualWithinLimit(to: $1) }
     }
 
-    /// Lends what `keys` name below this node from one of them on, or `.empty`. Nothing on the way is
-    /// counted.
-    /// - Parameter context: What `body` works with: what a closure captures would be counted anew on every
-    ///   level.
+    /// Calls `body` with the node at the path `keys[depth...]` below this one, or with `.empty`. No reference
+    /// is counted above it.
+    /// - Parameter context: Passed to `body`. A closure's captures would be retained on every level.
     func withNode<Context, Result>(
         at keys: Span<Key>, from depth: Int, _ context: Context, _ body: (Node, Context) -> Result
     ) -> Result {
@@ -117,10 +120,10 @@ extension Node {
         }
     }
 
-    /// Equality that costs a bounded time: objects of more than ``comparedNodeLimit`` nodes are not compared,
-    /// and count as different unless they are the same snapshot. For who must not wait, and loses little by
-    /// doing twice what is done.
-    package func isFoundEqual(to other: Node) -> Bool {
+    /// Whether both are equal, in bounded time: objects of more than ``comparedNodeLimit`` nodes are not
+    /// compared, and give false unless they are the same snapshot. For callers that only do unneeded work
+    /// when equal nodes give false.
+    package func isEqualWithinLimit(to other: Node) -> Bool {
         switch (self, other) {
         case (.object(let a), .object(let b)) where a.count == b.count: break
         case (.prioritized, .prioritized): break
@@ -131,20 +134,20 @@ extension Node {
         return countNodes(&left) && self == other
     }
 
-    /// Nodes of an object that ``isFoundEqual(to:)`` compares: what takes a millisecond.
+    /// Most nodes of an object that ``isEqualWithinLimit(to:)`` compares: about a millisecond.
     package static let comparedNodeLimit = 1 << 14
 
-    /// Takes from `left` the nodes below this one.
-    /// - Returns: false when there are more: the rest is not counted.
+    /// Subtracts the number of nodes below this one from `left`.
+    /// - Returns: false when there are more; then not all are counted.
     private func countNodes(_ left: inout Int) -> Bool {
         guard case .object(let children) = withoutPriority else { return true }
         left -= children.count
         return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
     }
 
-    /// True when both are one and the same snapshot: nothing has changed in between, nor been changed back.
-    /// Leaves are not told apart by where they are kept, so only objects are ever the same. O(1).
-    /// - Precondition: Both are held, so that neither was changed in place.
+    /// Whether both are the same snapshot: no write was made between them. Always false for leaves, which
+    /// have no storage of their own to compare. O(1).
+    /// - Precondition: The caller has kept both, so that neither was changed in place.
     package func isSameSnapshot(as other: Node) -> Bool {
         switch (self, other) {
         case (.object(let a), .object(let b)): a.sharesStorage(with: b)
@@ -153,7 +156,7 @@ extension Node {
         }
     }
 
-    /// A number's value as a double, as order and hashes see it (§8.5); nil for everything else.
+    /// A number's value as a double, which order and hashes use (§8.5); nil for other nodes.
     package var doubleValue: Double? {
         switch withoutPriority {
         case .integer(let value): Double(value)

@@ -8,25 +8,29 @@ package struct Path: Hashable, Sendable {
         self.keys = keys
     }
 
+    /// The path without keys.
     package static let root = Path()
 
+    /// How many keys.
     package var count: Int { keys.count }
     package var isRoot: Bool { keys.isEmpty }
     package subscript(depth: Int) -> Key { keys[depth] }
 
+    /// The path of a child. O(count).
     package func appending(_ key: Key) -> Path { Path(keys + [key]) }
     package func appending(_ rest: some Sequence<Key>) -> Path { Path(keys + rest) }
+    /// The path without its last key; the root for the root.
     package var parent: Path { Path(Array(keys.dropLast())) }
 
-    /// True when the last key is this one.
+    /// Whether this is the last key.
     package func ends(with key: Key) -> Bool {
         !keys.isEmpty && keys[keys.count - 1] == key
     }
 
-    /// True when `other` is this path or lies below it.
+    /// Whether `other` is this path or below it.
     package func contains(_ other: Path) -> Bool {
         guard count <= other.count else { return false }
-        // From the deep end: siblings differ there.
+        // From the last key: siblings differ there.
         var depth = count
         while depth > 0 {
             depth &-= 1
@@ -35,20 +39,20 @@ package struct Path: Hashable, Sendable {
         return true
     }
 
-    /// The keys of `other` below this path. Traps unless ``contains(_:)``.
+    /// The keys of `other` behind those of this path. Traps unless this path ``contains(_:)`` it.
     package func relative(_ other: Path) -> Path {
         precondition(contains(other))
         return Path(Array(other.keys[count...]))
     }
 
-    /// `a/b`, as pushes spell it (realtime §5: no leading slash, the root is empty).
+    /// `a/b`, as in pushes (realtime §5: no leading slash, the root is empty).
     package var wireText: String {
         keys.map(\.string).joined(separator: "/")
     }
 }
 
 extension Path: Comparable {
-    /// Key by key; a path precedes what lies below it (§9.6).
+    /// Key by key; a path is before those below it (§9.6).
     package static func < (left: Path, right: Path) -> Bool { compare(left, right) < 0 }
 
     package static func compare(_ left: Path, _ right: Path) -> Int {
@@ -61,7 +65,7 @@ extension Path: Comparable {
 }
 
 extension Path: ExpressibleByStringLiteral, CustomStringConvertible {
-    /// Splits text of our own making: nothing is checked.
+    /// Splits a text that this program has made; keys are not checked.
     package init(trusted text: String) {
         self.init(
             text.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) })
@@ -73,9 +77,11 @@ extension Path: ExpressibleByStringLiteral, CustomStringConvertible {
     package var description: String { "/" + wireText }
 }
 
-/// Where a write lands: a node, or only its priority (a path that ends in `.priority`, §4.5).
+/// What a write sets: a node, or only its priority (a path that ends in `.priority`, §4.5).
 package struct Target: Hashable, Sendable {
+    /// The location of the node.
     package var path: Path
+    /// Whether only the priority is set.
     package var isPriority: Bool
 
     package init(_ path: Path, isPriority: Bool = false) {
@@ -85,7 +91,7 @@ package struct Target: Hashable, Sendable {
 }
 
 extension Path {
-    /// Reads a path as clients spell it: split on `/`, empty segments dropped, not percent-encoded (§4.0).
+    /// Parses a path of a client: split at `/`, without empty segments, not percent-encoded (§4.0).
     /// - Throws: ``InvalidData`` for an illegal key, a reserved segment, or a path over ``Limits/pathDepth``.
     package init(wire text: Text) throws(InvalidData) {
         let target = try Target(wire: text)
@@ -95,7 +101,8 @@ extension Path {
 }
 
 extension Target {
-    /// As ``Path/init(wire:)``, and a final `.priority` is understood.
+    /// As ``Path/init(wire:)``; the last segment may be `.priority`.
+    /// - Throws: ``InvalidData``.
     package init(wire text: Text) throws(InvalidData) {
         var keys: [Key] = []
         var isPriority = false

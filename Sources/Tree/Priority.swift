@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What a node may carry beside its value to be ordered by: a number or a string (realtime §8.2).
+/// A node's priority, by which it can be ordered: a number or a string (realtime §8.2).
 package enum Priority: Hashable, Sendable {
     /// Finite, never −0.
     case number(Double)
@@ -14,7 +14,7 @@ package enum Priority: Hashable, Sendable {
         }
     }
 
-    /// None, then numbers by value, then strings (§7.3). Negative, zero or positive.
+    /// Negative, zero or positive. The order is: none, numbers by value, strings (§7.3).
     package static func compare(_ left: Priority?, _ right: Priority?) -> Int {
         switch (left, right) {
         case (nil, nil): 0

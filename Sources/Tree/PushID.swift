@@ -1,14 +1,16 @@
 import PandoBytes
 
-/// Makes keys that sort by the time they were made (realtime §13.2): 20 characters of a 64-symbol
-/// alphabet in ASCII order, the first 8 the time, the other 12 random.
+/// Makes push ids: keys that are ordered by the time at which they were made (realtime §13.2). 20
+/// characters of an alphabet of 64, in ASCII order: the first 8 are the time, the other 12 are random.
 ///
-/// Pure: time and random bits come with each call. Its keys strictly increase, also within one millisecond,
-/// where the random part counts on instead of being drawn again, and when the clock it is told goes back.
+/// The caller passes time and random bits. Keys strictly increase, also if the time goes back: for a time
+/// that is not later than the last one, the random part is incremented.
 package struct PushIDGenerator: Sendable {
     /// 72 random bits, of which 64 are in `low`.
     package struct RandomBits: Equatable, Sendable {
+        /// The first 8 bits.
         package var high: UInt8
+        /// The other 64 bits.
         package var low: UInt64
 
         package init(high: UInt8, low: UInt64) {
@@ -17,7 +19,7 @@ package struct PushIDGenerator: Sendable {
         }
     }
 
-    /// The last time that fits 8 characters: in the year 10889.
+    /// The last time that fits in 8 characters: in the year 10889.
     package static let lastMillisecond: Int64 = 1 << 48 - 1
 
     private var milliseconds: Int64 = -1
@@ -27,27 +29,27 @@ package struct PushIDGenerator: Sendable {
 
     /// The next key.
     /// - Parameters:
-    ///   - milliseconds: Since 1970. Brought into 0…``lastMillisecond``; earlier than at the last call counts
-    ///     as the same.
-    ///   - random: Uniform. Not looked at when the millisecond is that of the last call.
+    ///   - milliseconds: Since 1970, clamped to 0…``lastMillisecond``. A time before that of the last call
+    ///     counts as the same.
+    ///   - random: Uniformly distributed. Not used when the time is not later than that of the last call.
     package mutating func next(milliseconds now: Int64, random fresh: RandomBits) -> Key {
         let now = min(max(now, 0), Self.lastMillisecond)
         if now > milliseconds {
             milliseconds = now
             random = fresh
         } else {
-            countOn()
+            increment()
         }
         return Self.key(milliseconds, random)
     }
 
-    /// One more, with carry; past the last random part comes the first one of the next millisecond.
-    private mutating func countOn() {
+    /// Increments the random part. After the last one comes the first one of the next millisecond.
+    private mutating func increment() {
         random.low &+= 1
         guard random.low == 0 else { return }
         random.high &+= 1
         guard random.high == 0 else { return }
-        // Past the last millisecond keys would repeat; 2^72 of them in one are not made.
+        // Behind the last millisecond keys would repeat, but only after 2^72 keys in it.
         milliseconds = min(milliseconds + 1, Self.lastMillisecond)
     }
 

@@ -1,20 +1,21 @@
 import PandoBytes
 
-/// What a query orders children by (realtime §7.1, §7.3).
+/// By what a query orders children (realtime §7.1, §7.3).
 package enum Index: Hashable, Sendable {
     case priority
     case key
     case value
-    /// The node at this path below each child.
+    /// By the node at this path below each child.
     case child(Path)
 }
 
-/// A bound's key: a real one, or one of the two infinities that the SDKs spell as sentinels (§7.1).
+/// A bound's key: a key, or one of the two sentinels of the SDKs for before and after all keys (§7.1).
 package enum BoundKey: Hashable, Sendable {
     case lowest
     case key(Key)
     case highest
 
+    /// Negative, zero or positive.
     package static func compare(_ left: BoundKey, _ right: BoundKey) -> Int {
         switch (left, right) {
         case (.key(let a), .key(let b)): Key.compare(a, b)
@@ -25,12 +26,13 @@ package enum BoundKey: Hashable, Sendable {
     }
 }
 
-/// One end of a query's range: a place in the order of (index value, key) pairs.
+/// One end of a query's range: a position in the order of (index value, key) pairs.
 package struct Bound: Hashable, Sendable {
-    /// Nothing, a boolean, number or string: compared as index values are. Not looked at under the key index.
+    /// Nothing, a boolean, number or string; compared as index values are. Not used with the key index.
     package var value: Node
+    /// Decides between children with that value.
     package var key: BoundKey
-    /// False leaves out the child that sits exactly on the bound.
+    /// Whether the child exactly at the bound is in the range.
     package var isInclusive: Bool
 
     package init(value: Node, key: BoundKey, isInclusive: Bool) {
@@ -49,11 +51,13 @@ package struct Bound: Hashable, Sendable {
     }
 }
 
-/// A filter over the children of one location, in canonical form: two spellings of one filter are equal (§7).
+/// A filter over the children of one location, in canonical form: two query objects for the same filter are
+/// equal (§7).
 package struct Query: Hashable, Sendable {
     /// Which end of the range a limit keeps.
     package enum Anchor: Hashable, Sendable { case first, last }
 
+    /// At most `count` children, from one end of the range.
     package struct Limit: Hashable, Sendable {
         package var count: Int
         package var anchor: Anchor
@@ -64,9 +68,13 @@ package struct Query: Hashable, Sendable {
         }
     }
 
+    /// By what children are ordered.
     package var index: Index
+    /// nil for no bound.
     package var start: Bound?
+    /// nil for no bound.
     package var end: Bound?
+    /// nil for no limit.
     package var limit: Limit?
 
     package init(index: Index = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
@@ -76,19 +84,19 @@ package struct Query: Hashable, Sendable {
         self.limit = limit
     }
 
-    /// Whether the query looks at more than `count` children of a node: at all of them, unless it goes by
-    /// key, where it stops with its limit. O(1).
+    /// Whether evaluating the query visits more than `count` children of a node: all of them, unless the
+    /// order is by key, where the limit ends it. O(1).
     package func visits(moreThan count: Int, of node: Node) -> Bool {
         if index == .key, let limit, limit.count <= count { return false }
         return node.children.count > count
     }
 
-    /// True when every child passes, in whatever order: a default listen in disguise (§4.2).
+    /// Whether the query has no bound and no limit: it gives the same data as a default listen (§4.2).
     package var loadsAllData: Bool { start == nil && end == nil && limit == nil }
 }
 
 extension Query {
-    /// What the query orders `child` by.
+    /// The value by which the query orders `child`. `.empty` with the key index.
     package func indexValue(of child: Node) -> Node {
         switch index {
         case .key: .empty
@@ -98,13 +106,14 @@ extension Query {
         }
     }
 
-    /// The order of (index value, key) pairs (§7.3).
+    /// The order of (index value, key) pairs (§7.3): negative, zero or positive.
     package func compare(_ left: (value: Node, key: Key), _ right: (value: Node, key: Key)) -> Int {
         let order = index == .key ? 0 : Self.compareIndexValues(left.value, right.value)
         return order != 0 ? order : Key.compare(left.key, right.key)
     }
 
-    /// True when the pair is at or after the start and at or before the end (§7.4).
+    /// Whether the pair is in the range: not before the start, and not after the end (§7.4). The limit is not
+    /// considered.
     package func contains(value: Node, key: Key) -> Bool {
         if let start {
             let order = compare(value, key, to: start)
@@ -122,8 +131,9 @@ extension Query {
         return order != 0 ? order : BoundKey.compare(.key(key), bound.key)
     }
 
-    /// Nothing, false, true, numbers, strings, objects (§7.3). Numbers as doubles (§8.5): were integers
-    /// beyond 2^53 told apart, but not from the double both round to, this were no order.
+    /// The order of index values: nothing, false, true, numbers, strings, objects (§7.3). Numbers are
+    /// compared as doubles (§8.5). If integers beyond 2^53 were compared exactly, two different ones could be
+    /// equal to the same double, which would be no order.
     package static func compareIndexValues(_ left: Node, _ right: Node) -> Int {
         switch (left, right) {
         case (.string(let a), .string(let b)): return Text.compare(a, b)

@@ -1,10 +1,11 @@
 import PandoBytes
 
-// The query object of a listen or get (realtime §7.1) to a canonical ``Query``.
+// Parses the query object of a listen or get (realtime §7.1) to a canonical ``Query``.
 
 extension Query {
-    /// Reads a query object; unknown members are ignored.
-    /// - Throws: ``MalformedJSON``. What is JSON but no query is noted in `reader.invalidData`.
+    /// Reads a query object; unknown members are ignored. An object that is no valid query is noted in
+    /// `reader.invalidData`.
+    /// - Throws: ``MalformedJSON``.
     package init(reading reader: inout JSONReader) throws(MalformedJSON) {
         var fields = Fields()
         try reader.readObject { (reader, name) throws(MalformedJSON) in try fields.read(name, &reader) }
@@ -92,7 +93,7 @@ extension Query {
             switch viewFrom {
             case "l": return .first
             case "r": return .last
-            // Legacy: a limit without `vf` counts from the start when there is one, else from the end.
+            // Legacy: a limit without `vf` counts from the start bound if there is one, else from the end.
             case nil: return startValue != nil ? .first : .last
             default: throw .query("vf must be \"l\" or \"r\"")
             }
@@ -105,7 +106,7 @@ extension Query {
             case ".value": return .value
             case let text?:
                 let path = try Path(wire: text)
-                // C++ spells an empty child path `/`.
+                // C++ sends `/` for an empty child path.
                 return path.isRoot ? .value : .child(path)
             }
         }
@@ -123,7 +124,7 @@ extension Query {
             if let key {
                 return Bound(value: value, wire: key, isInclusive: isInclusive)
             }
-            // Without a key the bound stands before all children of that value, or after all of them (§7.4).
+            // Without a key the bound is before all children of that value, or after all of them (§7.4).
             let isBefore = isStart == isInclusive
             return Bound(value: value, key: isBefore ? .lowest : .highest, isInclusive: true)
         }
@@ -131,7 +132,7 @@ extension Query {
 }
 
 extension Bound {
-    /// No child sits on an infinity, so that such a bound is the same whether it is inclusive or not.
+    /// No child is at a sentinel, so such a bound is the same whether it is inclusive or not.
     fileprivate init(value: Node, wire text: Text, isInclusive: Bool) {
         let key = BoundKey(wire: text)
         if case .key = key {
@@ -143,8 +144,8 @@ extension Bound {
 }
 
 extension BoundKey {
-    /// A key as `sn`, `en` and the bounds of the key index spell it, sentinels included (§7.1). Never refused
-    /// for its length or characters (§7.2).
+    /// Parses a key of `sn`, `en` or a bound of the key index, which may be a sentinel (§7.1). Accepts keys
+    /// of any length and characters (§7.2).
     package init(wire text: Text) {
         switch text {
         case "[MIN_NAME]", "[MIN_KEY]": self = .lowest

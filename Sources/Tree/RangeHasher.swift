@@ -2,108 +2,114 @@ import PandoBytes
 
 // Hashes a node's leaves range by range (realtime §9.6).
 //
-//     range   = "(" item { "," item } ")"              every range spells its ancestors' keys again
+//     range   = "(" item { "," item } ")"              every range repeats the keys of its ancestors
 //     item    = quoted-key ":" "(" ( leaf | item { "," item } ) ")"
 //     leaf    = [ "priority:" v2 ":" ] v2
 //     v2      = "number:" hex64 | "boolean:true|false" | "string:" quoted
 //     quoted  = '"' text with \ → \\ and " → \" '"'
 //
-// Leaves come in key order. An object's priority is a leaf named `.priority` at its sorted place; clients
-// leave it out of the text when no child sorts after it, and so do we: it is then called hidden.
+// Leaves are in key order. An object's priority is a leaf with the key `.priority`, at its position in key
+// order. If no child is after it, it is left out of the text, as clients do: it is then called hidden.
 
-/// One walk over a node, cut at the paths of a client's claim.
+/// Visits the leaves of a node once, and hashes them in the ranges of a client's compound hash.
 ///
-/// Cost: one key comparison for each child on the way to a cut, one path comparison a cut, and the text
-/// hashed. Recursion is as deep as the node.
+/// Cost: one key comparison for each child of the nodes above the end of a range, one path comparison a
+/// range, and hashing of the text. The recursion is as deep as the node.
 struct RangeHasher {
-    /// A node with a priority, and the ranges it lies in. Needed to choose what may be sent alone.
+    /// A node with a priority, and the ranges that it is in. Decides which ranges must be sent together
+    /// (Node+RangeMerge.swift).
     struct Prioritized {
         /// Ranges of its first and last leaf, priorities of objects not counted.
         var firstLeaf: Int
         var lastLeaf: Int
-        /// The range where its priority stands as a leaf named `.priority`.
+        /// The range of its priority, as a leaf with the key `.priority`.
         var position: Int
-        /// Ranges of the leaves around that place which are the object's own.
+        /// Ranges of the object's leaves before and after its priority; nil where there is none.
         var leafBefore: Int?
         var leafAfter: Int?
-        /// No child sorts after the priority, so no hash speaks of it.
+        /// Whether no child is after the priority: then it is in no hash.
         var isHidden: Bool { leafAfter == nil }
     }
 
-    private let claim: CompoundHash
-    /// For each range, whether the client's hash is not ours.
+    private let clientHash: CompoundHash
+    /// For each range, whether the client's hash differs from this node's.
     private(set) var differs: [Bool] = []
-    /// For each range, whether it holds a leaf that is not an object's priority.
+    /// For each range, whether it has a leaf that is not an object's priority.
     private(set) var hasLeaf: [Bool] = []
-    /// Objects by the place of their priority, and below them leaves that the client has as an object.
+    /// Objects with a priority, in the order of their priorities' positions.
     private(set) var objects: [Prioritized] = []
+    /// For each leaf with a priority at a path below which the client's hash has ends of ranges: all ranges
+    /// there.
     private(set) var coveredLeaves: [Range<Int>] = []
-    /// The ranges' texts, when a test wants to see them.
+    /// The ranges' texts, for tests.
     private(set) var texts: [String]?
 
-    /// The keys from the node at the root of the walk to the one at hand.
+    /// The keys from the root of the visit to the current node.
     private var keys: [Key] = []
-    /// How many of `keys` are those of the cut that ends the range at hand. When fewer than all, the place at
-    /// hand is before the cut, and so is everything below.
+    /// How many of `keys` are equal to those of the current range's end. If not all are, the current node is
+    /// before that end, and so is everything below it.
     private var matched = 0
-    /// The range of the last leaf. Meaningless before the first.
+    /// The range of the last leaf. Not valid before the first leaf.
     private var lastLeaf = 0
-    private var holdsLeaf = false
+    /// Whether the current range has a leaf that is not an object's priority.
+    private var rangeHasLeaf = false
 
-    /// The text of the range at hand, less what `sha1` has taken.
+    /// The text of the current range, without what was passed to `sha1` already.
     private var text: [UInt8] = []
     private var sha1 = SHA1()
     private var isOpen = false
-    /// How many keys are open in the text, and how many of those lead to the place at hand.
+    /// How many keys are open in the text, and how many of those are keys of the current node's path.
     private var openKeys = 0
     private var sharedKeys = 0
     private var fullText: [UInt8] = []
 
-    /// - Parameter claim: Usable (``CompoundHash/isUsable``).
-    init(_ node: Node, against claim: CompoundHash, keepsTexts: Bool = false) {
-        self.claim = claim
+    /// - Parameters:
+    ///   - clientHash: Must be usable (``CompoundHash/isUsable``).
+    ///   - keepsTexts: Whether ``texts`` is filled.
+    init(_ node: Node, against clientHash: CompoundHash, keepsTexts: Bool = false) {
+        self.clientHash = clientHash
         if keepsTexts { texts = [] }
-        differs.reserveCapacity(claim.hashes.count)
+        differs.reserveCapacity(clientHash.hashes.count)
         if !node.isEmpty {
-            passCuts()
-            _ = walk(node)
+            closePassedRanges()
+            _ = visit(node)
         }
-        while range < claim.hashes.count { closeRange() }
+        while range < clientHash.hashes.count { closeRange() }
     }
 
-    /// The number of the range at hand: as many as are closed.
+    /// The number of the current range: as many were closed.
     private var range: Int { differs.count }
 
-    // MARK: The walk
+    // MARK: Visiting leaves
 
     /// - Returns: The range of the node's first leaf.
-    private mutating func walk(_ node: Node) -> Int {
+    private mutating func visit(_ node: Node) -> Int {
         guard case .object(let children) = node.withoutPriority else {
             append(leaf: node)
             lastLeaf = range
-            holdsLeaf = true
-            if node.priority != nil { noteCover() }
+            rangeHasLeaf = true
+            if node.priority != nil { noteCoveredRanges() }
             return range
         }
         guard let priority = node.priority else {
             var first: Int?
             children.forEach { key, child in
-                let range = walk(child, named: key)
+                let range = visit(child, key)
                 first = first ?? range
                 return true
             }
             return first ?? range
         }
-        return walk(children, of: priority)
+        return visit(children, of: priority)
     }
 
-    private mutating func walk(_ node: Node, named key: Key) -> Int {
+    private mutating func visit(_ node: Node, _ key: Key) -> Int {
         enter(key)
         defer { leave() }
-        return walk(node)
+        return visit(node)
     }
 
-    private mutating func walk(_ children: Children, of priority: Priority) -> Int {
+    private mutating func visit(_ children: Children, of priority: Priority) -> Int {
         var first: Int?
         var own: Int?
         children.forEach { key, child in
@@ -115,7 +121,7 @@ struct RangeHasher {
                 objects.append(.init(firstLeaf: 0, lastLeaf: 0, position: range, leafBefore: before))
                 leave()
             }
-            let range = walk(child, named: key)
+            let range = visit(child, key)
             first = first ?? range
             if let own, objects[own].leafAfter == nil { objects[own].leafAfter = range }
             return true
@@ -134,23 +140,24 @@ struct RangeHasher {
         return first ?? last
     }
 
-    /// A leaf with a priority that the client has as an object cut in pieces: all of them must go at once,
-    /// because a client that clears one piece takes a leaf's priority for a child in it.
-    private mutating func noteCover() {
+    /// Where the client has an object in several ranges, and there is now a leaf with a priority: all these
+    /// ranges must be sent together. A client that removes the leaves of one of them would remove the leaf's
+    /// priority, which it treats as a child.
+    private mutating func noteCoveredRanges() {
         var end = range
-        while end < claim.paths.count, claim.paths[end].count > keys.count,
-            claim.paths[end].keys.starts(with: keys)
+        while end < clientHash.paths.count, clientHash.paths[end].count > keys.count,
+            clientHash.paths[end].keys.starts(with: keys)
         {
             end += 1
         }
         if end > range { coveredLeaves.append(range..<(end + 1)) }
     }
 
-    // MARK: Cuts
+    // MARK: Ends of ranges
 
     private mutating func enter(_ key: Key) {
         keys.append(key)
-        if matched == keys.count - 1 { passCuts() }
+        if matched == keys.count - 1 { closePassedRanges() }
     }
 
     private mutating func leave() {
@@ -159,15 +166,15 @@ struct RangeHasher {
         sharedKeys = min(sharedKeys, keys.count)
     }
 
-    /// Closes ranges until the place at hand is not after the cut.
-    private mutating func passCuts() {
-        while range < claim.paths.count {
-            let cut = claim.paths[range]
-            while matched < keys.count, matched < cut.count, keys[matched] == cut[matched] { matched += 1 }
-            // The place is the cut, or above it.
+    /// Closes ranges until the current node is not after the end of the current range.
+    private mutating func closePassedRanges() {
+        while range < clientHash.paths.count {
+            let end = clientHash.paths[range]
+            while matched < keys.count, matched < end.count, keys[matched] == end[matched] { matched += 1 }
+            // The current node is the end of the range, or above it.
             if matched == keys.count { return }
-            // What lies below a cut is after it.
-            if matched < cut.count, Key.compare(keys[matched], cut[matched]) < 0 { return }
+            // What is below the end of a range is after it.
+            if matched < end.count, Key.compare(keys[matched], end[matched]) < 0 { return }
             closeRange()
             matched = 0
         }
@@ -201,13 +208,12 @@ struct RangeHasher {
     }
 
     private mutating func flush() {
-        // Out of `self` while `sha1` changes, and back in for its capacity.
-        var piece: [UInt8] = []
-        swap(&piece, &text)
+        // Moved out of `self` while `sha1` changes, and back for its capacity.
+        var piece = exchange(&text, with: [])
         sha1.update(piece.rawSpan)
         if texts != nil { fullText += piece }
         piece.removeAll(keepingCapacity: true)
-        swap(&piece, &text)
+        text = consume piece
     }
 
     private mutating func closeRange() {
@@ -225,9 +231,9 @@ struct RangeHasher {
             texts?.append(String(decoding: fullText, as: UTF8.self))
             fullText.removeAll()
         }
-        differs.append(!claim.hashes[range].string.utf8.elementsEqual(hash))
-        hasLeaf.append(holdsLeaf)
-        holdsLeaf = false
+        differs.append(!clientHash.hashes[range].string.utf8.elementsEqual(hash))
+        hasLeaf.append(rangeHasLeaf)
+        rangeHasLeaf = false
     }
 }
 

@@ -1,16 +1,16 @@
 import PandoBytes
 
-/// A placeholder that the server fills in when a write runs (realtime §10).
+/// A placeholder that the server replaces by a value when a write is executed (realtime §10).
 package enum ServerValue: Equatable, Sendable {
-    /// Server time in milliseconds; one instant for the whole write.
+    /// The server's time in milliseconds; the same for the whole write.
     case timestamp
     /// The committed number at the location plus this one. Always `.integer` or `.double`.
     case increment(Node)
 
-    /// The value that takes the placeholder's place.
+    /// The value that replaces the placeholder.
     /// - Parameters:
-    ///   - current: What the location holds before the write; anything but a number counts as 0.
-    ///   - milliseconds: The write's instant.
+    ///   - current: The node at the location before the write; anything but a number counts as 0.
+    ///   - milliseconds: The time of the write, since 1970.
     package func resolved(current: Node, milliseconds: Int64) -> Node {
         switch self {
         case .timestamp: .integer(milliseconds)
@@ -20,7 +20,7 @@ package enum ServerValue: Equatable, Sendable {
 
     static let key: Key = ".sv"
 
-    /// As a client spells it (realtime §10).
+    /// As a client sends it (realtime §10).
     var spelled: Node {
         switch self {
         case .timestamp: .empty.setting(.string("timestamp"), at: Self.key)
@@ -34,13 +34,13 @@ package enum ServerValue: Equatable, Sendable {
             if !overflow { return .integer(sum) }
         }
         guard let a = current.doubleValue, let b = delta.doubleValue else { return delta }
-        // Two finite doubles may add up to infinity, which no node can be: then the value stays.
+        // The sum of two finite doubles may be infinite, which no node can be: then the value stays.
         return (a + b).isFinite ? .number(a + b) : current
     }
 }
 
 extension Node {
-    /// With one child set, which no tree need be able to hold.
+    /// This node with one more child, which need not be legal in the database.
     fileprivate func setting(_ child: Node, at key: Key) -> Node {
         var node = self
         node.set(child, at: Path([key]))
@@ -48,10 +48,11 @@ extension Node {
     }
 }
 
-/// A value to be written, as a client sent it: a node in which each server value is held open.
+/// A value to be written, as a client sent it: a node with placeholders for server values.
 package struct Draft: Equatable, Sendable {
     /// One placeholder: the node at `path` (relative to the draft), or its priority.
     package struct Placeholder: Equatable, Sendable {
+        /// Relative to the draft.
         package var target: Target
         package var value: ServerValue
 
@@ -61,11 +62,12 @@ package struct Draft: Equatable, Sendable {
         }
     }
 
-    /// The value; where a placeholder stands, `.integer(0)`, so that nothing around it is pruned: a resolved
-    /// placeholder is never empty.
+    /// The value, with `.integer(0)` for each placeholder, so that its ancestors are not removed as empty: a
+    /// resolved placeholder is never empty.
     package var node: Node
+    /// Those in ``node``.
     package var placeholders: [Placeholder] = []
-    /// Segments from the draft's root to its deepest leaf.
+    /// Keys from the draft's root to its deepest leaf.
     package var depth = 0
 
     package init(_ node: Node, placeholders: [Placeholder] = [], depth: Int = 0) {
@@ -74,32 +76,34 @@ package struct Draft: Equatable, Sendable {
         self.depth = depth
     }
 
-    /// The value as it was sent, with each server value as it is spelled: to be printed and not stored, since
-    /// `.sv` is no key of a tree.
+    /// The value as it was sent, with each server value as `{".sv": …}`. For printing: it cannot be stored,
+    /// since `.sv` is not a legal key.
     /// - Complexity: O(placeholders × depth × log n).
     package var unresolved: Node {
         var result = node
         for placeholder in placeholders {
             let path = placeholder.target.path
-            let there = result[path]
+            let current = result[path]
             guard placeholder.target.isPriority else {
-                result.set(placeholder.value.spelled.with(priority: there.priority), at: path)
+                result.set(placeholder.value.spelled.with(priority: current.priority), at: path)
                 continue
             }
-            // A priority of the tree is a number or a text, so this one is a member like any other.
-            let value = there.withoutPriority
-            var shown = value
-            if value.isLeaf || !value[ServerValue.key].isEmpty { shown = .empty.setting(value, at: ".value") }
-            result.set(shown.setting(placeholder.value.spelled, at: ".priority"), at: path)
+            // A node's priority must be a number or a string, so this one is written as a child.
+            let value = current.withoutPriority
+            var printed = value
+            if value.isLeaf || !value[ServerValue.key].isEmpty {
+                printed = .empty.setting(value, at: ".value")
+            }
+            result.set(printed.setting(placeholder.value.spelled, at: ".priority"), at: path)
         }
         return result
     }
 
     /// The node to store.
     /// - Parameters:
-    ///   - current: What the draft is going to replace, before the write. Asked for only when something is
-    ///     held open.
-    ///   - milliseconds: The write's instant.
+    ///   - current: The node that the draft replaces. Evaluated only if there are placeholders.
+    ///   - milliseconds: The time of the write, since 1970.
+    /// - Complexity: O(1) without placeholders, else O(placeholders × depth × log n).
     package func resolved(current: @autoclosure () -> Node, milliseconds: Int64) -> Node {
         guard !placeholders.isEmpty else { return node }
         let current = current()

@@ -1,33 +1,35 @@
 import PandoBytes
 
-/// An array or object to ``Draft``.
+/// Parses an array or object to a ``Draft``.
 ///
-/// Objects are gathered on one stack of entries; an object's own are cut off its top when it closes, sorted
-/// if they did not arrive in order, and become its page.
+/// The children of all open objects are on one stack of entries. When an object ends, its own are moved off
+/// the top, sorted if they are not in order, and become its page.
 struct StructureParser {
     var reader: JSONReader
-    /// The arrays and objects that are still open, outermost first.
+    /// The open arrays and objects, outermost first.
     private var frames: [Frame] = []
-    /// Their children so far, in the same order.
+    /// The stack: their children read so far, in the same order.
     private var entries: ContiguousArray<Children.Entry> = []
-    /// The keys from the draft's root to the value at hand: one for each frame, less one between a value and
-    /// the next.
+    /// The current path below the draft's root: a key for each frame, or one less between a value and the
+    /// next name.
     private var keys: [Key] = []
     private var placeholders: [Draft.Placeholder] = []
-    /// The children so far that hold placeholders, by their places among ``entries``, and which ones.
-    /// Ascending.
+    /// The entries with placeholders, by their indexes in ``entries``, ascending, and the indexes of these
+    /// placeholders.
     private var holders: [(entry: Int, places: Range<Int>)] = []
     private var depth = 0
     /// See ``DraftParser/droppedChildren``.
     private(set) var droppedChildren = false
-    /// What it is lent by who has it read.
+    /// Of the ``DraftParser``, which sets it before each draft.
     var budget = NodeBudget(left: 0)
 
     init(_ cursor: ByteCursor) {
         reader = JSONReader(cursor)
     }
 
-    /// Reads one value, as ``DraftParser/readDraft()`` does. What it gathers in is kept for the next.
+    /// Reads one value, as ``DraftParser/readDraft()`` does. The memory of the stacks is reused for the next
+    /// draft.
+    /// - Throws: ``MalformedJSON``.
     mutating func readDraft() throws(MalformedJSON) -> Draft {
         frames.removeAll(keepingCapacity: true)
         entries.removeAll(keepingCapacity: true)
@@ -44,12 +46,12 @@ struct StructureParser {
         try budget.charge(nodeCount, at: reader.cursor.offset)
     }
 
-    /// A loop with a stack of its own, not recursion: how deep the thread's stack goes is not for the sender
-    /// to say.
+    /// Reads one value. A loop with a stack of its own, not recursion: the sender must not control the depth
+    /// of the thread's stack.
     private mutating func readNode() throws(MalformedJSON) -> Node {
         while true {
             guard var node = try readLeafOrOpen() else { continue }
-            // A value is complete, and with it whatever closes here.
+            // A value is complete, and perhaps arrays and objects around it.
             while true {
                 if frames.isEmpty { return node }
                 try add(node)
@@ -59,8 +61,8 @@ struct StructureParser {
         }
     }
 
-    /// Reads a leaf, an empty array or object, or one without children. Nil when one has been opened instead,
-    /// and its first child comes next.
+    /// Reads a leaf, or an array or object without children.
+    /// - Returns: nil when an array or object was opened whose first child comes next.
     private mutating func readLeafOrOpen() throws(MalformedJSON) -> Node? {
         let first = reader.peek()
         guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try readLeaf() }
@@ -70,21 +72,22 @@ struct StructureParser {
         frames.append(
             Frame(isArray: isArray, firstEntry: entries.count, firstPlaceholder: placeholders.count))
         if isArray {
-            if reader.take(UInt8(ascii: "]")) { return try close() }
+            if reader.consume(UInt8(ascii: "]")) { return try close() }
             keys.append(Key(index: 0))
             return nil
         }
-        if reader.take(UInt8(ascii: "}")) { return try close() }
+        if reader.consume(UInt8(ascii: "}")) { return try close() }
         return try readName() ? nil : try close()
     }
 
-    /// Puts the value of the last key under its parent.
+    /// Adds the value of the last key to its parent.
     private mutating func add(_ node: Node) throws(MalformedJSON) {
         let top = frames.count - 1
         let key = keys.removeLast()
         if frames[top].isArray {
             frames[top].index += 1
-            // Only an object can hold two values of one name, of which null may be the last.
+            // In an array null is left out at once. In an object it may replace an earlier value of the same
+            // name.
             if node.isEmpty { return }
         } else if frames[top].isAscending, entries.count > frames[top].firstEntry {
             frames[top].isAscending = Key.compare(entries[entries.count - 1].key, key) < 0
@@ -98,11 +101,12 @@ struct StructureParser {
         entries.append(Children.Entry(key: key, node: node))
     }
 
-    /// Moves to the next child. False when the array or object has ended instead.
+    /// Moves to the next child.
+    /// - Returns: false when the array or object has ended.
     private mutating func readNextName() throws(MalformedJSON) -> Bool {
         let top = frames.count - 1
         let isArray = frames[top].isArray
-        guard reader.take(UInt8(ascii: ",")) else {
+        guard reader.consume(UInt8(ascii: ",")) else {
             try reader.expect(isArray ? UInt8(ascii: "]") : UInt8(ascii: "}"))
             return false
         }
@@ -111,7 +115,8 @@ struct StructureParser {
         return true
     }
 
-    /// Reads names until that of a child, and its colon. False when the object has ended instead.
+    /// Reads members that begin with a dot, and then the name of the next child and its colon.
+    /// - Returns: false when the object has ended.
     private mutating func readName() throws(MalformedJSON) -> Bool {
         repeat {
             if let key = reader.readPlainKey() {
@@ -127,7 +132,7 @@ struct StructureParser {
                 return true
             }
             try readSpecial(name)
-        } while reader.take(UInt8(ascii: ","))
+        } while reader.consume(UInt8(ascii: ","))
         try reader.expect(UInt8(ascii: "}"))
         return false
     }
@@ -145,13 +150,13 @@ struct StructureParser {
         let isArray: Bool
         let firstEntry: Int
         let firstPlaceholder: Int
-        /// Placeholders when its last child was there.
+        /// The number of placeholders after its last child.
         var placeholderCount: Int
-        /// The element at hand, of an array.
+        /// Of an array: the index of the current element.
         var index = 0
-        /// True while an object's names came in key order.
+        /// Whether the object's entries are in strictly ascending key order.
         var isAscending = true
-        /// True when a name stands for null: such entries are pruned.
+        /// Whether an entry is null: such entries are removed.
         var hasEmptyNodes = false
         var special = Special()
 
@@ -163,7 +168,7 @@ struct StructureParser {
         }
     }
 
-    /// What an object said with its `.` members; of two with one name the last.
+    /// The members of an object that begin with a dot; of two with the same name the last one.
     private struct Special {
         /// `.priority`.
         var priority = Scalar.leaf(.empty)
@@ -180,8 +185,8 @@ struct StructureParser {
         return frame.isArray ? .children(children) : try finish(frame, children)
     }
 
-    /// Cuts the entries of a frame off the stack: sorted, pruned, and of members with one name the last, as
-    /// every JSON parser of our clients has it.
+    /// Moves the entries of a frame off the stack: sorted, without null, and of members with the same name
+    /// only the last one, as in the clients' JSON parsers.
     private mutating func closeChildren(of frame: Frame) -> Children {
         let first = frame.firstEntry
         if first == entries.count { return Children() }
@@ -245,7 +250,7 @@ struct StructureParser {
 
     private mutating func finish(_ frame: Frame, _ children: Children) throws(MalformedJSON) -> Node {
         var node = Node.children(children)
-        // A `.value` wins over everything but the priority (§8.2), then `.sv`; the children's placeholders go
+        // `.value` has precedence over `.sv`, and both over children (§8.2), whose placeholders are removed
         // with them.
         let value: Scalar =
             if case .leaf(.empty) = frame.special.value, let serverValue = frame.special.serverValue {
@@ -309,7 +314,7 @@ struct StructureParser {
         case leaf(Node), serverValue(ServerValue), structure
     }
 
-    /// Reads what may stand behind `.priority` or `.value`: a leaf, null, or `{".sv": …}`.
+    /// Reads the value of `.priority` or `.value`: a leaf, null, or `{".sv": …}`.
     private mutating func readScalar() throws(MalformedJSON) -> Scalar {
         let first = reader.peek()
         let depth = frames.count
@@ -332,7 +337,8 @@ struct StructureParser {
         return .serverValue(found)
     }
 
-    /// Reads what stands behind `.sv` (§10).
+    /// Reads the value of `.sv` (§10).
+    /// - Returns: nil, with invalid data noted, when it is not a server value.
     private static func readServerValue(
         _ reader: inout JSONReader, depth: Int
     ) throws(MalformedJSON) -> ServerValue? {

@@ -1,7 +1,8 @@
-/// The children that a query lets through, in the query's order (realtime §7.4).
+/// The children that a query selects, in the query's order (realtime §7.4).
 package struct Window: Sendable {
+    /// One child.
     package struct Entry: Sendable {
-        /// What the query orders the child by.
+        /// The value by which the query orders the child.
         package let value: Node
         package let key: Key
         package let node: Node
@@ -10,7 +11,7 @@ package struct Window: Sendable {
     package let query: Query
     /// Ascending in the query's order; at most its limit.
     package private(set) var entries: [Entry] = []
-    /// True when the limit keeps some children of the range out.
+    /// Whether the limit excludes children that are in the query's range.
     private var hidesChildren = false
 
     /// The window of `query` over `node`'s children.
@@ -20,20 +21,40 @@ package struct Window: Sendable {
         fill(from: node.children)
     }
 
-    /// The query's result: an object of these children, without the node's own priority (§7.4).
+    /// The query's result: an object of these children, without the node's own priority (§7.4). O(window ×
+    /// log window).
     package var node: Node {
         let children = entries.map { Children.Entry(key: $0.key, node: $0.node) }
         return .children(
             Children(ascending: query.index == .key ? children : children.sorted { $0.key < $1.key }))
     }
 
+    /// Whether no child is selected.
     package var isEmpty: Bool { entries.isEmpty }
+
+    /// Checks all invariants, for tests. Traps if one is violated. O(window).
+    package func checkInvariants() {
+        for (left, right) in zip(entries, entries.dropFirst()) {
+            precondition(precedes(left, right), "entries do not ascend")
+        }
+        for entry in entries {
+            precondition(!entry.node.isEmpty, "there is an empty entry")
+            precondition(query.indexValue(of: entry.node) == entry.value, "an entry has a wrong index value")
+            precondition(query.contains(value: entry.value, key: entry.key), "an entry is not in the range")
+        }
+        if let limit = query.limit {
+            precondition(entries.count <= limit.count, "there are too many entries")
+        }
+        if hidesChildren {
+            precondition(query.limit?.count == entries.count, "children are excluded without need")
+        }
+    }
 
     private func precedes(_ left: Entry, _ right: Entry) -> Bool {
         query.compare((left.value, left.key), (right.value, right.key)) < 0
     }
 
-    /// Where an entry is, or would be inserted.
+    /// The index of an entry, or where it would be inserted.
     private func position(of value: Node, _ key: Key) -> (index: Int, isPresent: Bool) {
         var (low, high) = (0, entries.count)
         while low < high {
@@ -56,36 +77,37 @@ package struct Window: Sendable {
     private mutating func fillInKeyOrder(_ children: Children) {
         let limit = query.limit?.count ?? .max
         let isReversed = query.limit?.anchor == .last
-        var taken: [Entry] = []
+        var selected: [Entry] = []
         var hides = false
         let query = query
-        // One end is where the walk starts; beyond the other it stops.
-        func take(_ key: Key, _ node: Node) -> Bool {
+        // Visiting starts at one end of the range, and stops behind the other.
+        func add(_ key: Key, _ node: Node) -> Bool {
             guard query.contains(value: .empty, key: key) else { return isBefore(key, reversed: isReversed) }
-            if taken.count == limit {
+            if selected.count == limit {
                 hides = true
                 return false
             }
-            taken.append(Entry(value: .empty, key: key, node: node))
+            selected.append(Entry(value: .empty, key: key, node: node))
             return true
         }
         let near = isReversed ? query.end?.key : query.start?.key
         if case .key(let key)? = near {
             if isReversed {
-                children.forEachReversed(from: key, take)
+                children.forEachReversed(from: key, add)
             } else {
-                children.forEach(from: key, take)
+                children.forEach(from: key, add)
             }
         } else if isReversed {
-            children.forEachReversed(take)
+            children.forEachReversed(add)
         } else {
-            children.forEach(take)
+            children.forEach(add)
         }
-        entries = isReversed ? taken.reversed() : taken
+        entries = isReversed ? selected.reversed() : selected
         hidesChildren = hides
     }
 
-    /// True when a key outside the range lies on the side the walk comes from: it may still enter.
+    /// Whether a key outside the range is before it in the order of the visit: then others may be in the
+    /// range.
     private func isBefore(_ key: Key, reversed: Bool) -> Bool {
         let near = reversed ? query.end : query.start
         guard let near else { return false }
@@ -95,7 +117,8 @@ package struct Window: Sendable {
 
     private mutating func fillInIndexOrder(_ children: Children) {
         let limit = query.limit
-        // Room for as many again, so that sorting is paid for by what came since.
+        // Sorted only when as many entries were added as the limit keeps, so that sorting costs O(log limit)
+        // for each entry.
         let bufferCount = limit.map { 2 * $0.count + 64 } ?? .max
         children.forEach { key, node in
             let value = query.indexValue(of: node)
@@ -117,33 +140,21 @@ package struct Window: Sendable {
 // MARK: - Following writes
 
 extension Window {
-    /// One child of the queried node before and after a write.
-    package struct ChildChange: Sendable {
-        package let key: Key
-        package let old: Node
-        package let new: Node
-
-        package init(key: Key, old: Node, new: Node) {
-            self.key = key
-            self.old = old
-            self.new = new
-        }
-    }
-
-    /// How a write changed a window, child by child.
-    package struct Change: Sendable {
-        /// Keys that left.
+    /// How a write has changed a window, by child.
+    package struct Update: Sendable {
+        /// Keys of children that are not in the window any more.
         package var left: [Key] = []
-        /// Children that entered, whole.
+        /// Children that are in the window now.
         package var entered: [Entry] = []
-        /// Children that stayed and are not what they were.
+        /// Children that were in the window, and have another value now.
         package var changed: [Entry] = []
 
+        /// Whether the window has not changed.
         package var isEmpty: Bool { left.isEmpty && entered.isEmpty && changed.isEmpty }
     }
 
-    /// Whether a child with this index value is in the window, or would have to be: false for most children
-    /// of a large node, which change without the window being touched. O(1) comparisons.
+    /// Whether a child with this index value is in the window, or would enter it. false for most children of
+    /// a large node: they can change without an update of the window. O(1) comparisons.
     package func admits(_ value: Node, _ key: Key) -> Bool {
         guard query.contains(value: value, key: key) else { return false }
         guard hidesChildren, let frontier = farEnd else { return true }
@@ -151,17 +162,19 @@ extension Window {
         return query.limit?.anchor == .last ? order >= 0 : order <= 0
     }
 
-    /// Brings the window up to date after some children changed.
+    /// Updates the window after some children have changed.
     /// - Parameters:
-    ///   - changes: Every child that differs, each once.
+    ///   - changes: Every child that differs, once.
     ///   - node: The queried node after the write.
-    /// - Complexity: O(changes × (log window + memmove)); as `init` when a limit must look for children to
-    ///   move up.
-    package mutating func update(_ changes: [ChildChange], in node: Node) -> Change {
-        // Hidden children lie beyond the frontier; a child that lands there may have any of them before it.
+    /// - Returns: How the window has changed.
+    /// - Complexity: O(changes × (log window + memmove)); that of ``init(_:over:)`` when children leave a
+    ///   window with a limit, and others must be found to fill it.
+    package mutating func update(_ changes: [ChildChange], in node: Node) -> Update {
+        // Excluded children are beyond the frontier. A changed child that is there now may be behind any of
+        // them.
         let frontier = hidesChildren ? farEnd : nil
-        var result = Change()
-        /// What changed children were in the window before.
+        var result = Update()
+        // The changed children that were in the window, with their old values.
         var removed: [Entry] = []
         for change in changes {
             let old = remove(change.key, change.old)
@@ -191,7 +204,7 @@ extension Window {
         return result
     }
 
-    /// Takes a child out of the window, if it is there.
+    /// Removes a child from the window, if it is there.
     private mutating func remove(_ key: Key, _ node: Node) -> Entry? {
         guard !node.isEmpty, case let (index, isPresent) = position(of: query.indexValue(of: node), key),
             isPresent
@@ -206,14 +219,15 @@ extension Window {
         return query.contains(value: value, key: key) ? Entry(value: value, key: key, node: node) : nil
     }
 
-    /// Takes another node altogether.
-    package mutating func replace(with node: Node) -> Change {
+    /// Replaces the queried node by another one.
+    /// - Returns: How the window has changed. Complexity as of ``init(_:over:)``.
+    package mutating func replace(with node: Node) -> Update {
         let before = nodesByKey
         fill(from: node.children)
         return difference(from: before)
     }
 
-    /// The child that leaves first when another enters.
+    /// The child that is excluded first when another enters.
     private var farEnd: Entry? {
         query.limit?.anchor == .last ? entries.first : entries.last
     }
@@ -222,7 +236,7 @@ extension Window {
         query.limit?.anchor == .last ? precedes(entry, frontier) : precedes(frontier, entry)
     }
 
-    /// Cuts off what is over the limit, and gives it.
+    /// Removes and returns the entries above the limit.
     private mutating func trim(to limit: Query.Limit) -> [Entry] {
         guard entries.count > limit.count else { return [] }
         hidesChildren = true
@@ -236,8 +250,8 @@ extension Window {
         Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.node) })
     }
 
-    private func difference(from before: [Key: Node]) -> Change {
-        var change = Change()
+    private func difference(from before: [Key: Node]) -> Update {
+        var change = Update()
         var unseen = before
         for entry in entries {
             guard let node = unseen.removeValue(forKey: entry.key) else {
@@ -246,14 +260,14 @@ extension Window {
             }
             if node != entry.node { change.changed.append(entry) }
         }
-        // Not in the order of a hash table, which would be another one in each process.
+        // Sorted: the order of a hash table differs from process to process.
         change.left = unseen.keys.sorted()
         return change
     }
 }
 
-extension Window.Change {
-    /// Takes out again what a limit had no room for.
+extension Window.Update {
+    /// Accounts for entries that were removed because of the limit.
     fileprivate mutating func evict(_ evicted: [Window.Entry]) {
         let keys = Set(evicted.map(\.key))
         let came = Set(entered.lazy.map(\.key).filter(keys.contains))

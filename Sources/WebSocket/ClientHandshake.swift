@@ -1,12 +1,15 @@
 import PandoBytes
 import PandoHTTP
 
-/// Why an answer to an upgrade request is no WebSocket (RFC 6455 §4.1).
+/// Why the response to an upgrade request does not open a WebSocket (RFC 6455 §4.1).
 package enum UpgradeFailure: Error, Hashable, Sendable {
     /// Any status but 101.
     case refused(statusCode: Int)
+    /// `Upgrade` is not `websocket`.
     case notAnUpgrade
+    /// `Connection` does not name `upgrade`.
     case connectionNotUpgraded
+    /// `Sec-WebSocket-Accept` is not what the key demands.
     case wrongAcceptKey
     /// The server chose an extension or a subprotocol that was not offered.
     case unexpectedChoice
@@ -26,10 +29,10 @@ package struct ClientHandshake: Sendable {
         self.key = key
     }
 
-    /// Appends the request.
+    /// Appends the upgrade request.
     /// - Parameters:
     ///   - target: Path and query: `/.ws?v=5&ns=demo`.
-    ///   - host: As the user wrote it: `localhost:9000`.
+    ///   - host: Of the `Host` field: `localhost:9000`.
     package func appendRequest(target: String, host: String, to output: inout [UInt8]) {
         output.append(requestLine: "GET", target: target)
         output.append(field: "Host", text: host)
@@ -40,7 +43,8 @@ package struct ClientHandshake: Sendable {
         output.appendEndOfHead()
     }
 
-    /// Checks the answer. Frames may follow right behind it.
+    /// Checks the head of the response. Frames may follow directly behind it.
+    /// - Throws: ``UpgradeFailure``.
     package func check(_ head: ResponseHead) throws(UpgradeFailure) {
         let fields = head.fields
         guard head.statusCode == 101 else { throw .refused(statusCode: head.statusCode) }

@@ -1,4 +1,4 @@
-/// The closing handshake (RFC 6455 §7.1). It decides; the connection acts on the answer.
+/// The closing handshake (RFC 6455 §7.1), as a state machine. Each event returns what the connection must do.
 ///
 ///     open ──close()──▶ closing ──receivedClose()──▶ closed
 ///       │                  │
@@ -7,47 +7,52 @@ package struct CloseHandshake: Equatable, Sendable {
     package enum State: Equatable, Sendable {
         /// Data may flow both ways.
         case open
-        /// Our close frame is on its way; we send nothing more and drop what messages come until the peer's
-        /// arrives.
+        /// This side has sent its close frame. It sends nothing more, and drops messages until the peer's
+        /// close frame arrives.
         case closing
-        /// Terminal: both frames have crossed, or one side broke off.
+        /// Terminal: both close frames were sent, or the connection has failed.
         case closed
     }
 
+    /// What the connection must do.
     package enum Action: Equatable, Sendable {
         case nothing
-        /// Send a close frame and read on: the peer answers. Without an answer in time, call ``expired()``.
+        /// Send a close frame and go on reading: the peer replies with one. Without a reply in time, call
+        /// ``expired()``.
         case send(CloseCode)
-        /// Send a close frame (an empty one for nil), then end the connection once it is out.
+        /// Send a close frame (an empty one for nil), then close the connection.
         case sendThenDisconnect(CloseCode?)
-        /// Send a close frame, then wait for the server to end the connection; call ``expired()`` if it does
-        /// not.
+        /// Send a close frame (an empty one for nil), then wait until the server closes the connection. If it
+        /// does not in time, call ``expired()``.
         case sendThenAwaitEnd(CloseCode?)
-        /// Nothing to send: wait for the server to end the connection; call ``expired()`` if it does not.
+        /// Send nothing, and wait until the server closes the connection. If it does not in time, call
+        /// ``expired()``.
         case awaitEnd
-        /// End the connection now.
+        /// Close the connection now.
         case disconnect
     }
 
     private let role: Role
+    /// Where the handshake is.
     package private(set) var state = State.open
 
+    /// - Parameter role: This end of the connection.
     package init(role: Role) {
         self.role = role
     }
 
-    /// Whether messages may still be sent, and those that come still matter.
+    /// Whether messages may be sent, and received ones are to be handled.
     package var isOpen: Bool { state == .open }
 
-    /// We want to end it.
+    /// This side wants to close. Does nothing unless the state is `open`.
     package mutating func close(_ code: CloseCode) -> Action {
         guard state == .open else { return .nothing }
         state = .closing
         return .send(code)
     }
 
-    /// The peer's close frame has come. The answer repeats its code (RFC 6455 §5.5.1). The server ends the
-    /// connection first, so that the waiting state of TCP stays on its side (RFC 6455 §7.1.1).
+    /// The peer's close frame has arrived. The reply repeats its code (RFC 6455 §5.5.1). The server closes
+    /// the connection first, so that TCP's TIME_WAIT state is on its side (RFC 6455 §7.1.1).
     package mutating func receivedClose(_ code: CloseCode?) -> Action {
         switch state {
         case .open:
@@ -60,14 +65,15 @@ package struct CloseHandshake: Equatable, Sendable {
         }
     }
 
-    /// The peer broke the protocol: say why, and do not wait for an answer (RFC 6455 §7.1.7).
+    /// The peer violated the protocol: send the violation's close code, and do not wait for a reply
+    /// (RFC 6455 §7.1.7).
     package mutating func failed(_ violation: ProtocolViolation) -> Action {
         switch state {
         case .open:
             state = .closed
             return .sendThenDisconnect(violation.closeCode)
         case .closing:
-            // Our one close frame is already on its way.
+            // The one close frame of this side was sent before.
             state = .closed
             return .disconnect
         case .closed: return .nothing
@@ -80,7 +86,7 @@ package struct CloseHandshake: Equatable, Sendable {
         return .disconnect
     }
 
-    /// We have waited long enough for a close frame or for the end.
+    /// The time for the peer's close frame, or for the end of the connection, has passed.
     package mutating func expired() -> Action {
         state = .closed
         return .disconnect

@@ -11,12 +11,12 @@
 //  Opcodes from 8 on are control frames: at most 125 bytes, never fragmented, allowed between the fragments
 //  of a message.
 
-/// Which end of the connection we are. A client masks what it sends, a server does not (RFC 6455 §5.1).
+/// This end of the connection. A client masks its frames, a server does not (RFC 6455 §5.1).
 package enum Role: Sendable {
     case server, client
 }
 
-/// RFC 6455 §5.2 and §11.8.
+/// The type of a frame (RFC 6455 §5.2, §11.8).
 package enum Opcode: UInt8, Sendable {
     case continuation = 0x0
     case text = 0x1
@@ -28,22 +28,19 @@ package enum Opcode: UInt8, Sendable {
     var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
-/// What a frame's header says, after all checks that need no state.
-struct FrameHeader {
-    /// 2 + 8 + 4 bytes.
-    static let longestByteCount = 14
-
-    /// Control frames carry at most this (RFC 6455 §5.5).
+/// The size of a frame's header.
+enum FrameHeader {
+    /// Most payload of a control frame (RFC 6455 §5.5).
     static let controlByteLimit = 125
 
-    /// The header's own size, as its second byte announces it: 2…14.
+    /// The size of a header, from its second byte: 2…14.
     static func byteCount(second: UInt8) -> Int {
         let length = second & 0x7F
         return 2 &+ (length < 126 ? 0 : length == 126 ? 2 : 8) &+ Int(second >> 7) &* 4
     }
 }
 
-/// The status code of a close frame (RFC 6455 §7.4). Any 16 bits; ``isSendable`` says which may travel.
+/// The status code of a close frame (RFC 6455 §7.4): any 16 bits. ``isSendable`` says which may be sent.
 package struct CloseCode: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt16
 
@@ -57,11 +54,10 @@ package struct CloseCode: RawRepresentable, Hashable, Sendable {
     package static let policyViolation = CloseCode(rawValue: 1008)
     package static let messageTooBig = CloseCode(rawValue: 1009)
     package static let internalError = CloseCode(rawValue: 1011)
-    package static let serviceRestart = CloseCode(rawValue: 1012)
     package static let tryAgainLater = CloseCode(rawValue: 1013)
 
-    /// Whether a close frame may carry it: the codes of RFC 6455 §7.4.1 and the IANA registry but for those
-    /// that only describe a local end (1005, 1006, 1015), and the ranges for libraries and applications
+    /// Whether a close frame may contain it: the codes of RFC 6455 §7.4.1 and of the IANA registry, except
+    /// those that are for local use only (1005, 1006, 1015), and the ranges for libraries and applications
     /// (RFC 6455 §7.4.2).
     package var isSendable: Bool {
         switch rawValue {

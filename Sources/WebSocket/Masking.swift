@@ -6,8 +6,8 @@ import PandoBytes
     #error("masking keys are loaded in little-endian order")
 #endif
 
-/// XORs `bytes` with a key whose first byte lines up with `bytes[0]`.
-/// - Returns: Whether all results are ASCII, so that text needs no second look.
+/// XORs `bytes` with a key whose first byte belongs to `bytes[0]`.
+/// - Returns: Whether all results are ASCII: then text need not be checked for UTF-8.
 /// - Complexity: O(bytes), 32 bytes a step, then 8, then 4; reads and writes each byte once.
 @discardableResult
 package func applyMask(_ bytes: inout MutableRawSpan, key: UInt32) -> Bool {
@@ -81,7 +81,7 @@ func isASCII(_ base: UnsafeMutableRawPointer, count: Int) -> Bool {
     return markNonASCII(rest) == 0
 }
 
-/// The key as it lines up after `count` more bytes.
+/// The key for the payload from `count` bytes further on.
 func rotated(_ key: UInt32, by count: Int) -> UInt32 {
     let bits = UInt32(truncatingIfNeeded: count & 3) &* 8
     return bits == 0 ? key : key >> bits | key << (32 &- bits)

@@ -1,229 +1,228 @@
 import PandoBytes
 
-/// Where an event's bytes lie: in the window that was read, or in the reader's own memory.
-/// Valid until the next call of ``MessageReader/next(_:from:)``; get the bytes with
-/// ``MessageReader/withBytes(of:in:_:)``.
+/// Where the payload of an event is: in the input that was passed to ``MessageReader/next(_:from:)``, or in
+/// the reader's own memory. Valid until the next call of `next`; ``MessageReader/withBytes(of:in:_:)`` gives
+/// the bytes.
 @usableFromInline
 package struct Payload: Equatable, Sendable {
     @usableFromInline package let range: Range<Int>
-    /// True when `range` counts in the window: nothing was copied.
-    @usableFromInline package let isInWindow: Bool
+    /// Whether `range` is one of the input: then nothing was copied.
+    @usableFromInline package let isInInput: Bool
 
-    package init(range: Range<Int>, isInWindow: Bool) {
+    package init(range: Range<Int>, isInInput: Bool) {
         self.range = range
-        self.isInWindow = isInWindow
+        self.isInInput = isInInput
     }
 
+    /// Bytes of the payload.
     package var count: Int { range.count }
 }
 
-/// What came.
+/// A message or control frame that was received.
 package enum Event: Equatable, Sendable {
-    /// A whole text message; checked to be UTF-8 if the reader was asked to.
+    /// A complete text message; checked to be UTF-8 if the reader was made so.
     case text(Payload)
-    /// A whole binary message.
+    /// A complete binary message.
     case binary(Payload)
     case ping(Payload)
     case pong(Payload)
-    /// The last event ever. The code is nil when the frame had none; the reason is UTF-8.
+    /// The last event. The code is nil when the frame had none; the reason is UTF-8.
     case close(CloseCode?, reason: Payload)
 }
 
 /// Turns a stream of frames into messages and control frames (RFC 6455 §5, §6.2), in place.
 ///
-/// The event loop owns one receive buffer and lends a window of it after each read. A frame that lies whole
-/// in the window is unmasked there, and its event refers to it: no copy, no allocation, no reference
-/// counting. What a window leaves unfinished is moved to ``owned``, which is given back when its message has
-/// been handed out.
+/// The event loop has one receive buffer and passes its contents as the input after each read. A frame that
+/// is completely in the input is unmasked there, and its event refers to it: no copy, no allocation, no
+/// reference counting. A frame or message that is incomplete at the end of the input is copied to ``owned``,
+/// which is freed when its message was handled.
 ///
-/// An idle reader is 64 bytes and owns nothing.
+/// An idle reader is 64 bytes and owns no memory.
 @usableFromInline
 package struct MessageReader {
-    /// Where in the stream we are.
     private enum Phase: UInt8 {
-        /// Between frames, or inside a header of which ``header`` holds the beginning.
+        /// Between frames, or inside a header whose beginning is in ``header``.
         case header
         /// Inside a payload.
         case payload
-        /// After a close frame or a violation. Terminal: what comes is dropped (RFC 6455 §1.4, §7.1.7).
+        /// After a close frame or a violation. Terminal: further bytes are dropped (RFC 6455 §1.4, §7.1.7).
         case ended
     }
 
-    /// What ``owned`` lent to the last event, and the next call may take back.
-    private enum Lent: UInt8 {
+    /// Which part of ``owned`` the last event refers to; the next call removes it.
+    private enum LastEvent: UInt8 {
         case nothing, message, control
     }
 
-    /// The fragments of the open message that have come, then the ``controlCount`` bytes of a control frame
-    /// that a window's end has cut. Grows by what has come, never by what is announced.
+    /// The received fragments of the open message, then the ``controlCount`` received bytes of an incomplete
+    /// control frame. Grows with what was received, never by an announced length.
     @usableFromInline internal private(set) var owned: [UInt8] = []
-    /// Payload bytes the current frame still owes.
+    /// Bytes of the current frame's payload that were not received yet.
     private var remaining = 0
     private let messageByteLimit: Int
-    /// Lines up with the next payload byte.
+    /// Rotated so that its first byte belongs to the next byte of the payload.
     private var maskingKey: UInt32 = 0
-    /// The beginning of a header that a window's end has cut: ``headerCount`` bytes.
+    /// The first ``headerCount`` bytes of an incomplete header.
     private var header = InlineArray<14, UInt8>(repeating: 0)
     private var headerCount: UInt8 = 0
     private var controlCount: UInt8 = 0
     private var phase = Phase.header
-    private var lent = Lent.nothing
-    /// The current frame's, in the payload phase.
+    private var lastEvent = LastEvent.nothing
+    /// Of the current frame, in the payload phase; as `isFinal`.
     private var opcode = Opcode.continuation
     private var isFinal = false
     /// `text` or `binary` while a message is open, `continuation` when none is.
     private var openMessage = Opcode.continuation
     private let isServer: Bool
     private let checksText: Bool
-    /// False as long as all text of the open message was ASCII: then the validator has nothing to remember.
+    /// False as long as all text of the open message was ASCII: then the validator is not used.
     private var hasBegunValidation = false
     private var validator = UTF8Validator()
 
-    /// RSV bits that an extension has given a meaning. None is negotiated, so none may be set.
+    /// RSV bits that a negotiated extension uses. None is negotiated, so none may be set.
     ///
-    /// This is where RFC 7692 comes in: permessage-deflate would allow RSV1 (0x40) on a message's first
-    /// frame, remember it beside ``openMessage``, count the inflated bytes against the limit, and stand
-    /// between the payload and ``checkText(_:isASCII:in:)``, which must see what was inflated.
+    /// permessage-deflate (RFC 7692) would allow RSV1 (0x40) on a message's first frame and store it with
+    /// ``openMessage``, count inflated bytes against the limit, and inflate the payload before
+    /// ``checkText(_:isASCII:in:)``.
     private var negotiatedReservedBits: UInt8 { 0 }
 
     /// - Parameters:
-    ///   - role: Which end we are: a server demands masks, a client forbids them.
-    ///   - messageByteLimit: Longest message, over all its fragments.
-    ///   - checksText: Whether text must be UTF-8, refused at the first byte that cannot be. RFC 6455 §8.1
-    ///     demands it; the database's own endpoint checks reassembled messages itself, because some clients
-    ///     cut inside characters.
+    ///   - role: This end of the connection: a server demands masks, a client forbids them.
+    ///   - messageByteLimit: Most bytes of a message, over all its fragments.
+    ///   - checksText: Whether text must be UTF-8; other text is refused at the first invalid byte.
+    ///     RFC 6455 §8.1 demands it. The database's endpoint checks messages after their reassembly, because
+    ///     some clients cut them inside characters.
     package init(role: Role, messageByteLimit: Int, checksText: Bool) {
         self.isServer = role == .server
         self.messageByteLimit = max(0, messageByteLimit)
         self.checksText = checksText
     }
 
-    /// True when no frame and no message has begun: the stream may end here without cutting anything.
+    /// Whether no frame and no message has begun: the stream may end here.
     package var isIdle: Bool {
         phase != .payload && headerCount == 0 && openMessage == .continuation
     }
 
-    /// Bytes this reader keeps for messages that are not complete, about.
+    /// About how many bytes of memory this reader has for incomplete messages.
     package var ownedByteCount: Int { min(owned.capacity, 2 * owned.count) }
 
-    /// Reads `window` from `offset` on and moves `offset` behind what it took. The window's bytes are
-    /// unmasked in place.
+    /// Reads `input` from `offset` on, up to the end of the next event. The bytes are unmasked in place.
     ///
-    /// Call until it gives nil: then the window is used up, and may be overwritten.
-    /// - Throws: ``ProtocolViolation``, after all events that came before it. Nothing is read afterwards.
-    /// - Complexity: O(bytes). Allocates only for frames cut by the window's end and for fragmented messages.
+    /// Call it until it gives nil: then all of the input was read, and may be overwritten.
+    /// - Parameter offset: Moved behind the bytes that were read.
+    /// - Throws: ``ProtocolViolation``, after all events before it. Nothing is read afterwards.
+    /// - Complexity: O(bytes). Allocates only for frames that the input's end cuts, and for fragmented
+    ///   messages.
     package mutating func next(
-        _ window: inout MutableRawSpan, from offset: inout Int
+        _ input: inout MutableRawSpan, from offset: inout Int
     ) throws(ProtocolViolation) -> Event? {
-        if lent != .nothing { takeBack() }
-        return try unsafe window.withUnsafeMutableBytes { buffer throws(ProtocolViolation) -> Event? in
+        if lastEvent != .nothing { removeLastEvent() }
+        return try unsafe input.withUnsafeMutableBytes { buffer throws(ProtocolViolation) -> Event? in
             // A buffer without an address is empty: nothing to read.
             guard let base = buffer.baseAddress else { return nil }
-            // The window is the buffer, and lives as long as this closure.
-            var window = unsafe Window(base: base, count: buffer.count, offset: offset)
-            defer { offset = window.offset }
+            // The cursor is used only in this closure, in which the buffer is valid.
+            var cursor = unsafe FrameCursor(base: base, count: buffer.count, offset: offset)
+            defer { offset = cursor.offset }
             do throws(ProtocolViolation) {
-                return try next(&window)
+                return try next(&cursor)
             } catch {
                 phase = .ended
                 owned = []
                 controlCount = 0
-                lent = .nothing
+                lastEvent = .nothing
                 throw error
             }
         }
     }
 
-    /// Lends the bytes of an event that the last call of ``next(_:from:)`` gave, from the window it was
-    /// given.
+    /// Calls `body` with the payload of the event that the last call of ``next(_:from:)`` gave.
     ///
-    /// A closure because the bytes lie in one of two places, and the compiler cannot follow a span that
-    /// depends on both. Inlinable so that the closure costs nothing: it runs once per message, in another
-    /// room.
+    /// The bytes are in one of two places, and the compiler cannot express the lifetime of a span that
+    /// depends on both: hence a closure. It is called once per message from another module, and inlinable so
+    /// that it costs nothing.
+    /// - Parameter input: What was passed to `next`.
     @inlinable
     package func withBytes<Result, Failure: Error>(
-        of payload: Payload, in window: borrowing MutableRawSpan, _ body: (RawSpan) throws(Failure) -> Result
+        of payload: Payload, in input: borrowing MutableRawSpan, _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        if payload.isInWindow { return try body(window.bytes.extracting(payload.range)) }
+        if payload.isInInput { return try body(input.bytes.extracting(payload.range)) }
         return try body(owned.rawSpan.extracting(payload.range))
     }
 
-    /// Hands over the bytes of a message that the last call of ``next(_:from:)`` gave, where the reader owns
-    /// them: they are not copied.
-    /// - Returns: Nil where they lie in the window.
+    /// Moves out the payload of the message that the last call of ``next(_:from:)`` gave, without a copy.
+    /// - Returns: nil where the payload is in the input.
     package mutating func takeBytes(of payload: Payload) -> [UInt8]? {
-        guard !payload.isInWindow, lent == .message, payload.range == 0..<owned.count else { return nil }
-        var taken: [UInt8] = []
-        swap(&taken, &owned)
-        lent = .nothing
-        return taken
+        guard !payload.isInInput, lastEvent == .message, payload.range == 0..<owned.count else { return nil }
+        lastEvent = .nothing
+        return exchange(&owned, with: [])
     }
 
-    private mutating func next(_ window: inout Window) throws(ProtocolViolation) -> Event? {
+    private mutating func next(_ cursor: inout FrameCursor) throws(ProtocolViolation) -> Event? {
         while true {
             switch phase {
             case .header:
-                guard try readHeader(&window) else { return nil }
+                guard try readHeader(&cursor) else { return nil }
                 phase = .payload
             case .payload:
-                guard let payload = try readPayload(&window) else { return nil }
+                guard let payload = try readPayload(&cursor) else { return nil }
                 phase = .header
-                if let event = try finishFrame(payload, in: window) { return event }
+                if let event = try finishFrame(payload, in: cursor) { return event }
             case .ended:
-                window.advance(window.remaining)
+                cursor.advance(cursor.remaining)
                 return nil
             }
         }
     }
 
-    /// Takes back what the last event borrowed.
-    private mutating func takeBack() {
-        if lent == .control { owned.removeLast(Int(controlCount)) }
-        if lent == .message || owned.isEmpty { owned = [] }
+    /// Removes the payload of the last event from ``owned``.
+    private mutating func removeLastEvent() {
+        if lastEvent == .control { owned.removeLast(Int(controlCount)) }
+        if lastEvent == .message || owned.isEmpty { owned = [] }
         controlCount = 0
-        lent = .nothing
+        lastEvent = .nothing
     }
 }
 
 // MARK: - Headers
 
-// The five functions of the common path are inlined into one: apart, they pass their few words through
-// memory, and a frame of 16 bytes costs 24 ns instead of 14.
+// The five functions of the common path are inlined into one: as calls they pass their arguments through
+// memory, and a frame of 16 bytes takes 24 ns instead of 14.
 
 extension MessageReader {
-    /// Reads a header, or what there is of one.
-    /// - Returns: false when the window ended first.
+    /// Reads a header, or the part of it that is in the input.
+    /// - Returns: false when the input ended first.
     @inline(__always)
-    private mutating func readHeader(_ window: inout Window) throws(ProtocolViolation) -> Bool {
-        if headerCount == 0, window.remaining >= 2 {
-            let (first, second) = (window[0], window[1])
+    private mutating func readHeader(_ cursor: inout FrameCursor) throws(ProtocolViolation) -> Bool {
+        if headerCount == 0, cursor.remaining >= 2 {
+            let (first, second) = (cursor[0], cursor[1])
             let size = FrameHeader.byteCount(second: second)
-            if window.remaining >= size {
+            if cursor.remaining >= size {
                 let code = try checkFirst(first)
                 try checkSecond(second, opcode: code)
                 let length: UInt64 =
                     switch second & 0x7F {
-                    case 126: UInt64(window.load(2, as: UInt16.self).byteSwapped)
-                    case 127: window.load(2, as: UInt64.self).byteSwapped
+                    case 126: UInt64(cursor.load(2, as: UInt16.self).byteSwapped)
+                    case 127: cursor.load(2, as: UInt64.self).byteSwapped
                     case let short: UInt64(short)
                     }
-                let key = isServer ? window.load(size &- 4, as: UInt32.self) : 0
+                let key = isServer ? cursor.load(size &- 4, as: UInt32.self) : 0
                 try begin(code, first: first, second: second, length: length, key: key)
-                window.advance(size)
+                cursor.advance(size)
                 return true
             }
         }
-        return try collectHeader(&window)
+        return try collectHeader(&cursor)
     }
 
-    /// The slow way: byte by byte, over any number of windows. Judges each byte as soon as it has come.
+    /// Reads a header that the end of the input cuts: byte by byte, over any number of calls. Each byte is
+    /// checked as soon as it is received.
     @inline(never)
-    private mutating func collectHeader(_ window: inout Window) throws(ProtocolViolation) -> Bool {
-        while window.remaining > 0 {
+    private mutating func collectHeader(_ cursor: inout FrameCursor) throws(ProtocolViolation) -> Bool {
+        while cursor.remaining > 0 {
             // In bounds: the header is complete, and the count 0 again, after at most 14 bytes.
-            header[Int(headerCount)] = window[0]
+            header[Int(headerCount)] = cursor[0]
             headerCount &+= 1
-            window.advance(1)
+            cursor.advance(1)
             let code = try checkFirst(header[0])
             guard headerCount >= 2 else { continue }
             try checkSecond(header[1], opcode: code)
@@ -269,7 +268,7 @@ extension MessageReader {
         }
     }
 
-    /// The header is complete: judges the length and makes the frame the current one.
+    /// Checks the length of a complete header, and makes its frame the current one.
     @inline(__always)
     private mutating func begin(
         _ code: Opcode, first: UInt8, second: UInt8, length: UInt64, key: UInt32
@@ -282,8 +281,7 @@ extension MessageReader {
         default: break
         }
         if !code.isControl {
-            // The announced length, before a byte of it is kept. `owned` holds no more than the limit
-            // already.
+            // The announced length is checked before any byte is copied. `owned` is within the limit already.
             guard length <= UInt64(max(0, messageByteLimit &- owned.count)) else {
                 throw .messageTooBig(byteLimit: messageByteLimit)
             }
@@ -306,86 +304,87 @@ extension MessageReader {
 // MARK: - Payloads
 
 extension MessageReader {
-    /// Reads a payload, or what there is of one: unmasks, checks text, and keeps what has to be kept.
-    /// - Returns: The payload of the frame (or, of a message's last fragment, the message), nil when the
-    ///   window ended first or a fragment was kept.
+    /// Reads a payload, or the part of it that is in the input: unmasks it, checks text, and copies it to
+    /// ``owned`` unless it is complete.
+    /// - Returns: The payload of the frame, or of the message after its last fragment; nil when the input
+    ///   ended first, or other fragments follow.
     @inline(__always)
-    private mutating func readPayload(_ window: inout Window) throws(ProtocolViolation) -> Payload? {
+    private mutating func readPayload(_ cursor: inout FrameCursor) throws(ProtocolViolation) -> Payload? {
         let isControl = opcode.isControl
-        let taken = min(remaining, window.remaining)
-        if taken == 0, remaining > 0 { return nil }
+        let count = min(remaining, cursor.remaining)
+        if count == 0, remaining > 0 { return nil }
 
         let isText = checksText && !isControl && openMessage == .text
         if isServer {
-            let isASCII = window.applyMask(taken, key: maskingKey)
-            if isText { try checkText(taken, isASCII: isASCII, in: window) }
+            let isASCII = cursor.applyMask(count, key: maskingKey)
+            if isText { try checkText(count, isASCII: isASCII, in: cursor) }
         } else if isText {
-            try checkText(taken, isASCII: window.isASCII(taken), in: window)
+            try checkText(count, isASCII: cursor.isASCII(count), in: cursor)
         }
 
-        remaining &-= taken
-        let start = window.offset
-        // The common case: the whole payload is here, and nothing of it was kept before.
+        remaining &-= count
+        let start = cursor.offset
+        // The common case: the payload is complete, and nothing of it was copied before.
         if remaining == 0, isControl ? controlCount == 0 : (isFinal && owned.isEmpty) {
-            window.advance(taken)
-            return Payload(range: start..<window.offset, isInWindow: true)
+            cursor.advance(count)
+            return Payload(range: start..<cursor.offset, isInInput: true)
         }
 
-        maskingKey = rotated(maskingKey, by: taken)
-        window.withBytes(taken) { owned.appendGrowing($0) }
-        window.advance(taken)
+        maskingKey = rotated(maskingKey, by: count)
+        cursor.withBytes(count) { owned.appendGrowing($0) }
+        cursor.advance(count)
         // At most 125, by the check on the header.
-        if isControl { controlCount &+= UInt8(truncatingIfNeeded: taken) }
+        if isControl { controlCount &+= UInt8(truncatingIfNeeded: count) }
         guard remaining == 0 else { return nil }
         return Payload(
-            range: (isControl ? owned.count &- Int(controlCount) : 0)..<owned.count, isInWindow: false)
+            range: (isControl ? owned.count &- Int(controlCount) : 0)..<owned.count, isInInput: false)
     }
 
-    /// Checks the next `count` bytes of text, and at the end of the message that no character is unfinished.
+    /// Checks the next `count` bytes of text, and at the end of the message that no character is incomplete.
     private mutating func checkText(
-        _ count: Int, isASCII: Bool, in window: Window
+        _ count: Int, isASCII: Bool, in cursor: FrameCursor
     ) throws(ProtocolViolation) {
         if hasBegunValidation || !isASCII {
             hasBegunValidation = true
-            guard window.withBytes(count, { validator.accept($0) }) else { throw .invalidUTF8 }
+            guard cursor.withBytes(count, { validator.accept($0) }) else { throw .invalidUTF8 }
             if isFinal, count == remaining, !validator.isAtBoundary { throw .invalidUTF8 }
         }
     }
 
-    /// The frame is complete: what does it mean?
-    /// - Returns: nil for a fragment that others will follow.
-    private mutating func finishFrame(_ payload: Payload, in window: Window) throws(ProtocolViolation)
+    /// The event of a complete frame.
+    /// - Returns: nil for a fragment that others follow.
+    private mutating func finishFrame(_ payload: Payload, in cursor: FrameCursor) throws(ProtocolViolation)
         -> Event?
     {
         switch opcode {
         case .continuation, .text, .binary:
             guard isFinal else { return nil }
-            if !payload.isInWindow { lent = .message }
+            if !payload.isInInput { lastEvent = .message }
             let kind = openMessage
             openMessage = .continuation
             return kind == .text ? .text(payload) : .binary(payload)
         case .ping:
-            if !payload.isInWindow { lent = .control }
+            if !payload.isInInput { lastEvent = .control }
             return .ping(payload)
         case .pong:
-            if !payload.isInWindow { lent = .control }
+            if !payload.isInInput { lastEvent = .control }
             return .pong(payload)
         case .close:
-            if !payload.isInWindow { lent = .control }
+            if !payload.isInInput { lastEvent = .control }
             phase = .ended
-            return try readClose(payload, in: window)
+            return try readClose(payload, in: cursor)
         }
     }
 
-    /// A close frame is empty, or a code and a reason in UTF-8 (RFC 6455 §5.5.1).
-    private func readClose(_ payload: Payload, in window: Window) throws(ProtocolViolation) -> Event {
+    /// The event of a close frame: empty, or a code and a reason in UTF-8 (RFC 6455 §5.5.1).
+    private func readClose(_ payload: Payload, in cursor: FrameCursor) throws(ProtocolViolation) -> Event {
         if payload.count == 0 { return .close(nil, reason: payload) }
         guard payload.count >= 2 else { throw .truncatedCloseCode }
-        let bytes = payload.isInWindow ? window.copy(payload.range) : Array(owned[payload.range])
+        let bytes = payload.isInInput ? cursor.copy(payload.range) : Array(owned[payload.range])
         let code = CloseCode(rawValue: UInt16(bytes[0]) << 8 | UInt16(bytes[1]))
         guard code.isSendable else { throw .invalidCloseCode(code.rawValue) }
         guard isValidUTF8(bytes.rawSpan.extracting(droppingFirst: 2)) else { throw .invalidUTF8 }
         let reason = (payload.range.lowerBound + 2)..<payload.range.upperBound
-        return .close(code, reason: Payload(range: reason, isInWindow: payload.isInWindow))
+        return .close(code, reason: Payload(range: reason, isInInput: payload.isInInput))
     }
 }

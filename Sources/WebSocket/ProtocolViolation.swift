@@ -1,6 +1,6 @@
-/// What the peer's frames did wrong. After any of these the stream has no meaning left.
+/// How the peer's frames violate RFC 6455. The stream cannot be read any further.
 package enum ProtocolViolation: Error, Hashable, Sendable {
-    /// RSV bits without an extension that gives them a meaning (RFC 6455 §5.2).
+    /// RSV bits without an extension that uses them (RFC 6455 §5.2).
     case reservedBitsSet
     case reservedOpcode(UInt8)
     case unmaskedClientFrame
@@ -20,9 +20,9 @@ package enum ProtocolViolation: Error, Hashable, Sendable {
     case truncatedCloseCode
     case invalidCloseCode(UInt16)
 
-    /// The close code owed to the peer (RFC 6455 §7.4.1).
+    /// The close code to send (RFC 6455 §7.4.1).
     package var closeCode: CloseCode {
-        switch self {  // No `default`: a new violation must choose its code here.
+        switch self {  // No `default`: each new violation needs a code here.
         case .reservedBitsSet, .reservedOpcode, .unmaskedClientFrame, .maskedServerFrame,
             .fragmentedControlFrame,
             .controlFrameTooLong, .unexpectedContinuation, .unfinishedMessage, .lengthNotMinimal,

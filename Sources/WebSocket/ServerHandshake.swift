@@ -5,18 +5,19 @@ import PandoHTTP
 package enum UpgradeRefusal: Error, Hashable, Sendable {
     case methodNotGet
     case versionBelow11
-    /// No `Upgrade: websocket`: a plain request to an address that only speaks WebSocket.
+    /// No `Upgrade: websocket`: a plain request.
     case notAnUpgrade
     /// `Connection` does not name `upgrade`.
     case connectionNotUpgraded
-    /// An upgrade has no content; one with content could hide a second request in it.
+    /// An upgrade must not have content: it could hide a second request.
     case hasContent
     case malformedKey
     case missingVersion
     case unsupportedVersion
 
+    /// The status of the response.
     package var status: HTTPStatus {
-        switch self {  // No `default`: a new refusal must choose its status here.
+        switch self {  // No `default`: each new refusal needs a status here.
         case .methodNotGet: .methodNotAllowed
         case .notAnUpgrade, .unsupportedVersion: .upgradeRequired
         case .versionBelow11, .connectionNotUpgraded, .hasContent, .malformedKey, .missingVersion: .badRequest
@@ -24,14 +25,15 @@ package enum UpgradeRefusal: Error, Hashable, Sendable {
     }
 }
 
-/// The server's side of the opening handshake. Which paths and origins are welcome is the caller's business.
+/// The server's side of the opening handshake. The caller checks path and origin.
 package struct ServerHandshake: Sendable {
     /// The only version there is (RFC 6455 §4.1).
     static let version: StaticString = "13"
 
     private let accept: String
 
-    /// Checks an upgrade request. Extensions and subprotocols are offered in vain: none is chosen.
+    /// Checks an upgrade request. No extension and no subprotocol is chosen, whatever the client offers.
+    /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:to:)``.
     package init(_ head: RequestHead) throws(UpgradeRefusal) {
         let fields = head.fields
         guard head.method == .get else { throw .methodNotGet }
@@ -49,7 +51,7 @@ package struct ServerHandshake: Sendable {
         accept = acceptKey(for: Array(key))
     }
 
-    /// Appends the 101 answer. Android's client wants exactly these values (realtime §1.1).
+    /// Appends the 101 response. Android's client accepts exactly these values (realtime §1.1).
     package func appendResponse(to output: inout [UInt8]) {
         output.append(statusLine: .switchingProtocols)
         output.append(field: "Upgrade", "websocket")
@@ -58,12 +60,12 @@ package struct ServerHandshake: Sendable {
         output.appendEndOfHead()
     }
 
-    /// Appends the answer to a request that was refused. The connection must be closed after it.
+    /// Appends the response to a request that was refused. The connection must be closed after it.
     package static func appendRefusal(_ refusal: UpgradeRefusal, to output: inout [UInt8]) {
         output.append(statusLine: refusal.status)
         switch refusal.status {
         case .upgradeRequired:
-            // RFC 9110 §15.5.22 demands the first, RFC 6455 §4.2.2 the second.
+            // RFC 9110 §15.5.22 demands `Upgrade`, RFC 6455 §4.2.2 the version.
             output.append(field: "Upgrade", "websocket")
             output.append(field: "Sec-WebSocket-Version", version)
             output.append(field: "Connection", "Upgrade, close")
@@ -78,7 +80,7 @@ package struct ServerHandshake: Sendable {
     }
 }
 
-/// What proves that a server has read the key (RFC 6455 §4.2.2): 28 ASCII characters.
+/// The value of `Sec-WebSocket-Accept` for a key (RFC 6455 §4.2.2): 28 ASCII characters.
 func acceptKey(for key: [UInt8]) -> String {
     var text = key
     text.append("258EAFA5-E914-47DA-95CA-C5AB0DC85B11" as StaticString)

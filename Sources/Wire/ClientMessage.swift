@@ -1,23 +1,25 @@
 import PandoBytes
 import PandoTree
 
-/// One message of a client, reassembled and understood (realtime §3, §4).
+/// One message from a client, reassembled and parsed (realtime §3, §4).
 package enum ClientMessage: Equatable, Sendable {
     case request(Request)
-    /// Control `p`: wants a pong.
+    /// Control message `p`: answered with a pong.
     case ping
-    /// Control `a`: the client answers our offer to move from long polling to this WebSocket (§1.6).
+    /// Control message `a`: the client accepts the offer to move from long polling to this WebSocket (§1.6).
     case upgrade
-    /// Control `n`: the last message on the old transport (§1.6).
+    /// Control message `n`: the last message on the old transport (§1.6).
     case endOfTransmission
-    /// Any other control verb. Ignored.
+    /// Any other control message. Ignored.
     case unknownControl(Text)
 }
 
-/// A request; it gets exactly one response, with its number (§3.3).
+/// A request. It gets exactly one response, with its number (§3.3).
 package struct Request: Equatable, Sendable {
-    /// `r`: opaque, echoed as it is. Begins at 0 or 1, and goes on after a reconnect.
+    /// `r`: chosen by the client, and repeated in the response. Starts at 0 or 1, and continues after a
+    /// reconnect.
     package var number: Int64
+    /// `a` and `b`.
     package var action: Action
 
     package init(number: Int64, action: Action) {
@@ -26,58 +28,62 @@ package struct Request: Equatable, Sendable {
     }
 }
 
-/// What a request asks for (§4). Rare and large cases are boxed, so that a write stays small on its way
-/// through the mailbox.
+/// What a request asks for (§4). Rare and large cases are `indirect`, so that a request with a write is small
+/// when it is moved through a mailbox.
 package enum Action: Equatable, Sendable {
-    /// `s`. What it counts is not looked at (§4.1).
+    /// `s`. Its counters are ignored (§4.1).
     case statistics
     /// `q`.
-    indirect case listen(Listen)
+    indirect case listen(ListenRequest)
     /// `n`.
     indirect case unlisten(Path, query: Query?, tag: Int64?)
     /// `g`.
     indirect case get(Path, Query)
-    /// `p`. With `hash`, only if the node at the path still has it (§11). `wantsCurrentValue` asks for the
-    /// current value when it has not (§11.2, `"cv":true`).
+    /// `p`. With `hash` it is a transaction: the write is made only if the node at the path has this hash
+    /// (§11). If it has another, `wantsCurrentValue` asks for the current value (§11.2, `"cv":true`).
     case put(Target, Draft, hash: Text?, wantsCurrentValue: Bool)
-    /// `m`: the base path, and entries with absolute targets, none at or above another.
-    case merge(Path, [MergeEntry])
+    /// `m`: the base path, and entries with absolute targets. No target is equal to another or an ancestor of
+    /// it.
+    case merge(Path, [Write])
     /// `o`.
     case onDisconnectPut(Target, Draft)
     /// `om`; as ``merge(_:_:)``.
-    case onDisconnectMerge(Path, [MergeEntry])
+    case onDisconnectMerge(Path, [Write])
     /// `oc`.
     case onDisconnectCancel(Target)
-    /// `auth` and `gauth`: every kind of credential comes under either (§4.7).
+    /// `auth` and `gauth`, with any kind of credential (§4.7).
     case authenticate(Credential)
     /// `unauth`.
     case unauthenticate
     /// `appcheck`.
     case appCheck
-    /// `unappcheck`, or `unappeck` as JavaScript spells it.
+    /// `unappcheck`; JavaScript sends `unappeck`.
     case dropAppCheck
-    /// An action we do not know: answered with an error.
+    /// Any other action: answered with an error.
     case unknown(Text)
-    /// A known action whose path, data or query is against the data model: answered with an error status. The
-    /// connection lives.
+    /// A known action whose path, data or query violates the data model: answered with an error status. The
+    /// connection stays open.
     case invalid(Text, InvalidData)
 }
 
 /// A subscription to one location (§4.2).
-package struct Listen: Equatable, Sendable {
+package struct ListenRequest: Equatable, Sendable {
+    /// The location.
     package var path: Path
-    /// nil for a default listen. A query that loads all data, if a client should tag one, stays a tagged
-    /// listen: the client knows it by its tag.
+    /// nil for a default listen. A listen with a tag has a query even if that loads all data: the client
+    /// identifies it by its tag.
     package var query: Query?
-    /// The query object as the client wrote it, to be handed back when the listen is revoked: JavaScript
-    /// looks its listen up by the members it sent, the ones we ignore included (§5.4). It sorts them itself.
+    /// The query object as the client sent it. The message that revokes the listen repeats it: JavaScript
+    /// identifies the listen by all members that it has sent, unknown ones included (§5.4). Their order does
+    /// not matter.
     package var queryText: Text?
-    /// Positive; there if and only if `query` is.
+    /// Positive; nil if and only if `query` is nil.
     package var tag: Int64?
-    /// The simple hash of what the client has; `""` for nothing; nil from C++, which must always be sent
-    /// data.
+    /// The simple hash of the data that the client has; `""` for none. nil from C++ clients, which must
+    /// always be sent data.
     package var hash: Text?
-    /// nil when absent. Perhaps of no use: the simple hash stands beside it, and whole data is always right.
+    /// nil when absent. It may be unusable: then the simple hash decides, and all data is sent if that
+    /// differs.
     package var compoundHash: CompoundHash?
 
     package init(
@@ -93,26 +99,15 @@ package struct Listen: Equatable, Sendable {
     }
 }
 
-/// One location of a multi-path write.
-package struct MergeEntry: Equatable, Sendable {
-    /// From the root of the database.
-    package var target: Target
-    package var draft: Draft
-
-    package init(target: Target, draft: Draft) {
-        self.target = target
-        self.draft = draft
-    }
-}
-
-/// What a client signs in with (§4.7).
+/// The credential that a client signs in with (§4.7).
 package struct Credential: Equatable, Sendable {
-    /// A JWT, an access token, a legacy secret, or `owner`. A secret: never to be logged.
+    /// A JWT, an access token, a legacy secret, or `owner`. Secret: must not be logged.
     package var token: Text
-    /// `"noauth":true`: an administrator asks to be treated as signed out.
+    /// `"noauth":true`: an administrator asks to be treated as not signed in.
     package var isUnauthenticated: Bool
-    /// `authvar`: an administrator impersonates these variables. nil when absent; an empty object is
-    /// `.empty`. Its keys may be illegal in a database: claims are often named by URLs.
+    /// `authvar`: an administrator asks to be treated as a user with these auth variables. nil when absent;
+    /// an empty object is `.empty`. Its keys need not be legal keys of the database: the names of claims are
+    /// often URLs.
     package var authVariable: Node?
 
     package init(token: Text, isUnauthenticated: Bool = false, authVariable: Node? = nil) {
@@ -122,38 +117,37 @@ package struct Credential: Equatable, Sendable {
     }
 }
 
-/// Whoever prints a credential, or a request that holds one, does not print the secret.
+/// Printing a credential, or a request that has one, does not print the secret.
 extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var description: String { "Credential(\(token.utf8Count) bytes)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A message that breaks the protocol; the connection is closed (§4.0).
+/// A message that violates the protocol: the connection is closed (§4.0).
 package enum MalformedMessage: Error, Equatable, Sendable {
     case json(MalformedJSON)
-    /// A required member is not there. (Its name as the protocol spells it.)
+    /// A required member is missing. (Its name in the protocol.)
     case missing(String)
-    /// A member is there with another JSON type than it must have; null is one too.
+    /// A member has a JSON type that it must not have, for example null.
     case wrongType(String)
     /// The envelope's `t` is neither `c` nor `d`.
     case unknownKind
 }
 
 extension ClientMessage {
-    /// Parses one whole message, in one pass where its members come in any of the orders that SDKs write.
+    /// Parses one complete message, in one pass if its members have one of the orders that the SDKs write.
     ///
-    /// Members may come in any order; unknown ones are ignored; of two with one name the last counts. The
-    /// bytes need not be known to be UTF-8: every string is checked here, and there is nothing but ASCII
-    /// around them.
-    /// - Throws: ``MalformedMessage``: close the connection. What is merely no data of ours is an
-    ///   ``Action/invalid(_:_:)`` instead.
+    /// Members may have any order; unknown ones are ignored; of two with the same name the last one counts.
+    /// The bytes need not be UTF-8: every string is checked, and anything else must be ASCII.
+    /// - Throws: ``MalformedMessage``: the connection must be closed. Data that violates the data model gives
+    ///   an ``Action/invalid(_:_:)`` instead.
     /// - Complexity: O(bytes).
     package init(parsing message: RawSpan) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
             var parser = MessageParser(cursor)
             do throws(MalformedJSON) {
-                // Returned from here: kept in a variable it would be copied.
+                // Returned directly: through a variable it would be copied.
                 if let message = try parser.readMessage() { return message }
             } catch {
                 throw .json(error)
@@ -162,10 +156,10 @@ extension ClientMessage {
         }
     }
 
-    /// The same for a message that may be large.
-    /// - Parameter nodeLimit: Most nodes that a write may have
-    ///   (``PandoTree/Limits/nodeCount(writeByteLimit:)``); one that has more is an ``Action/invalid(_:_:)``,
-    ///   and takes no more memory than so many.
+    /// As ``init(parsing:)``, with a bound on the memory of its data.
+    /// - Parameter nodeLimit: Most nodes of a write (``PandoTree/Limits/nodeCount(writeByteLimit:)``). A
+    ///   write with more is an ``Action/invalid(_:_:)``, and takes no more memory than `nodeLimit` nodes.
+    /// - Throws: As ``init(parsing:)``.
     package init(parsing message: RawSpan, nodeLimit: Int) throws(MalformedMessage) {
         self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
             var parser = MessageParser(cursor, nodeLimit: nodeLimit)
@@ -179,8 +173,8 @@ extension ClientMessage {
         }
     }
 
-    /// The request of a message whose data has too many nodes: what stands around the data is read, so that
-    /// it can be refused by its number.
+    /// The request of a message whose data has too many nodes. Only what is around the data is read, for the
+    /// number of the response.
     private static func oversizedRequest(_ cursor: ByteCursor) throws(MalformedMessage) -> Request {
         var parser = MessageParser(cursor, skipsData: true)
         let message: ClientMessage?

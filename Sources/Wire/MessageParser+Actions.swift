@@ -1,43 +1,44 @@
 import PandoBytes
 import PandoTree
 
-// The body of each action (realtime §4).
+// Reading the body `b` of each action (realtime §4).
 
 extension MessageParser {
-    /// Reads the body of `verb`.
-    mutating func readAction(_ verb: Verb) throws(MalformedJSON) -> Action? {
-        if let action = verb.actionWithoutBody {
+    /// Reads the body of an action.
+    /// - Returns: nil, with ``fault`` set, when a member is missing or has the wrong type.
+    mutating func readAction(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
+        if let action = actionName.actionWithoutBody {
             try skip()
             return action
         }
         guard peek() == UInt8(ascii: "{") else { return try skip(.wrongType("b")) }
-        switch verb {
-        case .put, .onDisconnectPut: return try readPut(verb)
-        case .merge, .onDisconnectMerge: return try readMerge(verb)
-        case .onDisconnectCancel: return try readCancel(verb)
-        case .listen, .unlisten, .get: return try readListen(verb)
-        case .authenticate: return try readCredential(verb)
+        switch actionName {
+        case .put, .onDisconnectPut: return try readPut(actionName)
+        case .merge, .onDisconnectMerge: return try readMerge(actionName)
+        case .onDisconnectCancel: return try readCancel(actionName)
+        case .listen, .unlisten, .get: return try readListen(actionName)
+        case .authenticate: return try readCredential(actionName)
         case .statistics, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .notText:
             return try skip(.wrongType("a"))
         }
     }
 
-    /// The action that `make` makes of its fields, or what becomes of it.
-    mutating func action(_ verb: Verb, _ make: () throws(Refusal) -> Action) -> Action? {
-        do throws(Refusal) {
+    /// The action that `make` returns. If it throws: an ``Action/invalid(_:_:)``, or nil with ``fault`` set.
+    mutating func action(_ actionName: ActionName, _ make: () throws(FieldError) -> Action) -> Action? {
+        do throws(FieldError) {
             return try make()
         } catch {
             switch error {
             case .malformed(let reason): return fail(reason)
-            case .invalid(let problem): return .invalid(verb.name, problem)
+            case .invalid(let problem): return .invalid(actionName.name, problem)
             }
         }
     }
 
     // MARK: Writes
 
-    /// `p` and `o` (§4.5, §12.1): a path, and data of any kind.
-    private mutating func readPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
+    /// `p` and `o` (§4.5, §12.1): a path, and any data.
+    private mutating func readPut(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         var target = Field<Target>.absent
         var draft = Field<Draft>.absent
         var hash = Field<Text>.absent
@@ -51,50 +52,53 @@ extension MessageParser {
             default: try parser.skip()
             }
         }
-        return put(verb, &target, &draft, hash, wantsCurrentValue)
+        return put(actionName, &target, &draft, hash, wantsCurrentValue)
     }
 
-    /// As ``readPut(_:)``, of a body as JavaScript writes it: `p`, `d`, and `h` when it is a transaction,
-    /// with `cv` behind (§11.2). Nil without a look at what may be in it when it is written otherwise.
-    mutating func readUsualPut(_ verb: Verb) throws(MalformedJSON) -> Action? {
-        guard drafts.reader.cursor.take("{\"p\":") else { return nil }
+    /// As ``readPut(_:)``, for a body as JavaScript writes it: `p`, `d`, and `h` for a transaction, with `cv`
+    /// behind it (§11.2).
+    /// - Returns: nil for a body that is written differently, and for one that ``readPut(_:)`` must read to
+    ///   find its fault.
+    mutating func readCommonPut(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
+        guard drafts.reader.cursor.consume("{\"p\":") else { return nil }
         var target = try readTarget(below: .root)
-        guard drafts.reader.cursor.take(",\"d\":") else { return nil }
+        guard drafts.reader.cursor.consume(",\"d\":") else { return nil }
         var draft = try readDraft()
-        let hash = drafts.reader.cursor.take(",\"h\":") ? try readText() : .absent
-        let wantsCurrentValue = drafts.reader.cursor.take(",\"cv\":") ? try readBoolean() : .absent
-        guard drafts.reader.cursor.take("}") else { return nil }
-        return put(verb, &target, &draft, hash, wantsCurrentValue)
+        let hash = drafts.reader.cursor.consume(",\"h\":") ? try readText() : .absent
+        let wantsCurrentValue = drafts.reader.cursor.consume(",\"cv\":") ? try readBoolean() : .absent
+        guard drafts.reader.cursor.consume("}") else { return nil }
+        return put(actionName, &target, &draft, hash, wantsCurrentValue)
     }
 
-    /// What the members of a put come to.
+    /// The action of a put with these members.
     private mutating func put(
-        _ verb: Verb, _ target: inout Field<Target>, _ draft: inout Field<Draft>, _ hash: Field<Text>,
+        _ actionName: ActionName, _ target: inout Field<Target>, _ draft: inout Field<Draft>,
+        _ hash: Field<Text>,
         _ wantsCurrentValue: Field<Bool>
     ) -> Action? {
-        action(verb) { () throws(Refusal) in
+        action(actionName) { () throws(FieldError) in
             let target = try target.take("p")
             let draft = try draft.take("d")
             try Self.check(draft, at: target)
-            if verb == .onDisconnectPut { return .onDisconnectPut(target, draft) }
-            // A hash that cannot be read must not turn a transaction into a plain write.
+            if actionName == .onDisconnectPut { return .onDisconnectPut(target, draft) }
+            // A transaction whose hash has the wrong type must not become a plain write.
             let hash = try hash.optional("h")
             let wants = try wantsCurrentValue.optional("cv") ?? false
             return .put(target, draft, hash: hash, wantsCurrentValue: wants)
         }
     }
 
-    /// `oc` (§12.1). Its `d` is null and says nothing.
-    private mutating func readCancel(_ verb: Verb) throws(MalformedJSON) -> Action? {
+    /// `oc` (§12.1). Its `d` is null and is ignored.
+    private mutating func readCancel(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         var target = Field<Target>.absent
         try readObject { (parser, name) throws(MalformedJSON) in
             if name == .p { target = try parser.readTarget(below: .root) } else { try parser.skip() }
         }
-        return action(verb) { () throws(Refusal) in .onDisconnectCancel(try target.required("p")) }
+        return action(actionName) { () throws(FieldError) in .onDisconnectCancel(try target.required("p")) }
     }
 
-    /// What the path and the data must keep to together (§8.2, §8.6).
-    static func check(_ draft: Draft, at target: Target) throws(Refusal) {
+    /// Checks path and data together: the depth (§8.6), and the value of a priority (§8.2).
+    static func check(_ draft: Draft, at target: Target) throws(FieldError) {
         guard target.path.count + draft.depth <= Limits.pathDepth else { throw .invalid(.tooDeep) }
         guard target.isPriority else { return }
         switch draft.node {
@@ -106,7 +110,7 @@ extension MessageParser {
     // MARK: Reads
 
     /// `q`, `n` and `g` (§4.2–4.4): a path and perhaps a query.
-    private mutating func readListen(_ verb: Verb) throws(MalformedJSON) -> Action? {
+    private mutating func readListen(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         var path = Field<Path>.absent
         var query = Field<Query>.absent
         var queryText: Text?
@@ -119,8 +123,8 @@ extension MessageParser {
             case .q:
                 let start = parser.startOfValue()
                 query = try parser.readQuery()
-                if verb == .listen, case .value = query {
-                    // All strings in it have just been read, so it is UTF-8.
+                if actionName == .listen, case .value = query {
+                    // UTF-8: all strings in it were checked just now.
                     queryText = parser.drafts.reader.cursor.text(start..<parser.offset)
                 }
             case .t: tag = try parser.readInteger()
@@ -129,16 +133,17 @@ extension MessageParser {
             default: try parser.skip()
             }
         }
-        return action(verb) { () throws(Refusal) in
+        return action(actionName) { () throws(FieldError) in
             let path = try path.required("p")
             let query = try query.optional("q")
-            switch verb {
+            switch actionName {
             case .get: return .get(path, query ?? Query())
             case .unlisten:
                 let tag = query == nil ? nil : try tag.optional("t")
                 return .unlisten(path, query: query, tag: tag)
             default:
-                var listen = Listen(path: path, hash: try hash.optional("h"), compoundHash: compoundHash)
+                var listen = ListenRequest(
+                    path: path, hash: try hash.optional("h"), compoundHash: compoundHash)
                 if let query {
                     let tag = try tag.required("t")
                     guard tag > 0 else { throw .malformed(.wrongType("t")) }
@@ -162,7 +167,7 @@ extension MessageParser {
     // MARK: Identity
 
     /// `auth` and `gauth` (§4.7).
-    private mutating func readCredential(_ verb: Verb) throws(MalformedJSON) -> Action? {
+    private mutating func readCredential(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         var token = Field<Text>.absent
         var isUnauthenticated = Field<Bool>.absent
         var authVariable = Field<Node>.absent
@@ -174,13 +179,13 @@ extension MessageParser {
             default: try parser.skip()
             }
         }
-        return action(verb) { () throws(Refusal) in
+        return action(actionName) { () throws(FieldError) in
             .authenticate(
                 Credential(
                     token: try token.required("cred"),
                     isUnauthenticated: try isUnauthenticated.optional("noauth") ?? false,
-                    // Were a null taken for "absent", an administrator who gives up all rights would keep
-                    // them all.
+                    // null is not "absent": an administrator who asks for no rights would otherwise keep all
+                    // rights.
                     authVariable: try authVariable.optional("authvar")))
         }
     }
@@ -193,7 +198,7 @@ extension MessageParser {
         drafts.reader.invalidData = nil
         let draft = try drafts.readDraft()
         switch drafts.reader.invalidData {
-        // Claims are not stored: their names may be anything.
+        // Claims are not stored: their names need not be legal keys.
         case nil, .key: return .value(draft.node)
         case let problem?: return .invalid(problem)
         }

@@ -1,21 +1,18 @@
 import PandoBytes
 import PandoTree
 
-/// A member of an object, as it was found.
+/// A member of an object, as it was received.
 enum Field<Value> {
     case absent
     /// Another JSON type than the protocol demands.
     case wrongType
-    /// The right type, but against the data model.
+    /// The right type, but a value that violates the data model.
     case invalid(InvalidData)
     case value(Value)
 
-    var isAbsent: Bool {
-        if case .absent = self { true } else { false }
-    }
-
-    /// The value, or why there is none.
-    func required(_ name: String) throws(Refusal) -> Value {
+    /// The value.
+    /// - Throws: Why there is none.
+    func required(_ name: String) throws(FieldError) -> Value {
         switch self {
         case .absent: throw .malformed(.missing(name))
         case .wrongType: throw .malformed(.wrongType(name))
@@ -24,11 +21,9 @@ enum Field<Value> {
         }
     }
 
-    /// As ``required(_:)``, out of a variable that is not looked at again: its parts are not counted anew.
-    mutating func take(_ name: String) throws(Refusal) -> Value {
-        var taken = Field.absent
-        swap(&taken, &self)
-        switch consume taken {
+    /// As ``required(_:)``, and moves the value out: its references are not counted again. Leaves ``absent``.
+    mutating func take(_ name: String) throws(FieldError) -> Value {
+        switch exchange(&self, with: .absent) {
         case .absent: throw .malformed(.missing(name))
         case .wrongType: throw .malformed(.wrongType(name))
         case .invalid(let problem): throw .invalid(problem)
@@ -37,19 +32,21 @@ enum Field<Value> {
     }
 
     /// As ``required(_:)``, and nil when absent.
-    func optional(_ name: String) throws(Refusal) -> Value? {
+    func optional(_ name: String) throws(FieldError) -> Value? {
         if case .absent = self { return nil }
         return try required(name)
     }
 }
 
-/// Why a request is not carried out: one closes the connection, the other gets an error for an answer.
-enum Refusal: Error {
+/// Why a request with this field is refused.
+enum FieldError: Error {
+    /// The connection is closed.
     case malformed(MalformedMessage)
+    /// The response has an error status.
     case invalid(InvalidData)
 }
 
-/// The members that mean something somewhere.
+/// The names of members that the protocol uses.
 enum Member {
     case t, d, r, a, b, p, q, h, ch, cv, cred, noauth, authvar
     case other
@@ -82,7 +79,7 @@ enum Member {
 }
 
 extension MessageParser {
-    /// The next byte that is not white space, not consumed.
+    /// The next byte that is not white space; it is not consumed.
     mutating func peek() -> UInt8 { drafts.reader.peek() }
 
     /// The offset of the next value's first byte.
@@ -96,23 +93,24 @@ extension MessageParser {
         _ member: (inout MessageParser, Member) throws(MalformedJSON) -> Void
     ) throws(MalformedJSON) {
         try drafts.reader.expect(UInt8(ascii: "{"))
-        if drafts.reader.take(UInt8(ascii: "}")) { return }
+        if drafts.reader.consume(UInt8(ascii: "}")) { return }
         repeat {
             let name = try readMember()
             try member(&self, name)
-        } while drafts.reader.take(UInt8(ascii: ","))
+        } while drafts.reader.consume(UInt8(ascii: ","))
         try drafts.reader.expect(UInt8(ascii: "}"))
     }
 
     private mutating func readMember() throws(MalformedJSON) -> Member {
-        let letter = takeLetter()
+        let letter = readLetter()
         let name = if let letter { Member(letter: letter) } else { Member(try drafts.reader.readString()) }
         try drafts.reader.expect(UInt8(ascii: ":"))
         return name
     }
 
-    /// Consumes a string of one ASCII letter, which most names and actions are; or nothing, and gives nil.
-    mutating func takeLetter() -> UInt8? {
+    /// Reads a string of one ASCII letter: most names and actions.
+    /// - Returns: nil for any other value, which is not consumed.
+    mutating func readLetter() -> UInt8? {
         let quote = UInt8(ascii: "\"")
         guard peek() == quote, drafts.reader.cursor.peek(2) == quote else { return nil }
         let letter = drafts.reader.cursor.peek(1)
@@ -121,13 +119,14 @@ extension MessageParser {
         return letter
     }
 
-    /// Checks and passes over a value. More lenient with nesting than whoever may read it again, so that the
-    /// answer does not depend on the order of members.
+    /// Checks a value and skips it. Allows deeper nesting than the functions that may read it again, so that
+    /// the result does not depend on the order of members.
     mutating func skip() throws(MalformedJSON) {
         _ = try drafts.reader.skipValue(depth: -8)
     }
 
-    /// Runs `read` and reports what it noted; what others noted before does not matter.
+    /// Calls `read`.
+    /// - Returns: Its value, or the invalid data that it has noted. What was noted before is dropped.
     mutating func field<Value>(
         _ read: (inout MessageParser) throws(MalformedJSON) -> Value
     ) throws(MalformedJSON) -> Field<Value> {

@@ -4,11 +4,11 @@ import PandoTree
 // `m` and `om` (realtime §4.6, §12.1): a base path, and an object whose names are paths below it.
 
 extension MessageParser {
-    mutating func readMerge(_ verb: Verb) throws(MalformedJSON) -> Action? {
+    mutating func readMerge(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         var base = Field<Path>.absent
         var data: Range<Int>?
-        // `data` as entries below the base as it is known now.
-        var entries: Field<[MergeEntry]>?
+        // The entries of `data`, read with the current `base`.
+        var entries: Field<[Write]>?
         try readObject { (parser, name) throws(MalformedJSON) in
             switch name {
             case .p:
@@ -30,47 +30,47 @@ extension MessageParser {
             entries = try reread(data) { (parser) throws(MalformedJSON) in try parser.readEntries(below: path)
             }
         }
-        return action(verb) { () throws(Refusal) in
+        return action(actionName) { () throws(FieldError) in
             let base = try base.required("p")
             let entries = try (entries ?? .absent).required("d")
-            return verb == .merge ? .merge(base, entries) : .onDisconnectMerge(base, entries)
+            return actionName == .merge ? .merge(base, entries) : .onDisconnectMerge(base, entries)
         }
     }
 
-    /// Reads the object of relative paths and values.
-    private mutating func readEntries(below base: Path) throws(MalformedJSON) -> Field<[MergeEntry]> {
+    /// Reads an object whose names are paths below `base`.
+    private mutating func readEntries(below base: Path) throws(MalformedJSON) -> Field<[Write]> {
         guard peek() == UInt8(ascii: "{") else {
             try skip()
             return .invalid(.notAnObject)
         }
         let start = offset
-        var entries: [MergeEntry] = []
+        var entries: [Write] = []
         var problem: InvalidData?
         var keyCount = 0
         try drafts.reader.expect(UInt8(ascii: "{"))
-        if !drafts.reader.take(UInt8(ascii: "}")) {
+        if !drafts.reader.consume(UInt8(ascii: "}")) {
             repeat {
-                // A name that is no string is malformed, as in any object.
+                // A name that is not a string is malformed, as in any object.
                 guard peek() == UInt8(ascii: "\"") else { throw drafts.reader.unexpected() }
                 let target = try readTarget(below: base)
                 try drafts.reader.expect(UInt8(ascii: ":"))
                 let draft = try readDraft()
-                do throws(Refusal) {
-                    let entry = MergeEntry(target: try target.required("d"), draft: try draft.required("d"))
+                do throws(FieldError) {
+                    let entry = Write(try target.required("d"), try draft.required("d"))
                     try Self.check(entry.draft, at: entry.target)
                     keyCount += entry.target.path.count + 1
                     if keyCount > Limits.mergeKeyCount {
                         problem = problem ?? .tooManyPaths
-                        // What is refused need not be kept.
+                        // They are refused: free their memory.
                         entries.removeAll()
                         continue
                     }
                     entries.append(entry)
                 } catch {
-                    // Nothing here can be missing or of the wrong type.
+                    // A field that was just read is neither missing nor of the wrong type.
                     if case .invalid(let reason) = error, problem == nil { problem = reason }
                 }
-            } while drafts.reader.take(UInt8(ascii: ","))
+            } while drafts.reader.consume(UInt8(ascii: ","))
             try drafts.reader.expect(UInt8(ascii: "}"))
         }
         if let problem { return .invalid(problem) }
@@ -79,15 +79,14 @@ extension MessageParser {
 
     // MARK: A path and its ancestor
 
-    /// Refuses entries of which one lies at or above another (§4.6). `a` and `a/.priority` are such a pair:
-    /// the value of `a` brings its own priority, or takes the old one away (§8.4), so that the two would
-    /// contradict each other; the clients' own check refuses them too, by the paths' text. `a/b` and
-    /// `a/.priority` go together.
+    /// Refuses entries of which one is at the target of another or above it (§4.6). `a` and `a/.priority` are
+    /// such a pair: the value of `a` sets or removes its priority (§8.4), so the two would conflict. Clients
+    /// refuse them, too, by the text of the paths. `a/b` and `a/.priority` are allowed.
     ///
-    /// One location spelled twice the same way is a duplicate member, of which the last counts.
+    /// Two equal names are a duplicate member, of which the last one counts.
     private mutating func checkOverlaps(
-        _ entries: [MergeEntry], _ data: Range<Int>
-    ) throws(MalformedJSON) -> Field<[MergeEntry]> {
+        _ entries: [Write], _ data: Range<Int>
+    ) throws(MalformedJSON) -> Field<[Write]> {
         guard entries.count > 1 else { return .value(entries) }
         var order: [Int]?
         if !Self.isAscending(entries) {
@@ -96,7 +95,7 @@ extension MessageParser {
                 return order != 0 ? order < 0 : left < right
             }
         }
-        // In this order all that lies below a path follows it directly, so looking at neighbours is enough.
+        // In this order all descendants of a path follow it directly, so it is enough to compare neighbours.
         var overruled: Set<Int> = []
         var names: [Text]?
         for place in 1..<entries.count {
@@ -117,20 +116,20 @@ extension MessageParser {
         return .value(entries.indices.filter { !overruled.contains($0) }.map { entries[$0] })
     }
 
-    /// By path; a node comes before its own priority, and that before what lies below.
+    /// Orders by path; a node comes before its own priority, and that before its descendants.
     private static func compare(_ left: Target, _ right: Target) -> Int {
         let order = Path.compare(left.path, right.path)
         return order != 0 ? order : (left.isPriority ? 1 : 0) - (right.isPriority ? 1 : 0)
     }
 
-    private static func isAscending(_ entries: [MergeEntry]) -> Bool {
+    private static func isAscending(_ entries: [Write]) -> Bool {
         for index in 1..<entries.count where compare(entries[index - 1].target, entries[index].target) > 0 {
             return false
         }
         return true
     }
 
-    /// The names of an object's members, unescaped, in the order they stand.
+    /// The names of an object's members, unescaped, in their order.
     private mutating func readNames(_ object: Range<Int>) throws(MalformedJSON) -> [Text] {
         try reread(object) { (parser) throws(MalformedJSON) in
             var names: [Text] = []

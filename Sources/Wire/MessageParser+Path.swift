@@ -1,11 +1,11 @@
 import PandoBytes
 import PandoTree
 
-// Paths straight from the message's bytes: no text of the whole, no array of segments; one allocation for the
-// keys and one for each key that has its bytes on the heap. What is accepted, and what is said of the rest,
-// is as in ``Target/init(wire:)``.
+// Reads paths directly from the message's bytes, without a text of the whole path or an array of segments:
+// one allocation for the keys, and one for each key that has its bytes on the heap. Accepts the same paths as
+// ``Target/init(wire:)``, with the same errors.
 
-/// Gathers the segments of one path.
+/// Collects the segments of one path.
 private struct PathBuilder {
     var keys: [Key]
     var isPriority = false
@@ -15,7 +15,7 @@ private struct PathBuilder {
         keys = base.keys
     }
 
-    /// Takes the next segment; empty ones do not count (realtime §4.0).
+    /// Appends a segment; empty ones are ignored (realtime §4.0).
     mutating func append(_ segment: Text) {
         guard segment.utf8Count > 0, problem == nil else { return }
         guard !isPriority else { return problem = .reservedPath }
@@ -52,7 +52,8 @@ extension MessageParser {
         }
     }
 
-    /// Reads a path that may end in `.priority`, relative to `base`; what it gives is absolute.
+    /// Reads a path that may end in `.priority`, relative to `base`.
+    /// - Returns: An absolute target.
     mutating func readTarget(below base: Path) throws(MalformedJSON) -> Field<Target> {
         guard peek() == UInt8(ascii: "\"") else {
             try skip()
@@ -65,20 +66,20 @@ extension MessageParser {
             return .wrongType
         }
         var builder = PathBuilder(below: base)
-        // No path that is accepted has more than 33 segments, and a longer one is refused before the rest is
-        // met.
+        // An accepted path has at most 33 segments, and a longer one is refused before the unsplit rest is
+        // reached.
         for segment in path.string.utf8.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2) {
             builder.append(Text(String(Substring(segment))))
         }
         return builder.field
     }
 
-    /// Reads a path of nothing but legal ASCII, and `\/` for `/` (iOS and Android write that); or nothing at
-    /// all.
+    /// Reads a path of legal ASCII, with `\/` for `/` as iOS and Android write it.
+    /// - Returns: nil for any other path, which is not consumed.
     private mutating func readPlainTarget(below base: Path) -> Field<Target>? {
         var cursor = drafts.reader.cursor
         var keys = base.keys
-        keys.reserveCapacity(base.count &+ Self.usualKeyCount)
+        keys.reserveCapacity(base.count &+ Self.commonKeyCount)
         cursor.advance()
         while true {
             let start = cursor.offset
@@ -86,7 +87,7 @@ extension MessageParser {
             Self.skipPlain(&cursor)
             let byteCount = cursor.offset &- start
             if byteCount > 0 {
-                // Legal but for its length, which whoever can say what is wrong with it will see.
+                // Too long or too deep: the caller reads the path again, and finds the error.
                 guard byteCount <= Limits.keyByteCount, keys.count < Limits.pathDepth else { return nil }
                 if let first = words.0, let second = words.1,
                     let key = Key(plain: first, second, byteCount: byteCount)
@@ -108,22 +109,22 @@ extension MessageParser {
         }
     }
 
-    /// Room that is made at once; more is found when it is needed.
-    private static let usualKeyCount = 4
+    /// The initial capacity of the keys.
+    private static let commonKeyCount = 4
 
-    /// Moves over ASCII that is legal in keys and stands for itself in JSON strings.
+    /// Moves over ASCII characters that are legal in keys and not escaped in JSON strings.
     private static func skipPlain(_ cursor: inout ByteCursor) {
-        while let marks = cursor.find(.path) {
-            if marks != 0 { return cursor.advance(marks.trailingZeroBitCount) }
+        while let mask = cursor.mask(of: .path) {
+            if mask != 0 { return cursor.advance(mask.trailingZeroBitCount) }
             cursor.advance(ByteMask.path.byteCount)
         }
-        // Beyond the end there is 0, which is not plain.
+        // At the end the cursor gives 0, which is not plain.
         while isPlain(cursor.current) { cursor.advance() }
     }
 
-    /// The same of one byte.
+    /// Whether a byte is such a character.
     private static func isPlain(_ byte: UInt8) -> Bool {
-        // One bit a character: all from the space on, without `"` `#` `$` `.` `/` and `[` `\` `]` DEL.
+        // One bit a character: all from the space on, except `"` `#` `$` `.` `/` and `[` `\` `]` DEL.
         let low: UInt64 = 0xFFFF_FFFF_0000_0000 & ~(1 << 0x22 | 1 << 0x23 | 1 << 0x24 | 1 << 0x2E | 1 << 0x2F)
         let high: UInt64 = ~(1 << 0x1B | 1 << 0x1C | 1 << 0x1D | 1 << 0x3F)
         return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1

@@ -1,39 +1,43 @@
 import PandoBytes
 import PandoTree
 
-// One message from JSON to ``ClientMessage``.
+// Parses one message from JSON to ``ClientMessage``.
 //
 //     {"t":"d","d":{"r":1,"a":"p","b":{"p":"/a/b","d":…,"h":"…"}}}
 //
-// What stands in a `d` or `b` is only known from the `t` or `a` beside it, and SDKs differ: JavaScript writes
-// `t` and `a` first, C++ sorts its members, iOS has no order. So each is read at once as what it is known or
-// most likely to be, its place is remembered, and if the guess was wrong or overruled, it is read again.
+// What a `d` or `b` contains depends on the `t` or `a` next to it, and the SDKs differ: JavaScript writes `t`
+// and `a` first, C++ sorts members, iOS has no fixed order. So each `d` or `b` is read at once as what it is
+// known or most likely to be, and its range is kept. If that was wrong, or a later member replaces `t` or
+// `a`, the range is read again.
 
-/// The state of one parse. Throws only what no reading could mend, ``MalformedJSON``. Who finds another fault
-/// notes it and gives nil, so that a member that is overruled by a later one does no harm.
+/// The state of one parse. Functions throw only ``MalformedJSON``, for which no second reading helps. For any
+/// other fault they set ``fault`` and return nil, because a later member of the same name may replace the
+/// faulty one.
 struct MessageParser {
     var drafts: DraftParser
-    /// Why the last reading gave nil.
+    /// Why the last function returned nil.
     var fault = MalformedMessage.missing("d")
 
     /// - Parameters:
     ///   - nodeLimit: Most nodes that all data in the message may have.
-    ///   - skipsData: Data is passed over, and read as nothing.
+    ///   - skipsData: Whether data is skipped, and read as `.empty`.
     init(_ cursor: ByteCursor, nodeLimit: Int = .max, skipsData: Bool = false) {
         drafts = DraftParser(JSONReader(cursor), nodeLimit: nodeLimit)
         drafts.skipsContent = skipsData
     }
 
-    /// Where the next byte is.
+    /// The offset of the next byte.
     var offset: Int { drafts.reader.cursor.offset }
 
-    /// Notes a fault in the value at hand, which has been consumed.
+    /// Sets ``fault``, for a value that was consumed.
+    /// - Returns: nil.
     mutating func fail<Value>(_ reason: MalformedMessage) -> Value? {
         fault = reason
         return nil
     }
 
-    /// Notes a fault, and passes over the value at hand.
+    /// Sets ``fault``, and skips the next value.
+    /// - Returns: nil.
     mutating func skip<Value>(_ reason: MalformedMessage) throws(MalformedJSON) -> Value? {
         try skip()
         return fail(reason)
@@ -41,37 +45,38 @@ struct MessageParser {
 
     // MARK: Envelope
 
+    /// The value of the envelope's `t`.
     private enum Kind { case data, control, other, notText }
 
-    /// Reads the whole message.
+    /// Reads the message.
+    /// - Returns: nil, with ``fault`` set, when it violates the protocol.
     mutating func readMessage() throws(MalformedJSON) -> ClientMessage? {
         let start = drafts.reader.cursor
-        if let request = try readUsualRequest() { return .request(request) }
+        if let request = try readCommonRequest() { return .request(request) }
         drafts.reader.cursor = start
         return try readAnyMessage()
     }
 
-    /// Reads a request as JavaScript writes it, to the letter around its parts; nil for any other message,
-    /// which is then read from its beginning. What is thrown, whoever reads the same bytes throws too.
-    ///
-    /// To look for no member in no order saves a quarter of the reading of a small put. The other SDKs'
-    /// spellings are told apart at the first member.
-    private mutating func readUsualRequest() throws(MalformedJSON) -> Request? {
-        // Its end is looked at first: what only ends otherwise would be read twice.
-        guard drafts.reader.cursor.endsWith("}}"), drafts.reader.cursor.take("{\"t\":\"d\",\"d\":{\"r\":"),
+    /// Reads a request that has exactly the form in which JavaScript writes it. Saves a quarter of the time
+    /// for a small put; other SDKs' messages differ at their first member.
+    /// - Returns: nil for any other message, which must then be read from its beginning.
+    /// - Throws: Only what ``readAnyMessage()`` throws for the same bytes, too.
+    private mutating func readCommonRequest() throws(MalformedJSON) -> Request? {
+        // The end is checked first, so that a message that only ends differently is not read twice.
+        guard drafts.reader.cursor.endsWith("}}"), drafts.reader.cursor.consume("{\"t\":\"d\",\"d\":{\"r\":"),
             case .value(let number) = try readInteger(),
-            drafts.reader.cursor.take(",\"a\":\""), let verb = readUsualVerb(),
-            drafts.reader.cursor.take(",\"b\":"), let action = try readUsualAction(verb),
-            drafts.reader.cursor.take("}}"), drafts.reader.cursor.isAtEnd
+            drafts.reader.cursor.consume(",\"a\":\""), let actionName = readCommonActionName(),
+            drafts.reader.cursor.consume(",\"b\":"), let action = try readCommonAction(actionName),
+            drafts.reader.cursor.consume("}}"), drafts.reader.cursor.isAtEnd
         else { return nil }
         return Request(number: number, action: action)
     }
 
-    /// A verb of one letter, behind its first quote.
-    private mutating func readUsualVerb() -> Verb? {
+    /// Reads an action's name of one letter and the quote behind it.
+    private mutating func readCommonActionName() -> ActionName? {
         let letter = drafts.reader.cursor.current
         drafts.reader.cursor.advance()
-        guard drafts.reader.cursor.take("\"") else { return nil }
+        guard drafts.reader.cursor.consume("\"") else { return nil }
         switch letter {
         case UInt8(ascii: "p"): return .put
         case UInt8(ascii: "m"): return .merge
@@ -83,17 +88,17 @@ struct MessageParser {
         }
     }
 
-    private mutating func readUsualAction(_ verb: Verb) throws(MalformedJSON) -> Action? {
-        switch verb {
-        case .put, .onDisconnectPut: try readUsualPut(verb)
-        default: try readAction(verb)
+    private mutating func readCommonAction(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
+        switch actionName {
+        case .put, .onDisconnectPut: try readCommonPut(actionName)
+        default: try readAction(actionName)
         }
     }
 
     private mutating func readAnyMessage() throws(MalformedJSON) -> ClientMessage? {
         var kind: Kind?
         var content: Range<Int>?
-        // True when `content` was read as a request: then `request` is it, or nil for a fault.
+        // Whether `content` was read as a request: then `request` is the result, nil for a fault.
         var isRead = false
         var request: Request?
         guard peek() == UInt8(ascii: "{") else {
@@ -106,7 +111,7 @@ struct MessageParser {
             case .t: kind = try parser.readKind()
             case .d:
                 let start = parser.startOfValue()
-                // Before its `t` is known, a `d` is most likely that of a data message.
+                // While `t` is not known, `d` is most likely that of a data message.
                 isRead = kind == nil || kind == .data
                 if isRead { request = try parser.readRequest() } else { try parser.skip() }
                 content = start..<parser.offset
@@ -131,7 +136,7 @@ struct MessageParser {
     }
 
     private mutating func readKind() throws(MalformedJSON) -> Kind {
-        if let letter = takeLetter() {
+        if let letter = readLetter() {
             return letter == UInt8(ascii: "d") ? .data : letter == UInt8(ascii: "c") ? .control : .other
         }
         guard case .value(let text) = try readText() else { return .notText }
@@ -142,11 +147,11 @@ struct MessageParser {
 
     private mutating func readControl() throws(MalformedJSON) -> ClientMessage? {
         guard peek() == UInt8(ascii: "{") else { return try skip(.wrongType("d")) }
-        var verb = Field<Text>.absent
+        var kind = Field<Text>.absent
         try readObject { (parser, name) throws(MalformedJSON) in
-            if name == .t { verb = try parser.readText() } else { try parser.skip() }
+            if name == .t { kind = try parser.readText() } else { try parser.skip() }
         }
-        switch verb {
+        switch kind {
         case .value("p"): return .ping
         case .value("a"): return .upgrade
         case .value("n"): return .endOfTransmission
@@ -161,21 +166,21 @@ struct MessageParser {
     private mutating func readRequest() throws(MalformedJSON) -> Request? {
         guard peek() == UInt8(ascii: "{") else { return try skip(.wrongType("d")) }
         var number = Field<Int64>.absent
-        var verb: Verb?
+        var actionName: ActionName?
         var body: Range<Int>?
-        // True when `body` was read as `verb` asks for it: then `action` is it, or nil for a fault.
+        // Whether `body` was read as that of `actionName`: then `action` is the result, nil for a fault.
         var isRead = false
         var action: Action?
         try readObject { (parser, name) throws(MalformedJSON) in
             switch name {
             case .r: number = try parser.readInteger()
             case .a:
-                verb = try parser.readVerb()
+                actionName = try parser.readActionName()
                 isRead = false
             case .b:
                 let start = parser.startOfValue()
-                if let verb { action = try parser.readAction(verb) } else { try parser.skip() }
-                isRead = verb != nil
+                if let actionName { action = try parser.readAction(actionName) } else { try parser.skip() }
+                isRead = actionName != nil
                 body = start..<parser.offset
             default: try parser.skip()
             }
@@ -186,28 +191,30 @@ struct MessageParser {
         case .wrongType, .invalid: return fail(.wrongType("r"))
         case .value(let number): found = number
         }
-        guard let verb else { return fail(.missing("a")) }
-        if case .notText = verb { return fail(.wrongType("a")) }
+        guard let actionName else { return fail(.missing("a")) }
+        if case .notText = actionName { return fail(.wrongType("a")) }
         if let body {
             if !isRead {
-                action = try reread(body) { (parser) throws(MalformedJSON) in try parser.readAction(verb) }
+                action = try reread(body) { (parser) throws(MalformedJSON) in
+                    try parser.readAction(actionName)
+                }
             }
         } else {
-            action = verb.actionWithoutBody
+            action = actionName.actionWithoutBody
             if action == nil { return fail(.missing("b")) }
         }
-        // Taken out of its variable, not copied: a put has four counted parts.
+        // Moved out of its variable, not copied: a put has four references.
         guard let action = action.take() else { return nil }
         return Request(number: found, action: action)
     }
 
-    private mutating func readVerb() throws(MalformedJSON) -> Verb {
-        if let letter = takeLetter() { return Verb(letter: letter) }
+    private mutating func readActionName() throws(MalformedJSON) -> ActionName {
+        if let letter = readLetter() { return ActionName(letter: letter) }
         guard case .value(let text) = try readText() else { return .notText }
-        return Verb(text)
+        return ActionName(text)
     }
 
-    /// Reads again what stands at `range`, and comes back.
+    /// Reads the value at `range` again, and returns to the current offset.
     mutating func reread<Value>(
         _ range: Range<Int>, _ body: (inout MessageParser) throws(MalformedJSON) -> Value
     ) throws(MalformedJSON) -> Value {
@@ -220,12 +227,12 @@ struct MessageParser {
 }
 
 /// An action's name (realtime §4.0).
-enum Verb: Equatable {
+enum ActionName: Equatable {
     case statistics, listen, unlisten, get, put, merge
     case onDisconnectPut, onDisconnectMerge, onDisconnectCancel
     case authenticate, unauthenticate, appCheck, dropAppCheck
     case unknown(Text)
-    /// `a` is no string.
+    /// `a` is not a string.
     case notText
 
     init(letter: UInt8) {
@@ -249,11 +256,11 @@ enum Verb: Equatable {
         case "unauth": self = .unauthenticate
         case "appcheck": self = .appCheck
         case "unappcheck", "unappeck": self = .dropAppCheck
-        default: self = text.utf8Count == 1 ? Verb(letter: text.firstByte ?? 0) : .unknown(text)
+        default: self = text.utf8Count == 1 ? ActionName(letter: text.firstByte ?? 0) : .unknown(text)
         }
     }
 
-    /// The action when the body does not matter, or nil when it does.
+    /// The action, where its body is ignored; nil where it is not.
     var actionWithoutBody: Action? {
         switch self {
         case .statistics: .statistics
@@ -267,7 +274,7 @@ enum Verb: Equatable {
         }
     }
 
-    /// The name as it was sent, for the error answer. (`auth` and `gauth` are one.)
+    /// The name as it was sent, for the error response. (`auth` for `gauth`, too.)
     var name: Text {
         switch self {
         case .statistics: "s"

@@ -1,19 +1,22 @@
 import PandoBytes
 import PandoTree
 
-// What the server says unasked (realtime §5). Paths have no leading slash; the root is empty.
+// Messages that the server sends without a request (realtime §5). Paths have no leading slash; the root
+// is empty.
 //
-//     {"t":"d","d":{"a":"d","b":{"p":"list/k","d":…          the head: the same for every listen that sees the value
+//     {"t":"d","d":{"a":"d","b":{"p":"list/k","d":…          the head: the same for every listen that gets the value
 //                                                  }}}       the tail of an untagged listen
 //                                                  ,"t":5}}} the tail of a tagged one
 //
-// A head is encoded once, whoever gets it; ``append(pushTail:)`` ends it for each tag.
+// A head is encoded once for all listens; ``append(pushTail:)`` ends it for each tag.
 
 extension [UInt8] {
     // MARK: Data, without the tail
 
-    /// Appends the head of a push that says: this location now has this value, whole (§5.1).
-    /// - Parameter node: Its value and priority, or `.empty`. O(size).
+    /// Appends the head of a push with the complete value of a location (§5.1). O(size).
+    /// - Parameters:
+    ///   - node: The value with its priority, or `.empty`.
+    ///   - path: The location, absolute.
     package mutating func append(push node: Node, at path: Path) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"d\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])
@@ -23,9 +26,9 @@ extension [UInt8] {
 
     /// Appends the head of a push of several values that changed at once (§5.2).
     /// - Parameters:
-    ///   - entries: In the order to be sent; at least one, or two SDKs ignore the message. Their paths are
-    ///     absolute and lie at or below `base`: traps otherwise.
-    ///   - base: Where the listen is, or below.
+    ///   - entries: In the order in which they are sent. At least one: two SDKs ignore the message otherwise.
+    ///     Their paths are absolute, and equal to `base` or below it: traps otherwise.
+    ///   - base: The location of the listen, or one below it.
     package mutating func append(
         mergePush entries: some Sequence<(path: Path, node: Node)>, at base: Path
     ) {
@@ -34,7 +37,7 @@ extension [UInt8] {
         append(",\"d\":{")
         var isFirst = true
         for entry in entries {
-            precondition(base.contains(entry.path), "a merge reaches outside its base")
+            precondition(base.contains(entry.path), "a path of a merge is not below its base")
             if !isFirst { append(UInt8(ascii: ",")) }
             isFirst = false
             append(jsonPath: entry.path.keys[base.count...])
@@ -47,7 +50,7 @@ extension [UInt8] {
     /// Appends the head of the first push of a listen that carried a compound hash (§5.3, §9.7).
     /// - Parameters:
     ///   - ranges: In range order; at least one.
-    ///   - path: Exactly the listen's.
+    ///   - path: The location of the listen.
     package mutating func append(rangeMergePush ranges: [RangeMerge], at path: Path) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"rm\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])
@@ -72,9 +75,9 @@ extension [UInt8] {
         append(UInt8(ascii: "]"))
     }
 
-    /// Appends what ends a push for one listen.
-    /// - Parameter tag: That of the listen; nil for a default one. (Never `"t":null`: iOS and C++ misroute
-    ///   it.)
+    /// Appends the end of a push.
+    /// - Parameter tag: Of the listen; nil for a default listen. (Never `"t":null`: iOS and C++ take it for
+    ///   another listen.)
     package mutating func append(pushTail tag: Int64?) {
         if let tag {
             append(",\"t\":")
@@ -83,11 +86,13 @@ extension [UInt8] {
         append("}}}")
     }
 
-    // MARK: Whole messages
+    // MARK: Complete messages
 
-    /// Appends the news that a listen is gone (§5.4).
-    /// - Parameter queryText: ``Listen/queryText`` of a tagged listen; nil revokes the default listen. One
-    ///   query a message: JavaScript joins several into the name of a listen that does not exist.
+    /// Appends the message that a listen was revoked (§5.4).
+    /// - Parameters:
+    ///   - path: The location of the listen.
+    ///   - queryText: ``ListenRequest/queryText`` of a tagged listen; nil for the default listen. One query a
+    ///     message: from several, JavaScript makes the identifier of a listen that does not exist.
     package mutating func append(listenRevoked path: Path, queryText: Text? = nil) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])
@@ -99,13 +104,14 @@ extension [UInt8] {
         append("}}}")
     }
 
-    /// Appends the news that the credential no longer holds (§5.5): the client reconnects with a fresh one.
+    /// Appends the message that the credential was revoked or has expired (§5.5): the client reconnects with
+    /// a new one.
     package mutating func append(authRevoked status: Status, reason: Text) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"ac\",\"b\":{\"s\":\"")
         append(revocation: status, reason)
     }
 
-    /// Appends the news that the App Check token no longer holds (§5.5).
+    /// Appends the message that the App Check token was revoked or has expired (§5.5).
     package mutating func append(appCheckRevoked status: Status, reason: Text) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"apc\",\"b\":{\"s\":\"")
         append(revocation: status, reason)
@@ -124,8 +130,8 @@ extension [UInt8] {
     private mutating func append(jsonPath keys: ArraySlice<Key>) {
         if keys.isEmpty { append("\"\"") }
         for (index, key) in keys.enumerated() {
-            // Each key is written in quotes, so that what must be escaped is; a slash takes the place of two
-            // of them.
+            // Each key is written as a JSON string, with its escapes; then a slash replaces the two quotes
+            // between keys.
             if index > 0 { removeLast() }
             let opening = count
             append(jsonName: key)
@@ -133,7 +139,7 @@ extension [UInt8] {
         }
     }
 
-    /// Appends the end of a range as clients spell it: the root is a slash (§9.6).
+    /// Appends the end of a range as clients write it: the root is a slash (§9.6).
     private mutating func append(rangeEnd path: Path) {
         if path.isRoot { append("\"/\"") } else { append(jsonPath: path.keys[...]) }
     }

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Text frames as messages (realtime §2.1–2.3):
+// From text frames to messages (realtime §2.1–2.3):
 //
 //     idle        ├─ 1…6 digits, value ≥ 1 ──► collecting that many chunks
 //                 ├─ 1…6 digits, value 0   ──► nothing: a keep-alive
@@ -8,10 +8,10 @@ import PandoBytes
 //                 └─ anything else         ──► a message
 //     collecting  └─ anything              ──► a chunk; after the last one, a message and idle again
 //
-// Chunks are bytes: JavaScript, iOS and Android cut between UTF-16 units, C++ between bytes, and only the
-// whole is text.
+// Chunks are bytes: JavaScript, iOS and Android cut between UTF-16 units, C++ between bytes. Only the
+// complete message is UTF-8.
 
-/// What a client did wrong; the connection is closed.
+/// How a client violates the framing; the connection is closed.
 package enum ReassemblyViolation: Error, Equatable, Sendable {
     /// More chunks were announced than a message may have.
     case tooManyChunks(Int)
@@ -19,33 +19,39 @@ package enum ReassemblyViolation: Error, Equatable, Sendable {
     case messageTooBig(byteLimit: Int)
 }
 
-/// Puts chunked messages together. Costs nothing for the others, and holds memory only while it is
-/// collecting.
+/// Joins the chunks of chunked messages. Costs nothing for messages in one frame, and has memory only while
+/// it collects chunks.
 package struct Reassembler: Sendable {
+    /// Default limits.
     package struct Limits: Sendable {
-        /// §14: 16 MB by SDK are 1024 chunks; some slack.
+        /// §14: SDKs send up to 16 MB in 1024 chunks; a few more are allowed.
         package static let chunkCount = 1_100
         /// §2.1: 16 384 UTF-16 units, none of which takes more than three bytes of UTF-8.
         package static let chunkByteCount = 3 * 16_384
-        /// §14: 16 MB by SDK, with the same slack as the count. It bounds single frames as well.
+        /// §14: 16 MB, with the same margin as the count. It also bounds single frames.
         package static let messageByteCount = 1_100 * 16_384
     }
 
-    /// What one frame amounts to.
+    /// The result of one frame.
     package enum Event: Equatable, Sendable {
+        /// A count, a keep-alive, or a chunk that others follow.
         case nothing
-        /// The payload just given is a message: read it where it is.
+        /// The payload itself is a message.
         case payload
-        /// A chunked message is complete. The bytes are the caller's; nothing of them is kept here.
+        /// A chunked message is complete. The bytes are moved to the caller.
         case assembled([UInt8])
     }
 
+    /// Most chunks of a message.
     package let chunkLimit: Int
+    /// Most bytes of a message.
     package let messageByteLimit: Int
 
-    /// Chunks to come; 0 when idle.
+    /// Chunks that were announced and not received; 0 when idle.
     private var missing = 0
+    /// Chunks that were received.
     private var received = 0
+    /// Their bytes.
     private var gathered: [UInt8] = []
 
     package init(
@@ -55,15 +61,15 @@ package struct Reassembler: Sendable {
         self.messageByteLimit = messageByteLimit
     }
 
-    /// True between a count and its last chunk. Frames must not be checked for UTF-8 then: a character may go
-    /// on in the next one.
+    /// Whether chunks are missing. Frames must not be checked for UTF-8 then: a character may continue in the
+    /// next one.
     package var isCollecting: Bool { missing > 0 }
 
-    /// Bytes held for an unfinished message.
+    /// Bytes of the chunks received so far.
     package var byteCount: Int { gathered.count }
 
-    /// Takes the payload of the next text frame.
-    /// - Throws: ``ReassemblyViolation``; the reassembler is then of no further use.
+    /// Handles the payload of the next text frame.
+    /// - Throws: ``ReassemblyViolation``; then the reassembler must not be used.
     /// - Complexity: O(1) for a message in one frame, else O(payload).
     package mutating func accept(_ payload: RawSpan) throws(ReassemblyViolation) -> Event {
         guard missing > 0 else { return try acceptWhenIdle(payload) }
@@ -79,9 +85,7 @@ package struct Reassembler: Sendable {
         guard missing == 0 || (missing == 1 && isCompleteWithoutLastChunk) else { return .nothing }
         missing = 0
         received = 0
-        var message: [UInt8] = []
-        swap(&message, &gathered)
-        return .assembled(message)
+        return .assembled(exchange(&gathered, with: []))
     }
 
     private mutating func acceptWhenIdle(_ payload: RawSpan) throws(ReassemblyViolation) -> Event {
@@ -91,13 +95,13 @@ package struct Reassembler: Sendable {
         case 0?: return .nothing
         case let count?:
             guard count <= chunkLimit else { throw .tooManyChunks(count) }
-            // Memory comes with the chunks, not with the announcement.
+            // The announced count reserves no memory.
             missing = count
             return .nothing
         }
     }
 
-    /// The number a frame announces; 0 for those to be ignored; nil for a message.
+    /// The number of chunks that a frame announces; 0 for a frame to be ignored; nil for a message.
     private static func count(_ payload: RawSpan) -> Int? {
         guard payload.byteCount <= 6 else { return nil }
         return withCursor(over: payload) { cursor in
@@ -114,22 +118,21 @@ package struct Reassembler: Sendable {
         }
     }
 
-    // MARK: One chunk too many announced
+    // MARK: C++: one chunk too many
 
-    /// C++ announces a chunk too many when the message's bytes are a multiple of the chunk size, and never
-    /// sends it (§2.1). Waiting for the next frame to notice would leave that request unanswered until the
-    /// keep-alive.
+    /// Whether the message is complete though one announced chunk is missing. C++ announces one chunk too
+    /// many when the message's length is a multiple of the chunk size (§2.1). Without this check the request
+    /// would wait for the client's next frame: up to the interval of keep-alives.
     ///
-    /// No message of others is cut short by this: after a complete object, JSON can go on with nothing but
-    /// white space.
+    /// No other message is cut: only white space may follow a complete JSON object.
     private var isCompleteWithoutLastChunk: Bool {
         received > 0 && gathered.count == received * Segmenter.chunkUnitLimit
             && gathered.last == UInt8(ascii: "}")
             && Self.endsOneObject(gathered.rawSpan)
     }
 
-    /// True when the last byte is the `}` that closes the `{` at the beginning. Only strings and brackets are
-    /// looked at: the parser sees the rest.
+    /// Whether the last byte is the `}` that closes the `{` at the beginning. Checks only strings and
+    /// brackets; the parser checks the rest.
     private static func endsOneObject(_ message: RawSpan) -> Bool {
         withCursor(over: message) { cursor in
             guard cursor.current == UInt8(ascii: "{") else { return false }

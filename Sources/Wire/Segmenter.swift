@@ -1,6 +1,6 @@
 import PandoBytes
 
-// A message as text frames (realtime §2.1):
+// From a message to text frames (realtime §2.1):
 //
 //     up to 16 384 UTF-16 units     one frame
 //     more                          a frame with the number of chunks in decimal, then each chunk in a frame
@@ -9,21 +9,21 @@ import PandoBytes
 package enum Segmentation: Equatable, Sendable {
     /// In one frame, without a count.
     case whole
-    /// A count frame, then these ranges of bytes in order. Each is valid UTF-8 by itself if the message is.
+    /// A frame with the count, then a frame for each of these ranges. Each is valid UTF-8 if the message is.
     case chunks([Range<Int>])
-    /// Not at all: more chunks than every client can count.
+    /// Not at all: there would be more than ``Segmenter/chunkLimit`` chunks.
     case tooBig
 }
 
+/// Cuts messages into chunks.
 package enum Segmenter {
     /// UTF-16 units of one chunk (§2.1).
     package static let chunkUnitLimit = 16_384
     /// Chunks of one message: iOS reads a count of at most four digits (§2.2).
     package static let chunkLimit = 9_999
 
-    /// Cuts a message of valid UTF-8; where it is none, the cuts are anywhere, and nothing else happens.
-    /// - Complexity: O(1) up to 16 384 bytes, which is what nearly every message is; else O(bytes), eight a
-    ///   step.
+    /// Cuts a message of valid UTF-8 between characters. In other bytes the cuts may be anywhere.
+    /// - Complexity: O(1) up to 16 384 bytes, as nearly every message has; else O(bytes), eight at a time.
     package static func split(_ message: RawSpan) -> Segmentation {
         // No character has more UTF-16 units than UTF-8 bytes.
         guard message.byteCount > chunkUnitLimit else { return .whole }
@@ -31,7 +31,7 @@ package enum Segmenter {
             var chunks: [Range<Int>] = []
             while !cursor.isAtEnd {
                 let start = cursor.offset
-                passUnits(&cursor)
+                skipChunk(&cursor)
                 if start == 0, cursor.isAtEnd { return .whole }
                 guard chunks.count < chunkLimit else { return .tooBig }
                 chunks.append(start..<cursor.offset)
@@ -40,20 +40,20 @@ package enum Segmenter {
         }
     }
 
-    /// Moves over as many whole characters as one chunk holds; at least one byte.
-    private static func passUnits(_ cursor: inout ByteCursor) {
-        var room = chunkUnitLimit
+    /// Moves over as many complete characters as fit in one chunk; at least one byte.
+    private static func skipChunk(_ cursor: inout ByteCursor) {
+        var unitsLeft = chunkUnitLimit
         // Eight bytes begin at most nine units: seven of ASCII, and a lead byte of four, which counts two.
-        while room >= 9, let word = cursor.word {
-            room &-= units(word)
+        while unitsLeft >= 9, let word = cursor.word {
+            unitsLeft &-= units(word)
             cursor.advance(8)
         }
         while !cursor.isAtEnd {
             let byte = cursor.current
-            // A continuation byte belongs to a character that is already counted.
+            // A continuation byte belongs to a character that was counted.
             let units = byte & 0xC0 == 0x80 ? 0 : byte >= 0xF0 ? 2 : 1
-            guard units <= room else { return }
-            room &-= units
+            guard units <= unitsLeft else { return }
+            unitsLeft &-= units
             cursor.advance()
         }
     }

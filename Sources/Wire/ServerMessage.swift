@@ -1,10 +1,10 @@
 import PandoBytes
 import PandoTree
 
-// What the server says, appended as JSON to a buffer that the caller owns (realtime §3.2, §3.3, §4.8).
-// Every message here is valid UTF-8 and whole; pushes are in `Push.swift`.
+// Control messages and responses of the server, appended as JSON to the caller's buffer (realtime §3.2,
+// §3.3, §4.8). Each is a complete message in valid UTF-8; pushes are in `Push.swift`.
 
-/// How a request ended (§4.8).
+/// The result of a request (§4.8).
 package enum Status: String, Sendable {
     case ok
     case permissionDenied = "permission_denied"
@@ -12,36 +12,36 @@ package enum Status: String, Sendable {
     case dataStale = "datastale"
     case invalidToken = "invalid_token"
     case expiredToken = "expired_token"
-    /// What was asked for, or is to be written, is too large.
+    /// The data to read or to write is too large.
     case tooBig = "too_big"
     case unavailable
     case internalError = "internal_error"
     /// `setPriority` on a missing node (§4.5).
     case failed
-    /// Data against the data model (§8).
+    /// Data that violates the data model (§10).
     case invalidData = "invalid_data"
     /// An unknown action (§4.0).
     case error
 }
 
 /// The `d` of a response.
-package enum Payload: Sendable {
-    /// `""`: success with nothing to say.
+package enum ResponseData: Sendable {
+    /// `""`: success without data.
     case none
-    /// `{}`: the success of a listen, whose `d` must be an object or Android crashes (§4.2).
+    /// `{}`: success of a listen. Its `d` must be an object: Android crashes otherwise (§4.2).
     case object
-    /// `{"w":["no_index"]}`: the success of a filtered listen without a matching `.indexOn`.
+    /// `{"w":["no_index"]}`: success of a filtered listen without a matching `.indexOn`.
     case noIndex
     /// A reason, or `unauthenticated`.
     case text(Text)
     /// The data of a get, in export form.
     case node(Node)
-    /// The success of `auth` (§4.7).
+    /// Success of `auth` (§4.7).
     /// - Parameters:
-    ///   - json: The auth variables as JSON text that is trusted to be valid; nil for an administrator.
+    ///   - json: The auth variables as JSON, which is not checked; nil for an administrator.
     ///   - expires: Seconds since 1970; nil for never.
     case authenticated(json: [UInt8]?, expires: Int64?)
-    /// A reason, and beside `d` the node the write was compared with (§11.2).
+    /// A reason, and next to `d` the node that the transaction's hash was compared with (§11.2).
     case current(reason: Text, node: Node, hash: Text)
 }
 
@@ -50,9 +50,9 @@ extension [UInt8] {
 
     /// Appends the first message of a connection.
     /// - Parameters:
-    ///   - milliseconds: Server time since 1970.
-    ///   - host: Where the client can reach us: its own request's `Host` (§1.4).
-    ///   - sessionID: Not guessable, not empty.
+    ///   - milliseconds: The server's time, since 1970.
+    ///   - host: Where the client can reach the server: the `Host` of its request (§1.4).
+    ///   - sessionID: Random, so that it cannot be guessed; not empty.
     package mutating func append(handshake milliseconds: Int64, host: Text, sessionID: Text) {
         append("{\"t\":\"c\",\"d\":{\"t\":\"h\",\"d\":{\"ts\":")
         append(decimal: milliseconds)
@@ -63,7 +63,7 @@ extension [UInt8] {
         append("}}}")
     }
 
-    /// Appends the answer to a ping. Without its `d` JavaScript would drop it.
+    /// Appends the answer to a ping. Without `d` JavaScript would ignore it.
     package mutating func appendPong() {
         append("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":null}}")
     }
@@ -73,26 +73,27 @@ extension [UInt8] {
         append("{\"t\":\"c\",\"d\":{\"t\":\"a\",\"d\":{}}}")
     }
 
-    /// Appends the last message by long polling of a session that goes on over a WebSocket (§1.6).
+    /// Appends the last message over long polling of a session that moves to a WebSocket (§1.6).
     package mutating func appendEndOfTransmission() {
         append("{\"t\":\"c\",\"d\":{\"t\":\"n\",\"d\":{}}}")
     }
 
-    /// Appends a shutdown: the client closes and does not come back by itself.
+    /// Appends a shutdown: the client disconnects, and does not reconnect by itself.
     package mutating func append(shutdown reason: Text) {
         append("{\"t\":\"c\",\"d\":{\"t\":\"s\",\"d\":")
         append(json: reason)
         append("}}")
     }
 
-    /// Appends a redirect to `host` or `host:port` (§1.4).
+    /// Appends a redirect to another server (§1.4).
+    /// - Parameter host: `host` or `host:port`.
     package mutating func append(reset host: Text) {
         append("{\"t\":\"c\",\"d\":{\"t\":\"r\",\"d\":")
         append(json: host)
         append("}}")
     }
 
-    /// Appends an error that some clients log; the server closes next.
+    /// Appends an error that some clients log; the server closes the connection next.
     package mutating func append(errorNotice text: Text) {
         append("{\"t\":\"c\",\"d\":{\"t\":\"e\",\"d\":")
         append(json: text)
@@ -101,10 +102,10 @@ extension [UInt8] {
 
     // MARK: Responses
 
-    /// Appends the one response to request `number`. O(payload).
-    package mutating func append(response number: Int64, _ status: Status, _ payload: Payload = .none) {
-        if status == .ok, case .none = payload {
-            return append(room: ByteWriter.acknowledgementByteLimit) { $0.append(acknowledgement: number) }
+    /// Appends the response to request `number`. O(data).
+    package mutating func append(response number: Int64, _ status: Status, _ data: ResponseData = .none) {
+        if status == .ok, case .none = data {
+            return append(atMost: ByteWriter.acknowledgementByteLimit) { $0.append(acknowledgement: number) }
         }
         append("{\"t\":\"d\",\"d\":{\"r\":")
         append(decimal: number)
@@ -115,7 +116,7 @@ extension [UInt8] {
             append(utf8: status.rawValue)
             append("\",\"d\":")
         }
-        switch payload {
+        switch data {
         case .none: append("\"\"")
         case .object: append("{}")
         case .noIndex: append("{\"w\":[\"no_index\"]}")
@@ -140,12 +141,12 @@ extension [UInt8] {
 }
 
 extension ByteWriter {
-    /// Most that ``append(acknowledgement:)`` writes.
+    /// Most bytes that ``append(acknowledgement:)`` writes.
     package static var acknowledgementByteLimit: Int {
         acknowledgementHead.utf8CodeUnitCount + 1 + decimalByteLimit + acknowledgementTail.utf8CodeUnitCount
     }
 
-    /// Appends the response to request `number` that most responses are: `ok`, and nothing else to say.
+    /// Appends the most common response to request `number`: `ok` without data.
     package mutating func append(acknowledgement number: Int64) {
         append(Self.acknowledgementHead)
         append(decimal: number)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PandoBench
 
-/// Benchmarks that nobody runs rot: here each call is made a few times, and must give the right answer.
+/// Runs each benchmark a few times, so that it keeps working; each call must give the right result.
 @Test(arguments: Micro.Subject.allCases) func microBenchmarks(subject: Micro.Subject) throws {
     let timings = try subject.timings(MicroEffort(rounds: 20, counts: false))
     #expect(!timings.isEmpty)

@@ -1,18 +1,6 @@
 import PandoBytes
+import PandoRandom
 import Testing
-
-/// SplitMix64: the seed is the whole state, so a failure comes back.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: some BinaryInteger) { state = UInt64(truncatingIfNeeded: seed) }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
 
 func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
@@ -60,9 +48,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         #expect(decodeBase64(utf8(encoded).rawSpan) == nil, "\(reason)")
     }
 
-    @Test(arguments: [Base64Alphabet.standard, .urlSafe]) func everyLengthComesBack(alphabet: Base64Alphabet)
+    @Test(arguments: [Base64Alphabet.standard, .urlSafe]) func everyLengthRoundTrips(alphabet: Base64Alphabet)
     {
-        var generator = SeededGenerator(1)
+        var generator = SeededGenerator(seed: 1)
         for count in 0..<200 {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
             #expect(decodeBase64(utf8(encode(bytes, alphabet)).rawSpan, alphabet: alphabet) == bytes)
@@ -139,7 +127,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         }
     }
 
-    /// Every lead byte with all that can matter behind it: the edges of each range of continuation bytes.
+    /// Every lead byte with the edges of each range of continuation bytes behind it.
     @Test func threeAndFourBytesAtEveryCut() {
         let edges: [UInt8] = [
             0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xFF,
@@ -165,7 +153,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     }
 
     @Test(arguments: 0..<20) func random(seed: Int) {
-        var generator = SeededGenerator(seed)
+        var generator = SeededGenerator(seed: seed)
         let scalars: [Unicode.Scalar] = [
             "a", "\u{0}", "\u{7F}", "\u{80}", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFF}",
             "\u{10000}", "\u{10FFFF}",
@@ -194,7 +182,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         }
     }
 
-    @Test func saysNoAsSoonAsItIsSure() {
+    @Test func refusesAtTheFirstInvalidByte() {
         var validator = UTF8Validator()
         let accepted = validator.accept([0xE0, 0x80].rawSpan)
         #expect(!accepted, "overlong, though a byte is missing")
@@ -205,9 +193,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
 @Suite struct Writers {
-    /// What it writes is what an array would have appended, as long as there is room, and nothing of what
-    /// does not fit.
-    @Test(arguments: 0..<40) func room(byteCount: Int) {
+    /// Writes what an array would have appended, while it fits, and nothing of what does
+    /// not fit.
+    @Test(arguments: 0..<40) func writesOnlyWithinItsCapacity(byteCount: Int) {
         let steps: [(String, (inout [UInt8]) -> Void, (inout ByteWriter) -> Void)] = [
             ("a byte", { $0.append(7) }, { $0.append(7) }),
             ("a varint", { $0.append(varint: 300) }, { $0.append(varint: 300) }),
@@ -223,7 +211,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         ]
         var wanted = utf8("before")
         var found = wanted
-        found.append(room: byteCount) { writer in
+        found.append(atMost: byteCount) { writer in
             #expect(writer.capacity == byteCount && writer.count == 0)
             for (name, appending, writing) in steps {
                 let (start, before) = (writer.count, wanted.count)
@@ -245,7 +233,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
     @Test func replaced() {
         var bytes: [UInt8] = [9]
-        bytes.append(room: 3) { writer in
+        bytes.append(atMost: 3) { writer in
             writer.append(1)
             writer.append(2)
             writer.replace(7, at: 0)
@@ -253,18 +241,18 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         #expect(bytes == [9, 7, 2])
     }
 
-    /// A place is lent whole or not at all, and counts only as far as it was used.
-    @Test func places() {
+    /// Memory for a write is given completely or not at all, and only what was written counts.
+    @Test func writesIntoReservedBytes() {
         var bytes: [UInt8] = []
-        bytes.append(room: 10) { writer in
-            let taken = unsafe writer.write(into: 8) { room in
-                unsafe room[0] = 1
-                unsafe room[1] = 2
+        bytes.append(atMost: 10) { writer in
+            let taken = unsafe writer.write(into: 8) { bytes in
+                unsafe bytes[0] = 1
+                unsafe bytes[1] = 2
                 return 2
             }
             #expect(taken && writer.count == 2)
             #expect(unsafe !writer.write(into: 8) { _ in nil } && writer.count == 2, "not wanted")
-            #expect(unsafe !writer.write(into: 9) { _ in 9 } && writer.count == 2, "no room")
+            #expect(unsafe !writer.write(into: 9) { _ in 9 } && writer.count == 2, "not enough capacity")
             #expect(!writer.isOverrun)
         }
         #expect(bytes == [1, 2])

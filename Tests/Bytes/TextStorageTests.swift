@@ -1,13 +1,14 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
-/// A text is two words in one of two shapes: whatever the shapes of two texts, they must behave as their
-/// bytes do.
+/// A text is two words in one of two forms: texts of any forms must behave like their
+/// bytes.
 @Suite struct TextStorage {
-    @Test func sixteenBytes() {
+    @Test func sizeIsSixteenBytes() {
         #expect(MemoryLayout<Text>.size == 16 && MemoryLayout<Text>.stride == 16)
         #expect(MemoryLayout<Text?>.size == 16)
-        // Three bits are left for an enum that holds a text beside seven other things.
+        // Three bits are left for an enum with a text and seven other cases.
         #expect(MemoryLayout<Beside>.size == 16)
     }
 
@@ -15,7 +16,8 @@ import Testing
         case text(Text), a(UInt64), b(UInt64), c(UInt64), d(UInt64), e(UInt64), f(UInt64), g(UInt64)
     }
 
-    /// All lengths around the border, with characters of one to four bytes where the words and the text end.
+    /// All lengths around the limit of short texts, with characters of one to four bytes at the ends of
+    /// words.
     @Test func everyLength() {
         var texts: [String] = []
         for length in 0...40 {
@@ -34,8 +36,8 @@ import Testing
         check(texts)
     }
 
-    @Test(arguments: 0..<8) func behavesAsItsBytes(seed: Int) {
-        var maker = TextMaker(generator: SeededGenerator(seed))
+    @Test(arguments: 0..<8) func behavesLikeItsBytes(seed: Int) {
+        var maker = TextMaker(generator: SeededGenerator(seed: seed))
         check((0..<260).map { _ in maker.text() })
     }
 
@@ -60,7 +62,7 @@ import Testing
         #expect(Set(texts).count == Set(bytes).count)
     }
 
-    /// What one text says of its bytes, in every way there is to make it and to ask.
+    /// All properties of one text, made in every way.
     private func flaw(_ text: Text, _ string: String) -> String? {
         let bytes = Array(string.utf8)
         if !text.string.utf8.elementsEqual(bytes) { return "spelled \(text.string)" }
@@ -89,9 +91,9 @@ import Testing
         return written == expected ? nil : "written as \(written)"
     }
 
-    /// None but UTF-8 gets into a text; whoever wants it repaired gets what `String` makes of it.
-    @Test(arguments: 0..<8) func anyBytes(seed: Int) {
-        var generator = SeededGenerator(seed)
+    /// A text is always UTF-8; other bytes are refused, or repaired as by `String`.
+    @Test(arguments: 0..<8) func randomBytes(seed: Int) {
+        var generator = SeededGenerator(seed: seed)
         for _ in 0..<3000 {
             let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
                 Int.random(in: 0..<8, using: &generator) == 0
@@ -112,9 +114,9 @@ import Testing
         #expect(byCount == strings.map { Text($0) })
     }
 
-    /// Many references to one long text, taken and given up in every order.
-    @Test func longTextsLiveAsLongAsTheyAreNeeded() {
-        var generator = SeededGenerator(1)
+    /// Many references to one long text, made and released in every order.
+    @Test func longTextIsFreedWithItsLastReference() {
+        var generator = SeededGenerator(seed: 1)
         var texts: [Text?] = Array(repeating: nil, count: 50)
         var models: [String?] = Array(repeating: nil, count: 50)
         for round in 0..<20_000 {
@@ -137,7 +139,7 @@ extension ArraySlice<UInt8> {
     fileprivate var isText: Bool { String(validating: self, as: UTF8.self) != nil }
 }
 
-/// Texts of all shapes, near each other: most are an earlier one with something changed.
+/// Texts of all forms, similar to each other: most are an earlier one with a change.
 private struct TextMaker {
     var generator: SeededGenerator
     private var made: [String] = [""]
@@ -164,7 +166,7 @@ private struct TextMaker {
         elements[Int.random(in: 0..<elements.count, using: &generator)]
     }
 
-    /// Whole characters, of a length in bytes where the storage changes, or a little less.
+    /// Complete characters, of a length in bytes at which the storage changes, or a little less.
     private mutating func fresh() -> String {
         let few = [pick(Self.scalars), pick(Self.scalars), "a"]
         var view = String.UnicodeScalarView()

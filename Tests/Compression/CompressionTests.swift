@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
 @testable import PandoCompression
@@ -11,7 +12,7 @@ private func gzip(_ bytes: [UInt8], level: Int = Deflater.fastLevel) throws -> [
 
 private let sample = Array("{\"b\":1,\"c\":[1,2,3]}".utf8)
 
-/// What a body of these pieces inflates to, or the problem.
+/// The output for a body of these pieces, or the problem.
 private func inflate(_ pieces: [[UInt8]], byteLimit: Int = 1 << 20) throws(GzipBody.Problem) -> [UInt8] {
     var output: [UInt8] = []
     guard var body = try? GzipBody(byteLimit: byteLimit) else { throw .invalid(.noMemory) }
@@ -34,7 +35,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
 
 @Suite struct CompressionTests {
     @Test(arguments: 0..<40)
-    func whatIsDeflatedInPiecesInflatesInPieces(seed: Int) throws {
+    func piecesRoundTrip(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         let count = [0, 1, 100, 5000, 70_000, 600_000][seed % 6]
         let bytes = [UInt8](sample: count, &generator)
@@ -50,7 +51,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         #expect(try inflate([packed]) == bytes)
     }
 
-    @Test func flushedMessagesCanBeReadAtOnce() throws {
+    @Test func flushedMessageIsCompleteForTheInflater() throws {
         let deflater = try Deflater(.raw(windowBits: 15))
         let inflater = try Inflater(.raw(windowBits: 15))
         var generator = SeededGenerator(seed: 1)
@@ -58,7 +59,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
             let message = [UInt8](sample: count, &generator)
             var packed: [UInt8] = []
             deflater.deflate(message.rawSpan, flush: .sync, into: &packed)
-            // RFC 7692 §7.2.1: a flush ends in an empty block; one with nothing before it says nothing new.
+            // RFC 7692 §7.2.1: a flush ends with an empty block; without input before it there is no output.
             #expect(count == 0 || packed.suffix(4) == [0, 0, 0xFF, 0xFF])
             var output: [UInt8] = []
             var offset = 0
@@ -67,7 +68,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         }
     }
 
-    @Test func membersFollowOneAnother() throws {
+    @Test func severalMembersAreConcatenated() throws {
         let (one, two) = (Array("{\"a\":".utf8), Array("1}".utf8))
         let both = try gzip(one) + gzip([]) + gzip(two)
         for size in 1...both.count {
@@ -78,8 +79,8 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         }
     }
 
-    /// Every prefix of a body is truncated, everything behind one is garbage, and a changed byte is found.
-    @Test func whatIsNoGzipIsRefused() throws {
+    /// Every prefix of a body is truncated, anything behind it is refused, and a changed byte is found.
+    @Test func bytesThatAreNotGzipAreRefused() throws {
         let packed = try gzip(sample)
         for count in 0..<packed.count {
             #expect(problem(Array(packed[..<count])) == .invalid(.truncated), "\(count)")
@@ -90,7 +91,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
             #expect(problem(packed + garbage) != nil, "\(garbage)")
         }
         #expect(problem(Array("{\"b\":1}".utf8)) == .invalid(.corrupt))
-        // Behind the header every bit counts, but for those that fill the last byte of the deflated part.
+        // Behind the header every bit matters, except those that fill the last byte of the deflated part.
         for index in 10..<packed.count {
             for bit in 0..<8 {
                 var changed = packed
@@ -103,7 +104,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
     }
 
     @Test(arguments: [1, 100, 4095, 4096, 4097, 300_000])
-    func theLimitHoldsToTheByte(count: Int) throws {
+    func outputStopsExactlyAtTheLimit(count: Int) throws {
         let packed = try gzip(Array(repeating: 0x78, count: count), level: 9)
         #expect(problem(packed, byteLimit: count) == nil)
         #expect(problem(packed, byteLimit: count - 1) == .tooLarge)
@@ -112,7 +113,7 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
     }
 
     @Test(arguments: 0..<200)
-    func noiseNeverTraps(seed: Int) throws {
+    func randomBytesNeverTrap(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         var bytes = try gzip([UInt8](sample: 3000, &generator))
         for _ in 0..<(1 + seed % 5) {

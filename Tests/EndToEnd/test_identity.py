@@ -381,7 +381,7 @@ def secure_issuer(tmp_path):
 def test_keys_are_fetched_over_tls(serve, secure_issuer, tmp_path):
     server = serve(*oidc(secure_issuer), rules=OPEN, start=False)
     library = build_library(tmp_path, pathlib.Path(__file__).parent / "trust.c")
-    server.environment = {"LD_PRELOAD": str(library), "PANDO_TEST_TRUST": str(secure_issuer.certificate)}
+    server.environment = {"LD_PRELOAD": str(library), "TEST_TRUSTED_CERTIFICATES": str(secure_issuer.certificate)}
     server.start()
     status, body = sign_in(server, secure_issuer.token())
     assert status == "ok" and body["auth"]["uid"] == "alice"

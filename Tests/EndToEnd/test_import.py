@@ -92,7 +92,7 @@ def test_replace_and_merge_exclude_each_other_and_so_do_data_and_url(tmp_path):
     file = write(tmp_path / "in.json", 1)
     for arguments in (["--data", tmp_path / "d", "--replace", "--merge", file], [file],
                       ["--data", tmp_path / "d", "--url", "http://127.0.0.1:1", file],
-                      ["--url", "https://127.0.0.1:1", file], ["--url", "nonsense", file]):
+                      ["--url", "ftp://127.0.0.1:1", file], ["--url", "nonsense", file]):
         assert run("import", *arguments).returncode == USAGE, arguments
     assert not (tmp_path / "d").exists()
 

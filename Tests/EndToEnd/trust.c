@@ -1,5 +1,5 @@
 // Loaded before the C library: who opens the system's list of trusted certificates is given another file,
-// PANDO_TEST_TRUST. The list itself is the administrator's, and no test may add to it.
+// TEST_TRUSTED_CERTIFICATES. The list itself is the administrator's, and no test may add to it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *instead(const char *path) {
-    const char *trusted = getenv("PANDO_TEST_TRUST");
+    const char *trusted = getenv("TEST_TRUSTED_CERTIFICATES");
     return trusted && path && strcmp(path, "/etc/ssl/certs/ca-certificates.crt") == 0 ? trusted : path;
 }
 

@@ -1,4 +1,5 @@
 import PandoEngine
+import PandoRandom
 import PandoRules
 import PandoTree
 import Testing
@@ -25,7 +26,7 @@ import Testing
         var scene = Scene()
         if isGrown { grow(&scene) }
         scene.records = []
-        var random = SeededGenerator(state: seed)
+        var random = SeededGenerator(seed: seed)
         func path(_ lengths: ClosedRange<Int>) -> String {
             (0..<Int.random(in: lengths, using: &random)).map { _ in random.pick(Self.keys) }.joined(
                 separator: "/")

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoRandom
 import PandoRules
 import PandoTree
 import Testing
@@ -51,7 +52,7 @@ private struct World {
     private static let keys = ["a", "b", "n", "2", "10"]
 
     init(seed: UInt64) {
-        random = SeededGenerator(state: seed)
+        random = SeededGenerator(seed: seed)
         for session in Self.sessions { clients[session] = Self.client(session) }
     }
 

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoRandom
 import PandoRules
 import PandoTree
 import Testing
@@ -152,7 +153,7 @@ import Testing
 
     /// Every record cut short, and with every byte changed: read, or refused, never a trap.
     @Test func damage() {
-        var random = SeededGenerator(state: 1)
+        var random = SeededGenerator(seed: 1)
         for record in Self.scene().records {
             func survives(_ payload: [UInt8]) {
                 var engine = Engine(access: .open)

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoRules
 import PandoTree
 import Testing
@@ -50,7 +51,7 @@ import Testing
     /// must be.
     @Test(arguments: 0..<40 as Range<UInt64>)
     func roundTrip(seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SeededGenerator(seed: seed)
         let node = Self.random(&random)
         for byteLimit in [1, 40, 200, 1000, treeRecordByteLimit] {
             let payloads = Self.records(of: node, byteLimit: byteLimit)
@@ -90,7 +91,7 @@ import Testing
     /// Every record cut short, and with every byte changed: read, or refused, never a trap; a tree that was
     /// read is one.
     @Test func damage() throws {
-        var random = SeededGenerator(state: 3)
+        var random = SeededGenerator(seed: 3)
         for payload in Self.records(of: Self.random(&random).with(priority: .number(1)), byteLimit: 300)
             .prefix(8)
         {

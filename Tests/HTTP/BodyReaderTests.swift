@@ -1,9 +1,10 @@
 import PandoBytes
 import PandoHTTP
+import PandoRandom
 import Testing
 
-/// Reads a whole body from pieces of `size` bytes.
-/// - Returns: The content, whether the end came, and how many bytes of `wire` were taken.
+/// Reads a complete body from pieces of `size` bytes.
+/// - Returns: The content, whether the end was found, and how many bytes of `wire` were read.
 private func readBody(
     _ framing: BodyFraming, _ wire: [UInt8], pieces size: Int, byteLimit: UInt64 = 1000
 ) throws(HTTPError) -> (content: String, ended: Bool, taken: Int) {
@@ -96,7 +97,7 @@ private func readBody(
         }
     }
 
-    @Test func theEndOfTheConnection() throws {
+    @Test func endOfTheConnectionEndsOrTruncates() throws {
         var complete = try BodyReader(.untilClose, byteLimit: 10)
         var offset = 0
         #expect(try complete.next([1, 2, 3].rawSpan, from: &offset) == .data(0..<3))
@@ -107,7 +108,7 @@ private func readBody(
         }
     }
 
-    @Test func ourChunksAreReadBack() throws {
+    @Test func writtenChunksRoundTrip() throws {
         var wire: [UInt8] = []
         var expected = ""
         for count in [1, 15, 16, 255, 256, 0, 457] {
@@ -121,7 +122,7 @@ private func readBody(
 
     @Test(arguments: 0..<4 as Range<UInt64>)
     func mutatedChunksNeverTrap(seed: UInt64) {
-        var random = SplitMix(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let original = Array("5;a=b\r\nhello\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\n\r\n".utf8)
         for _ in 0..<3000 {
             var wire = original

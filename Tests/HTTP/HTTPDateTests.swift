@@ -21,12 +21,12 @@ private func date(_ seconds: Int64) -> String {
         (.max, "Fri, 31 Dec 9999 23:59:59 GMT"),
         (-1, "Thu, 01 Jan 1970 00:00:00 GMT"),
     ])
-    func known(seconds: Int64, text: String) {
+    func knownDates(seconds: Int64, text: String) {
         #expect(date(seconds) == text)
     }
 
-    /// Day by day through four centuries against a calendar that counts.
-    @Test func everyDayFollowsTheLast() {
+    /// Day by day through four centuries, against a calendar that counts days.
+    @Test func consecutiveDays() {
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
         var (year, month, day) = (1970, 0, 1)

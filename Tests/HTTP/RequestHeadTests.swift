@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoHTTP
+import PandoRandom
 import Testing
 
 /// Reads a head from `text`, cut into pieces of `size` bytes.
@@ -21,7 +22,7 @@ func readRequest(
 }
 
 @Suite struct RequestHeadTests {
-    @Test func aFirebaseClientsUpgrade() throws {
+    @Test func upgradeOfAFirebaseClient() throws {
         let (found, rest) = try readRequest(
             "GET /.ws?v=5&p=1:2:web:3&ns=demo HTTP/1.1\r\nHost: localhost:9000\r\nConnection: keep-alive, Upgrade\r\n"
                 + "UPGRADE:\twebsocket \r\nX-Empty:\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\u{1}\u{2}"
@@ -69,7 +70,7 @@ func readRequest(
         #expect(head.queryBytes.map { String(decoding: $0, as: UTF8.self) } == query)
     }
 
-    /// What must be refused, with what, and why. `$` stands for CR LF.
+    /// Refused heads, with the error and the reason. `$` stands for CR LF.
     @Test(
         arguments: [
             ("GET / HTTP/1.1\nHost: h$$", .bareLineFeed, "LF alone ends a line for some parsers only"),
@@ -162,7 +163,7 @@ func readRequest(
         }
     }
 
-    @Test func statusesAreTheOnesOwed() {
+    @Test func statusOfEachError() {
         #expect(HTTPError.targetTooLong.status == .targetTooLong)
         #expect(HTTPError.headTooLarge.status.code == 431)
         #expect(HTTPError.contentTooLarge.status.code == 413)
@@ -189,7 +190,7 @@ func readRequest(
         }
     }
 
-    @Test func limitsHoldWhileReading() throws {
+    @Test func limitsApplyWhileReading() throws {
         var limits = HeadLimits()
         limits.targetByteLimit = 100
         limits.headByteLimit = 400
@@ -217,7 +218,7 @@ func readRequest(
         }
     }
 
-    @Test func pipelinedHeadsComeOneByOne() throws {
+    @Test func pipelinedHeadsAreReadOneByOne() throws {
         let wire = Array("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\nGET".utf8)
         var offset = 0
         var paths: [String] = []
@@ -256,7 +257,7 @@ func readRequest(
 
     @Test(arguments: 0..<8 as Range<UInt64>)
     func mutatedHeadsNeverTrap(seed: UInt64) {
-        var random = SplitMix(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let original = Array(
             "PUT http://h:1/a?b=%c HTTP/1.1\r\nHost: [::1]:9\r\nConnection: a,b\r\nTransfer-Encoding: chunked\r\n\r\n"
                 .utf8)
@@ -280,7 +281,7 @@ func readRequest(
                 acceptedCount += 1
                 _ = (head.authority, head.path, head.query(plusIsSpace: true), head.expectsContinue)
             }
-            // The cut does not change the verdict.
+            // The cut does not change the result.
             var slow = RequestHeadReader()
             let pieces = Result { () throws(HTTPError) -> RequestHead? in
                 for byte in wire {
@@ -299,19 +300,5 @@ func readRequest(
         case .success(let head): head.map { "\($0.fields.bytes) \($0.framing)" } ?? "more"
         case .failure(let error): "\(error)"
         }
-    }
-}
-
-/// A small seeded generator (Steele, Lea, Flood: SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

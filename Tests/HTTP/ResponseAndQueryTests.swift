@@ -50,7 +50,7 @@ import Testing
         #expect(throws: error) { try read(text) }
     }
 
-    @Test func whatWeWriteIsReadBack() throws {
+    @Test func writtenHeadsRoundTrip() throws {
         var wire: [UInt8] = []
         wire.append(statusLine: .preconditionFailed)
         wire.append(field: "ETag", text: "a\r\nSet-Cookie: b")
@@ -68,7 +68,7 @@ import Testing
         #expect(offset == wire.count)
     }
 
-    @Test func aTargetCannotEndItsLine() throws {
+    @Test func targetCannotEndTheRequestLine() throws {
         var wire: [UInt8] = []
         wire.append(requestLine: "GET", target: "/a b\r\nHost: x#é")
         wire.append(field: "Host", "h")

@@ -1,4 +1,4 @@
-import CSystem
+import COperatingSystem
 import Testing
 
 /// CRC-32C as this processor computes it: by its instruction where it has one, else by the table.

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoJournal
+import PandoRandom
 import PandoSimulatedDisk
 import Testing
 

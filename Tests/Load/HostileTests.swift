@@ -4,8 +4,9 @@ import PandoReactor
 import Testing
 
 @testable import PandoLoad
+@testable import PandoTraffic
 
-/// What a hostile run makes of what it saw, and what its attackers send.
+/// The judgement of a hostile run, and the requests of its attackers.
 @Suite struct HostileTests {
     private static let limits = HostileLimits(
         p99Factor: 2, p99Floor: 1_000_000, longestWait: 50_000_000, memoryLimit: 500_000_000,
@@ -91,12 +92,12 @@ import Testing
             ])
     }
 
-    @Test func quietValueBelowTheFloorIsTakenAsTheFloor() {
+    @Test func quietP99HasAFloor() {
         #expect(Self.limits.p99Allowed(quiet: 10) == 2_000_000)
         #expect(Self.limits.p99Allowed(quiet: 3_000_000) == 6_000_000)
     }
 
-    @Test func smallBaselineOfMemoryIsTakenAsTheLeast() {
+    @Test func memoryBaselineHasAMinimum() {
         #expect(Self.limits.memoryAllowedAfter(start: 1) == 2 * HostileLimits.leastMemoryStart)
         #expect(Self.limits.memoryAllowedAfter(start: 100_000_000) == 200_000_000)
     }
@@ -105,7 +106,8 @@ import Testing
 
     private static func plan() throws -> HostilePlan {
         let address = try #require(SocketAddress("127.0.0.1", port: 9000))
-        let target = Target(name: "pando", speech: .realtime, address: address, host: "127.0.0.1:9000")
+        let target = LoadTarget(
+            name: "pando", wireProtocol: .realtime, address: address, host: "127.0.0.1:9000")
         return HostilePlan(
             site: HostileSite(target: target, namespace: "default", token: nil, root: "pando-load/x"),
             attackers: [],
@@ -115,7 +117,7 @@ import Testing
             serverProcess: nil)
     }
 
-    @Test func reportsSayWhatIsBroken() throws {
+    @Test func reportsNameBrokenPromises() throws {
         let outcome = Self.outcome([
             Self.judged([60]) {
                 $0.work = "12 connections, 8000 pings"
@@ -133,7 +135,7 @@ import Testing
         #expect((phases[1]["bystander"] as? [String: Double])?["count"] == 100)
     }
 
-    @Test func reportsSayThatAllPromisesWereKept() throws {
+    @Test func reportsOfACleanRun() throws {
         let text = HostileReport.text(Self.outcome([Self.judged()]), try Self.plan())
         #expect(text.contains("every promise was kept") && !text.contains("BROKEN"))
     }

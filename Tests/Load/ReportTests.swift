@@ -3,18 +3,21 @@ import PandoReactor
 import Testing
 
 @testable import PandoLoad
+@testable import PandoTraffic
 
-/// Reports of a run that never was.
+/// Reports of an outcome that was made up.
 @Suite struct ReportTests {
     private func outcome(_ name: String, rate: Int = 500, findings: Findings = Findings()) throws -> Outcome {
         let address = try #require(SocketAddress("127.0.0.1", port: 9000))
-        let plan = Plan(
-            work: .fanOut(topics: 1),
-            target: Target(name: name, speech: .realtime, address: address, host: "127.0.0.1:9000"),
-            namespace: "default", connections: 10, threads: 2, pattern: .even(perSecond: 50), inFlight: 4,
-            size: 100,
-            warmUp: 1_000_000_000, duration: 3_000_000_000, patience: 1, token: nil, serverProcess: nil,
-            runID: "test", seed: 1)
+        let target = LoadTarget(
+            name: name, wireProtocol: .realtime, address: address, host: "127.0.0.1:9000")
+        var plan = Plan(.fanOut(topics: 1), at: target, root: "pando-load/test")
+        plan.connections = 10
+        plan.threads = 2
+        plan.pattern = .even(perSecond: 50)
+        plan.inFlight = 4
+        plan.warmUp = 1_000_000_000
+        plan.duration = 3_000_000_000
         var latencies = makeLatencies()
         for value in 1...1000 { _ = latencies.record(UInt64(value) * 100_000) }
         let timeline = (0..<4).map {
@@ -35,7 +38,7 @@ import Testing
         return findings
     }
 
-    @Test func tableSaysWhatIsRight() throws {
+    @Test func tableOfACleanRun() throws {
         let text = TextReport.text([try outcome("pando", rate: 500), try outcome("echo", rate: 400)])
         #expect(text.contains("none missing, none twice, none wrong"))
         #expect(text.contains("pando / echo") && text.contains("1.25"))
@@ -64,7 +67,7 @@ import Testing
         return plan
     }
 
-    @Test func tableSaysWhatIsWrong() throws {
+    @Test func tableOfARunWithFindings() throws {
         let text = TextReport.text([try outcome("pando", findings: damaged())])
         #expect(text.contains("WRONG: 2 missing") && text.contains("connection 3"))
         #expect(!text.contains("none missing"))
@@ -89,7 +92,7 @@ import Testing
         #expect(timeline.count == 4 && timeline[2]["p50"] is NSNull)
     }
 
-    @Test func pageIsWholeAndNeedsNoNetwork() throws {
+    @Test func pageIsCompleteAndLoadsNothing() throws {
         let page = HTMLReport.text([try outcome("pando", findings: damaged()), try outcome("<b>&")])
         #expect(page.hasPrefix("<!DOCTYPE html>") && page.contains("</html>"))
         #expect(page.components(separatedBy: "<svg").count == 4)
@@ -101,7 +104,7 @@ import Testing
     }
 
     /// An empty run has reports too.
-    @Test func nothingMeasured() throws {
+    @Test func reportsOfAnEmptyRun() throws {
         var nothing = try outcome("pando")
         nothing = Outcome(
             plan: nothing.plan, seconds: 0, operations: 0, deliveries: 0, totalOperations: 0,

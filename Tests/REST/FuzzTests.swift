@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoHTTP
+import PandoRandom
 import PandoTree
 import Testing
 

@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoCompression
 import PandoHTTP
+import PandoRandom
 import PandoTree
 import Testing
 

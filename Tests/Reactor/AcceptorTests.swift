@@ -1,11 +1,11 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
 import Synchronization
 import Testing
 
 @testable import PandoReactor
 
-/// What the next attempts to accept a connection fail with.
+/// The errnos with which the next calls of accept fail.
 private final class Faults: Sendable {
     private let codes: Mutex<[Int32]>
 
@@ -26,7 +26,7 @@ private final class Faults: Sendable {
         let acceptor = try Acceptor(
             at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop],
             configuration: configuration, adopt: scripting(log) { _, _ in }, onExhausted: { reports.add($0) })
-        // Two rows of three failures each; nothing else in the process runs out of descriptors.
+        // Twice three consecutive failures; nothing else in the process runs out of descriptors.
         acceptor.accept = { descriptor, peer in
             if let code = faults.next() { return -code }
             return unsafe pando_accept(descriptor, &peer)
@@ -45,7 +45,7 @@ private final class Faults: Sendable {
         withExtendedLifetime((first, second)) {}
     }
 
-    @Test func dealsConnectionsInTurn() throws {
+    @Test func loopsGetConnectionsInTurn() throws {
         let loops = try (0..<3).map { _ in try EventLoop() }
         let log = Log<Int>()
         let acceptor = try Acceptor(
@@ -63,7 +63,7 @@ private final class Faults: Sendable {
         for index in 0..<3 { #expect(dealt.count { $0 == index } == 3) }
         for loop in loops { loop.stop() }
         for thread in threads { thread.join() }
-        for peer in peers { #expect(peer.receive() == [], "nobody adopted it, so it closed itself") }
+        for peer in peers { #expect(peer.receive() == [], "no loop adopted it, so it was closed") }
     }
 
     @Test func addressInUse() throws {
@@ -118,14 +118,14 @@ private final class Faults: Sendable {
     @Test func refusedConnectionsFail() throws {
         let loop = try EventLoop()
         let log = Log<Int32>()
-        // A port that was just free, and has no listener.
+        // A port that was free just now, and on which nothing listens.
         let acceptor = try Acceptor(
             at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop]
         ) { _, _ in }
         let address = acceptor.address
         acceptor.close()
         try Connector.connect(to: address, on: loop) { _ in
-            Issue.record("connected to nobody")
+            Issue.record("connected without a listener")
             return Scripted(log: Log())
         } onFailure: { error in
             log.add(error.code)

@@ -1,18 +1,18 @@
 import PandoReactor
 import Testing
 
-@Suite struct SparesTests {
-    @Test func keepsAFew() {
-        let spares = BufferPool<Int>(atMost: 2)
-        #expect(spares.acquire() == nil)
-        for number in 1...3 { spares.release(number) }
-        #expect([spares.acquire(), spares.acquire(), spares.acquire()] == [2, 1, nil])
+@Suite struct BufferPoolTests {
+    @Test func keepsAtMostTheLimit() {
+        let pool = BufferPool<Int>(atMost: 2)
+        #expect(pool.acquire() == nil)
+        for number in 1...3 { pool.release(number) }
+        #expect([pool.acquire(), pool.acquire(), pool.acquire()] == [2, 1, nil])
     }
 
-    /// Whoever takes a buffer, or drains it from a mailbox, is alone with it: else to empty it would mean to
-    /// allocate it anew.
-    @Test func whatIsHandedOnIsHeldByNobodyElse() throws {
-        let spares = BufferPool<[UInt8]>(atMost: 1)
+    /// A buffer that was acquired, or drained from a mailbox, has one reference: otherwise emptying it would
+    /// allocate a new one.
+    @Test func acquiredBufferHasOneReference() throws {
+        let pool = BufferPool<[UInt8]>(atMost: 1)
         let mailbox = Mailbox<[UInt8]>(signalling: try WakeupEvent())
         var buffer: [UInt8] = []
         buffer.reserveCapacity(10_000)
@@ -25,8 +25,8 @@ import Testing
             var taken: [UInt8] = []
             swap(&taken, &drained[0])
             taken.removeAll(keepingCapacity: true)
-            spares.release(consume taken)
-            buffer = try #require(spares.acquire())
+            pool.release(consume taken)
+            buffer = try #require(pool.acquire())
             #expect(Self.place(of: buffer) == place, "round \(round)")
         }
     }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import PandoReactor
 
-/// A connection that goes from one loop to another.
+/// A connection that moves from one loop to another.
 @Suite struct ChannelMoveTests {
-    /// Two loops; what the first reads decides whether it gives the connection to the second, which echoes in
-    /// capitals.
+    /// Two loops. What the first one reads decides whether it moves the connection to the second, which
+    /// echoes upper-case.
     @Test(arguments: [0, 10, 3_000_000])
-    func nothingIsLostOnTheWay(unsentByteCount: Int) throws {
+    func movedConnectionLosesNoBytes(unsentByteCount: Int) throws {
         let log = Log<Event>()
         let second = try EventLoop()
         let thread = try NamedThread.start("second-loop") { second.run() }
@@ -54,19 +54,19 @@ import Testing
         }
         #expect(
             !seen.contains { if case .closed(0, _) = $0 { true } else { false } },
-            "the first is told nothing more")
+            "the first delegate gets no further call")
     }
 
-    @Test func whatThePeerAcknowledgedIsKnownBehindTheEndWhereItIsAskedFor() throws {
+    @Test func acknowledgedBytesAreKnownAfterTheClose() throws {
         let log = Log<Event>()
         let taken = Log<Int>()
         let host = try Host(
             adopt: scripting(log) { delegate, channel in
-                channel.remembersTakenBytes = true
+                channel.remembersAcknowledgedBytes = true
                 delegate.onReceived = { _, channel in
                     channel.write([UInt8](repeating: 1, count: 4_000_000).rawSpan)
                 }
-                delegate.onClose = { taken.add($0.takenByteCount) }
+                delegate.onClose = { taken.add($0.acknowledgedByteCount) }
             })
         defer { host.stop() }
         let peer = try Peer(host.address, receiveBufferByteCount: 4096)

@@ -1,5 +1,6 @@
-import CSystem
+import COperatingSystem
 import PandoBytes
+import PandoRandom
 import Synchronization
 import Testing
 
@@ -31,9 +32,9 @@ final class Holder: Sendable {
 
 @Suite struct ChannelTests {
     @Test(arguments: 0..<6 as Range<UInt64>)
-    func echoesWhateverTheCuts(seed: UInt64) throws {
+    func echoesAnyCutOfTheStream(seed: UInt64) throws {
         var configuration = EventLoop.Configuration()
-        // Small buffers reach the corners: a cork that overflows, reads that cut.
+        // With small buffers the cork buffer overflows, and reads are cut.
         if seed % 2 == 0 {
             (configuration.receiveBufferByteCount, configuration.corkByteCount) = (4096, 1000)
         }
@@ -50,7 +51,7 @@ final class Holder: Sendable {
                 }
             })
         defer { host.stop() }
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let peer = try Peer(host.address)
         for size in [1, 2, 999, 1000, 1001, 4096, 65_537, 300_000] {
             let bytes = pattern(0..<size, seed: UInt8(seed))
@@ -67,7 +68,7 @@ final class Holder: Sendable {
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func mixedWritesArriveInOrderThroughANarrowPipe(seed: UInt64) throws {
+    func mixedWritesArriveInOrderThroughSmallBuffers(seed: UInt64) throws {
         var configuration = EventLoop.Configuration()
         configuration.corkByteCount = 10_000
         var options = SocketOptions()
@@ -78,10 +79,10 @@ final class Holder: Sendable {
             configuration, options: options,
             adopt: scripting(log) { delegate, _ in
                 delegate.onReceived = { _, channel in
-                    var random = SeededRandom(seed: seed)
+                    var random = SeededGenerator(seed: seed)
                     var offset = 0
                     while offset < total {
-                        // Mostly small: many chunks in one call; some beyond any buffer.
+                        // Mostly small: many chunks in one system call; some larger than any buffer.
                         let limit = [10, 300, 5000, 200_000].randomElement(using: &random)!
                         let size = min(total - offset, Int.random(in: 0...limit, using: &random))
                         let bytes = pattern(offset..<(offset + size))
@@ -106,7 +107,7 @@ final class Holder: Sendable {
         log.wait("the close") { $0.contains(.closed(0, .requested)) }
     }
 
-    @Test func moreChunksThanOneCallTakes() throws {
+    @Test func moreChunksThanOneSystemCallSends() throws {
         let log = Log<Event>()
         let count = 20_000
         let host = try Host(
@@ -118,7 +119,7 @@ final class Holder: Sendable {
         #expect(peer.receive(exactly: count) == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
     }
 
-    @Test func peerThatDoesNotReadIsCutAndNobodyElseNotices() throws {
+    @Test func peerThatDoesNotReadIsDisconnectedAndOthersAreServed() throws {
         var configuration = EventLoop.Configuration()
         configuration.outboundByteLimit = 1 << 20
         let log = Log<Event>()
@@ -129,7 +130,7 @@ final class Holder: Sendable {
                 delegate.onReceived = { bytes, channel in
                     let isHog = array(bytes.bytes)[0] == 1
                     guard isHog else { return channel.write(bytes.bytes) }
-                    // Sends for ever, a piece per round.
+                    // Sends without end, a piece per tick.
                     let piece = SharedBytes([UInt8](repeating: 7, count: 100_000))
                     pump(channel, piece)
                 }
@@ -151,7 +152,7 @@ final class Holder: Sendable {
         #expect(!log.all.contains(where: { if case .closed(0, _) = $0 { true } else { false } }))
     }
 
-    @Test func closingTheOthersInsideABatch() throws {
+    @Test func closingOtherChannelsInsideABatch() throws {
         let log = Log<Event>()
         let channels = Confined<[Channel]>([])
         let host = try Host(
@@ -166,7 +167,7 @@ final class Holder: Sendable {
         defer { host.stop() }
         let peers = try (0..<50).map { _ in try Peer(host.address) }
         log.wait("all to be adopted") { $0.count == 50 }
-        // While the loop stands still, all of them become readable: one batch.
+        // While the loop is blocked, all of them become readable: one batch.
         let isStanding = try WakeupEvent()
         let mayGoOn = try WakeupEvent()
         host.loop.submit {
@@ -228,13 +229,13 @@ final class Holder: Sendable {
         let peer = try Peer(host.address, receiveBufferByteCount: 4096)
         peer.send([1])
         #expect(peer.receive(exactly: 1).count == 1)
-        // Still talking: a plain close would answer this with RST, and lose the reply.
+        // More input: closing at once would answer it with RST, and lose the reply.
         peer.send([UInt8](repeating: 5, count: 1_000_000))
         #expect(peer.receive(exactly: reply.count - 1) == Array(reply.dropFirst()))
         #expect(peer.receive() == [])
     }
 
-    @Test func peerThatTakesNothingIsCutAfterCloseAfterFlush() throws {
+    @Test func peerThatAcknowledgesNothingIsDisconnectedAfterCloseAfterFlush() throws {
         var configuration = EventLoop.Configuration()
         configuration.closeStallTimeout = .milliseconds(50)
         let log = Log<Event>()
@@ -250,7 +251,7 @@ final class Holder: Sendable {
         withExtendedLifetime(peer) {}
     }
 
-    @Test func peerThatNeverClosesIsLeftAfterLingering() throws {
+    @Test func peerThatNeverClosesIsClosedAfterLingering() throws {
         var configuration = EventLoop.Configuration()
         configuration.closeStallTimeout = .milliseconds(50)
         let log = Log<Event>()
@@ -262,7 +263,7 @@ final class Holder: Sendable {
         log.wait("the end of lingering") { $0.contains(.closed(0, .requested)) }
     }
 
-    @Test func drainIsToldOnceBelowTheMark() throws {
+    @Test func drainIsReportedOnceBelowTheLowWaterMark() throws {
         var configuration = EventLoop.Configuration()
         configuration.outboundLowWaterByteCount = 1000
         var options = SocketOptions()
@@ -306,7 +307,7 @@ final class Holder: Sendable {
         let peer = try Peer(host.address)
         log.wait("adoption") { $0.count == 1 }
         peer.send([1, 2, 3])
-        // Two full rounds of the loop with the bytes in the socket.
+        // Two full ticks with the bytes in the socket.
         _ = host.on { _ in 0 }
         _ = host.on { _ in 0 }
         #expect(log.all == [.opened(0)])
@@ -317,7 +318,7 @@ final class Holder: Sendable {
         log.wait("the bytes") { $0.contains(.received(0, [1, 2, 3])) }
     }
 
-    @Test func resetsAreToldWhetherReadingOrNot() throws {
+    @Test func resetIsReportedWhilePausedAndWhileReading() throws {
         for pauses in [false, true] {
             let log = Log<Event>()
             let host = try Host(
@@ -330,10 +331,10 @@ final class Holder: Sendable {
         }
     }
 
-    @Test func resetIsSeenByThePeer() throws {
+    @Test func resetReachesThePeer() throws {
         let log = Log<Event>()
-        // Once it is asked to: a peer that is slow to look would take an earlier reset for a refusal to
-        // connect.
+        // Only when it is asked to: a peer that reads late would take an earlier reset for a refused
+        // connection.
         let host = try Host(
             adopt: scripting(log) { delegate, _ in delegate.onReceived = { _, channel in channel.reset() } })
         defer { host.stop() }
@@ -343,7 +344,7 @@ final class Holder: Sendable {
         log.wait("the close") { $0.contains(.closed(0, .requested)) }
     }
 
-    @Test func delegateMayBeReplacedAndClosesAreTakenBackToIt() throws {
+    @Test func replacedDelegateGetsTheClose() throws {
         let log = Log<Event>()
         let host = try Host(
             adopt: scripting(log) { first, _ in
@@ -351,7 +352,7 @@ final class Holder: Sendable {
                     let second = Scripted(100, log: log)
                     second.onReceived = { _, channel in
                         channel.close()
-                        // Told later, never from inside close().
+                        // Called later, never from inside close().
                         #expect(!log.all.contains(.closed(100, .requested)))
                     }
                     channel.delegate = second
@@ -376,10 +377,10 @@ final class Holder: Sendable {
         host.stop()
         #expect(log.all.count { if case .closed(_, .loopStopped) = $0 { true } else { false } } == 10)
         for peer in peers { #expect(peer.receive() == []) }
-        #expect(throws: (any Error).self, "nobody listens any more") { try Peer(host.address) }
+        #expect(throws: (any Error).self, "nothing listens any more") { try Peer(host.address) }
     }
 
-    /// The ring of a stop that comes while events are handled must not be taken for mail only.
+    /// The signal of a stop() that comes while events are handled must not be lost.
     @Test func stopFromInsideAnEventIsNotLost() throws {
         let log = Log<Event>()
         let host = try Host(
@@ -392,7 +393,7 @@ final class Holder: Sendable {
         host.stop()
     }
 
-    @Test func fanOutReachesAThousand() throws {
+    @Test func fanOutReachesAThousandChannels() throws {
         let log = Log<Event>()
         let channels = Confined<[Channel]>([])
         let host = try Host(
@@ -416,13 +417,13 @@ final class Holder: Sendable {
     }
 }
 
-/// `@unchecked Sendable`: touched on the test's loop only, or after it has been joined.
+/// `@unchecked Sendable`: used on the test's loop only, or after it was joined.
 final class Confined<Value>: @unchecked Sendable {
     var value: Value
     init(_ value: Value) { self.value = value }
 }
 
-/// Writes a piece, and again in the next round of the loop, until the channel closes.
+/// Writes a piece in each tick, until the channel closes.
 func pump(_ channel: Channel, _ piece: SharedBytes) {
     guard channel.isOpen else { return }
     channel.write(piece)

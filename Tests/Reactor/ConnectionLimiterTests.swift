@@ -46,7 +46,7 @@ import Testing
         #expect(limiter.admission(next: next) == expected, "\(reason)")
     }
 
-    @Test func aSilentConnectionInTheReserveIsReplaced() {
+    @Test func silentConnectionInTheReserveIsReplaced() {
         let limiter = limiter(open: 12, reserved: 2, [(0, 0), (0, 0)])
         var order = EvictionOrder()
         order.append(4, as: .reserved)
@@ -64,7 +64,7 @@ import Testing
         #expect(limiter.admission(next: 0) == .reserved)
     }
 
-    /// What was ordered is not ordered again, and the reserve is not used while it is under way.
+    /// An eviction is asked for once, and the reserve is not used until it is done.
     @Test func orderedEvictions() throws {
         let limiter = limiter(open: 10, [(1, 0)])
         limiter.didAccept(isReserved: false)
@@ -75,7 +75,7 @@ import Testing
         limiter.didEvict(1, ofReserved: false, closed: 0, inLoop: 0)
         #expect(limiter.admission(next: 0) == .reserved, "it was gone before it could be closed")
 
-        // One too many is open: it is made up for as soon as one can be closed.
+        // One too many is open: another is closed as soon as one may be.
         #expect(limiter.orderMissedEvictions(next: 0) == nil)
         var order = EvictionOrder()
         for slot in 0..<5 { order.append(slot, as: .silent) }
@@ -85,22 +85,22 @@ import Testing
         #expect(limiter.orderMissedEvictions(next: 0) == nil, "once")
     }
 
-    @Test func theAcceptorIsWokenWhenThereMayBePlace() throws {
+    @Test func acceptorIsWokenWhenAdmissionMayChange() throws {
         let wakeup = try WakeupEvent()
-        let mailbox = Mailbox<ConnectionLimiter.RoomAgain>(signalling: wakeup)
+        let mailbox = Mailbox<ConnectionLimiter.AdmissionChange>(signalling: wakeup)
         let limiter = limiter(open: 12, reserved: 2, [(0, 0), (0, 0)])
         limiter.attach(mailbox)
         func isWoken() -> Bool {
-            var woken: [ConnectionLimiter.RoomAgain] = []
+            var woken: [ConnectionLimiter.AdmissionChange] = []
             mailbox.drain(into: &woken)
             return !woken.isEmpty
         }
         limiter.didClose(isReserved: true)
         #expect(!isWoken(), "the acceptor does not wait")
-        #expect(!limiter.awaitRoom(next: 0), "there is place in the reserve")
+        #expect(!limiter.waitForAdmission(next: 0), "there is place in the reserve")
         limiter.didAccept(isReserved: true)
 
-        #expect(limiter.awaitRoom(next: 0))
+        #expect(limiter.waitForAdmission(next: 0))
         limiter.didClose(isReserved: false)
         #expect(isWoken())
         limiter.didAccept(isReserved: false)
@@ -108,8 +108,8 @@ import Testing
         #expect(!isWoken(), "once")
         limiter.didAccept(isReserved: false)
 
-        // One that may be closed will do.
-        #expect(limiter.awaitRoom(next: 0))
+        // A connection that may be closed wakes the acceptor, too.
+        #expect(limiter.waitForAdmission(next: 0))
         var order = EvictionOrder()
         order.append(4, as: .idle)
         limiter.publish(order, ofLoop: 1)
@@ -120,12 +120,12 @@ import Testing
     }
 }
 
-/// A loop whose connections are closed for others: what a server's loop does, with the bytes left out.
+/// A loop whose connections are closed for others, as a server's loop does it, without any bytes.
 private final class LimitedLoop: @unchecked Sendable {
     let loop: EventLoop
     let number: Int
     let limiter: ConnectionLimiter
-    /// New ones are put here; `.none` for nowhere.
+    /// The list for new connections; `.none` for no list.
     let rank: EvictionOrder.Rank
     /// Those in the reserve count as silent.
     let replacesReserved: Bool
@@ -214,8 +214,8 @@ private final class LimitedHost {
 }
 
 @Suite struct LimitedAcceptorTests {
-    /// Nothing can be closed: two are accepted for administrators, the rest waits in the kernel until a
-    /// connection closes.
+    /// No connection may be closed: two are accepted for administrators, the others wait in the kernel until
+    /// a connection closes.
     @Test(arguments: [1, 3])
     func acceptingWaitsForAConnectionToClose(loopCount: Int) throws {
         let host = try LimitedHost(ceiling: 4, loopCount: loopCount, rank: .none)
@@ -223,19 +223,19 @@ private final class LimitedHost {
         var peers: [Peer] = []
         for _ in 0..<9 { peers.append(try Peer(host.address)) }
         let first = host.accepted.wait("the ceiling and the reserve") { $0.count == 6 }
-        // Dealt to several loops, they come in any order.
+        // Given to several loops, they come in any order.
         #expect(first.count { $0 } == 2)
         let report = host.reports.wait("what is said") { !$0.isEmpty }[0]
         #expect(report.ceiling == 4 && report.open <= 6)
         for count in 7...9 {
-            // Of the first six one is closed, and there is place for the next, whichever it was.
+            // Of the first six one is closed, and the next is accepted, whichever it was.
             peers.removeFirst().close()
             host.accepted.wait("connection \(count)") { $0.count == count }
         }
         #expect(host.limiter.openCount == 6)
     }
 
-    /// A silent connection in the reserve is closed for the next: none has to wait for its time to be over.
+    /// A silent connection in the reserve is closed for the next one, which need not wait for its timeout.
     @Test(arguments: [1, 3])
     func silentConnectionsInTheReserveAreReplaced(loopCount: Int) throws {
         let host = try LimitedHost(ceiling: 4, loopCount: loopCount, rank: .none, replacesReserved: true)
@@ -252,7 +252,7 @@ private final class LimitedHost {
 
     /// Silent or idle connections are closed for new ones, the oldest first.
     @Test(arguments: [1, 3], [EvictionOrder.Rank.silent, .idle])
-    func theOldestAreClosed(loopCount: Int, rank: EvictionOrder.Rank) throws {
+    func oldestConnectionsAreClosedFirst(loopCount: Int, rank: EvictionOrder.Rank) throws {
         let host = try LimitedHost(ceiling: 6, loopCount: loopCount, rank: rank)
         defer { host.stop() }
         var peers: [Peer] = []
@@ -266,9 +266,9 @@ private final class LimitedHost {
         #expect(host.limiter.openCount <= 6 + 3)
     }
 
-    /// Many connect and hang up, one after the other and at once, and all that is left is as it was.
+    /// Many connections open and close, one after the other and at once; the counts are zero afterwards.
     @Test(arguments: [1, 2])
-    func stormsLeaveNothing(loopCount: Int) throws {
+    func manyThreadsLeaveTheCountsAtZero(loopCount: Int) throws {
         let host = try LimitedHost(ceiling: 8, loopCount: loopCount, rank: .silent)
         defer { host.stop() }
         var accepted = 0

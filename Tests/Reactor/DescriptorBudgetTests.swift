@@ -1,10 +1,10 @@
-import CSystem
+import COperatingSystem
 import Testing
 
 @testable import PandoReactor
 
 @Suite struct DescriptorBudgetTests {
-    /// What is kept from clients, with 3 descriptors open at start and one loop.
+    /// Descriptors that connections cannot use, with 3 open at start and one loop.
     static let kept = 3 + 32 + 2 + 64 + 16 + 8
 
     @Test(

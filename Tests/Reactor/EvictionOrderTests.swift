@@ -1,3 +1,4 @@
+import PandoRandom
 import Testing
 
 @testable import PandoReactor
@@ -20,10 +21,10 @@ import Testing
         #expect(order.remove(3) == .none, "it is gone")
     }
 
-    /// As lists of slots would do it.
+    /// Against two arrays of slots.
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func asLists(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+    func ordersAgreeWithArrays(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
         var order = EvictionOrder()
         var silent: [Int] = []
         var idle: [Int] = []
@@ -42,6 +43,7 @@ import Testing
                 idle.append(slot)
             default: #expect(order.remove(slot) == rank)
             }
+            order.checkInvariants()
             #expect(order.first == silent.first ?? idle.first)
             #expect(order.first(of: .silent) == silent.first && order.first(of: .idle) == idle.first)
             #expect(order.silentCount == silent.count && order.idleCount == idle.count)

@@ -5,7 +5,7 @@ import Testing
 @testable import PandoReactor
 
 @Suite struct MailboxTests {
-    @Test func burstsFromSeveralThreadsArriveOnceAndInOrder() throws {
+    @Test func burstsOfSeveralThreadsArriveOnceAndInOrder() throws {
         let loop = try EventLoop()
         let log = Log<(thread: Int, number: Int)>()
         let batches = Atomic<Int>(0)
@@ -31,7 +31,7 @@ import Testing
             "more wake-ups than batches: bursts were not gathered")
     }
 
-    @Test func burstWhileTheLoopIsBusyRingsOnce() throws {
+    @Test func burstWhileTheLoopIsBusyNeedsNoSystemCall() throws {
         let loop = try EventLoop()
         let log = Log<Int>()
         let mailbox = loop.mailbox(of: Int.self) { batch in
@@ -47,7 +47,7 @@ import Testing
         isBusy.wait()
         let before = loop.wakeup.wakeupCount
         for number in 0..<10_000 { mailbox.post(number) }
-        #expect(loop.wakeup.wakeupCount == before, "nobody sleeps: no ring needs a system call")
+        #expect(loop.wakeup.wakeupCount == before, "the owner is awake: no signal needs a system call")
         mayGoOn.signal()
         #expect(log.wait("the batch") { !$0.isEmpty } == [10_000], "one batch")
         loop.stop()
@@ -91,7 +91,7 @@ import Testing
         let loop = try EventLoop()
         let log = Log<Int>()
         let early = Mailbox<Int>(signalling: loop.wakeup)
-        #expect(early.post(1), "nobody is attached yet")
+        #expect(early.post(1), "no handler is attached yet")
         loop.attach(early) { batch in
             for message in batch { log.add(message) }
         }
@@ -109,13 +109,13 @@ import Testing
         loop.stop()
     }
 
-    @Test func blockingBell() throws {
+    @Test func waitReturnsOncePerSignal() throws {
         let wakeup = try WakeupEvent()
-        #expect(!wakeup.wait(timeout: .milliseconds(1)), "nobody rang")
+        #expect(!wakeup.wait(timeout: .milliseconds(1)), "there was no signal")
         wakeup.signal()
         wakeup.signal()
-        #expect(wakeup.wait(), "rung before waiting")
-        #expect(!wakeup.wait(timeout: .zero), "two rings are one")
+        #expect(wakeup.wait(), "signalled before the wait")
+        #expect(!wakeup.wait(timeout: .zero), "two signals are one")
 
         let mailbox = Mailbox<Int>(signalling: wakeup)
         let thread = try NamedThread.start("writer") {
@@ -132,8 +132,8 @@ import Testing
         #expect(seen == Array(0..<20_000))
     }
 
-    /// However late the loop comes to look: what is scheduled from inside a timer comes behind all that were
-    /// due with it.
+    /// However late the loop's tick is: a timer that is scheduled in another's handler fires after all that
+    /// were due with it.
     @Test func timersFireInOrderAndCanBeCancelledByEachOther() throws {
         let loop = try EventLoop()
         let log = Log<String>()
@@ -164,7 +164,7 @@ import Testing
         let loop = try EventLoop()
         let log = Log<Signal>()
         let thread = try NamedThread.start("loop") {
-            // This thread only: the test process must keep its own signals. `raise` aims at the calling
+            // In this thread only: the test process keeps its own signals. `raise` sends to the calling
             // thread.
             Signals.block()
             loop.run()

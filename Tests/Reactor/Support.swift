@@ -1,32 +1,19 @@
-import CSystem
+import COperatingSystem
 import Synchronization
 import Testing
 
 @testable import PandoReactor
 
-/// Nothing here waits by sleeping; this only bounds a test that would otherwise hang, on however slow a
+/// No test waits by sleeping. This only bounds a test that would otherwise hang, on however slow a
 /// machine.
 let patience: Duration = .seconds(60)
 
-/// Small, seeded, good enough (SplitMix64).
-struct SeededRandom: RandomNumberGenerator {
-    var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
-
-/// Byte `index` of a stream that never looks like itself shifted.
+/// Byte `index` of a stream that differs from itself shifted.
 func pattern(_ range: Range<Int>, seed: UInt8 = 0) -> [UInt8] {
     range.map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 11) &+ seed }
 }
 
-/// What other threads saw, for a test to wait for.
+/// Values that other threads have recorded, for a test to wait for.
 final class Log<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     private let wakeup: WakeupEvent
@@ -56,10 +43,10 @@ final class Log<Value: Sendable>: Sendable {
 }
 
 enum Event: Equatable, Sendable {
-    case opened(Int), received(Int, [UInt8]), ended(Int), drained(Int), closed(Int, CloseReason)
+    case opened(Int), received(Int, [UInt8]), ended(Int), drained(Int), closed(Int, ChannelCloseReason)
 }
 
-/// Does what a test says, and logs.
+/// A delegate that does what a test sets, and logs its calls.
 final class Scripted: ChannelDelegate {
     let id: Int
     let log: Log<Event>
@@ -86,7 +73,7 @@ final class Scripted: ChannelDelegate {
         log.add(.drained(id))
         onDrain(channel)
     }
-    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         log.add(.closed(id, reason))
         onClose(channel)
     }
@@ -117,7 +104,7 @@ final class Host: Sendable {
         thread = try NamedThread.start("test-loop") { loop.run() }
     }
 
-    /// Runs `task` on the loop and waits for its answer.
+    /// Runs `task` on the loop and waits for its result.
     func on<Value: Sendable>(_ task: @escaping @Sendable (EventLoop) -> Value) -> Value {
         let answer = Log<Value>()
         let loop = loop
@@ -131,7 +118,7 @@ final class Host: Sendable {
     }
 }
 
-/// The other end of a connection: plain calls that wait, with a deadline.
+/// The other end of a connection: blocking calls with a deadline.
 final class Peer {
     let descriptor: Int32
     private let poll: Int32

@@ -1,11 +1,13 @@
-import PandoReactor
+import PandoRandom
 import Testing
+
+@testable import PandoReactor
 
 @Suite struct TimerWheelTests {
     /// The wheel against a list sorted by (tick, order of scheduling).
     @Test(arguments: 0..<24 as Range<UInt64>)
     func agreesWithSortedList(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let tick: UInt64 = 8_000_000
         var now = UInt64.random(in: 0...(1 << 40), using: &random)
         var wheel = TimerWheel<Int>(tick: .milliseconds(8), now: MonotonicTime(nanoseconds: now))
@@ -57,12 +59,13 @@ import Testing
                 #expect(fired == due.map(\.id), "seed \(seed)")
                 model.removeAll { $0.tick <= elapsed }
             }
+            wheel.checkInvariants()
             #expect(wheel.count == model.count)
             #expect((wheel.nextExpiry == nil) == model.isEmpty)
         }
     }
 
-    @Test func neverEarly() {
+    @Test func timersAreNeverEarly() {
         var wheel = TimerWheel<Int>(tick: .milliseconds(8), now: MonotonicTime(nanoseconds: 0))
         _ = wheel.schedule(at: MonotonicTime(nanoseconds: 8_000_001), 1)
         wheel.advance(to: MonotonicTime(nanoseconds: 15_999_999))
@@ -71,7 +74,7 @@ import Testing
         #expect(wheel.popExpired() == 1)
     }
 
-    @Test func farthestDeadlineIsKept() {
+    @Test func greatestDeadlineIsKept() {
         var wheel = TimerWheel<Int>(tick: .nanoseconds(1), now: MonotonicTime(nanoseconds: 1))
         let token = wheel.schedule(at: MonotonicTime(nanoseconds: .max), 1)
         wheel.advance(to: MonotonicTime(nanoseconds: .max - 1))
@@ -79,7 +82,7 @@ import Testing
         #expect(wheel.cancel(token) == 1)
     }
 
-    @Test func removeAllForgetsExpiredToo() {
+    @Test func removeAllRemovesExpiredTimersToo() {
         var wheel = TimerWheel<Int>(now: MonotonicTime(nanoseconds: 0))
         let token = wheel.schedule(at: MonotonicTime(nanoseconds: 1), 1)
         _ = wheel.schedule(at: MonotonicTime(nanoseconds: 1 << 50), 2)

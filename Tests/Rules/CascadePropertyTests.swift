@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 

@@ -1,5 +1,6 @@
 import Glibc
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 

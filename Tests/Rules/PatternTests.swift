@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
 @testable import PandoRules

@@ -1,24 +1,10 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 
 @testable import PandoRules
 
-/// A generator whose whole state is its seed (SplitMix64), so that a failure names the seed and comes back.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
+extension SeededGenerator {
     /// True once in `n` calls, on average.
     mutating func one(in n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
 

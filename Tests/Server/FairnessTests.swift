@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoRandom
 import PandoReactor
 import PandoTree
 import Testing

@@ -52,7 +52,5 @@ import Testing
         #expect(configuration.effectiveMemoryByteLimit >= MemoryBudget.leastByteLimit)
         configuration.memoryByteLimit = 123 << 20
         #expect(configuration.effectiveMemoryByteLimit == 123 << 20)
-        configuration.memoryByteLimit = 1
-        #expect(configuration.problems.contains { $0.hasPrefix("--memory-limit:") })
     }
 }

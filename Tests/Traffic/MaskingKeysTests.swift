@@ -3,14 +3,14 @@ import PandoTraffic
 import PandoWebSocket
 import Testing
 
-/// Frames that are written over one another are each as if made alone.
+/// Frames in a reused buffer equal frames that were made alone.
 @Suite struct MaskingKeysTests {
     /// Where the masking key stands in a frame, as its length says (RFC 6455 §5.2).
     private func keyOffset(_ payloadByteCount: Int) -> Int {
         payloadByteCount < 126 ? 2 : payloadByteCount <= 0xFFFF ? 4 : 10
     }
 
-    @Test func eachFrameIsItsPayloadUnderAFreshKey() {
+    @Test func everyFrameHasItsPayloadAndANewKey() {
         let maskingKeys = MaskingKeys()
         // Around the limits of the three headers; longer and shorter by turns, and the same again.
         let counts = [

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTraffic
 import Testing
 
-/// What a page sends by long polling, and what it reads (realtime §1.5).
+/// Long polling: what a page sends, and what it reads (realtime §1.5).
 @Suite struct PollTests {
     private func data(_ segments: inout PollSegments) -> String {
         var output: [UInt8] = []
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 2, 3, 1378, 1379, 1380, 1381, 2760, 5000])
-    func segmentsComeTogetherAgainAndFitTheirURLs(byteCount: Int) throws {
+    func segmentsFitURLsAndJoinToTheMessage(byteCount: Int) throws {
         var segments = PollSegments()
         let message = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         segments.append(message.rawSpan)
@@ -99,7 +99,7 @@ import Testing
         "pLPCommand('open');", "pLPCommand('close", "function pLPCommand() {", "<html>",
         "pRTLPCB(99999999999999999999,[]);",
     ])
-    func whatIsNoScriptIsRefused(script: String) {
+    func malformedScriptIsRefused(script: String) {
         #expect(throws: MalformedPollScript.self) { _ = try calls(script) }
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PandoTraffic
 
-/// What a receiver makes of a stamp, whole or damaged.
+/// Stamps as receivers read them, whole or damaged.
 @Suite struct StampTests {
     private func stamp(_ sequence: Int, time: Int? = nil, _ byteCount: Int) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 42, 999_999_999_999_999, Stamp.numberLimit - 1])
-    func whatIsWrittenIsRead(sequence: Int) {
+    func writtenStampIsRead(sequence: Int) {
         for byteCount in [Stamp.shortestTimedByteCount, 40, 41, 100, 200] {
             var hint = 0
             let text = Array("{\"d\":\"".utf8) + stamp(sequence, time: 7, byteCount) + Array("\"}".utf8)
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func damageIsSeen() {
+    @Test func damagedStampIsRefused() {
         let whole = stamp(5, time: 6, 60)
         // The neighbours of the digits, and digits with one bit changed.
         for wrong in [0x21, 0x2F, 0x3A, 0x3F, 0xB0, 0x70, 0x00, 0xFF] as [UInt8] {
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Cut anywhere, it is none.
-    @Test func whatIsCutIsNoStamp() {
+    /// Cut anywhere, it is not a stamp.
+    @Test func truncatedStampIsRefused() {
         let whole = stamp(5, time: 6, Stamp.shortestTimedByteCount)
         for count in whole.indices {
             var hint = 0
@@ -55,7 +55,7 @@ import Testing
     @Test(arguments: [
         (0, 0), (1, 2), (42, Stamp.numberLimit - 1), (Stamp.numberLimit - 1, 10), (12_345_678, 99_999_999),
     ])
-    func aRewrittenStampIsAsIfAppended(sequence: Int, time: Int) {
+    func rewrittenStampEqualsAnAppendedOne(sequence: Int, time: Int) {
         var message = Array("before".utf8) + stamp(7, time: 8, 50) + Array("behind".utf8)
         var whole = message.mutableSpan
         var span = unsafe whole.mutableBytes
@@ -63,7 +63,7 @@ import Testing
         #expect(message == Array("before".utf8) + stamp(sequence, time: time, 50) + Array("behind".utf8))
     }
 
-    @Test func eightDigitsAreThoseOfTheNumber() {
+    @Test func eightDigitsOfANumber() {
         var generator = SystemRandomNumberGenerator()
         let edges: [UInt64] = [0, 1, 9, 10, 99, 100, 9_999, 10_000, 10_001, 99_990_000, 99_999_999]
         let others = (0..<2_000).map { _ in UInt64.random(in: 0..<Digits.limit, using: &generator) }

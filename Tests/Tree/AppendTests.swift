@@ -1,12 +1,13 @@
+import PandoRandom
 import Testing
 
 @testable import PandoTree
 
-/// Children that come in key order, run by run, make the same object as one by one.
+/// Children that are appended in key order, run by run, make the same object as one by one.
 @Suite struct AppendTests {
     @Test(arguments: 0..<60 as Range<UInt64>)
     func runs(seed: UInt64) {
-        var random = SeededGenerator(seed)
+        var random = SeededGenerator(seed: seed)
         var children = Children()
         var all: [Children.Entry] = []
         for _ in 0..<Int.random(in: 1...6, using: &random) {
@@ -22,12 +23,12 @@ import Testing
         }
         #expect(children.entries.map(\.key) == all.map(\.key))
         #expect(children == Children(ascending: all))
-        // And what was appended can be changed like any other.
+        // What was appended can be changed like any other child.
         for entry in all where random.one(in: 3) { children.update(entry.key) { $0 = .empty } }
         children.checkInvariants()
     }
 
-    @Test func snapshotsStay() {
+    @Test func snapshotsDoNotChange() {
         var run = ContiguousArray((0..<500).map { Children.Entry(key: Key(index: $0), node: .boolean(true)) })
         var children = Children()
         _ = children.append(taking: &run)
@@ -39,7 +40,7 @@ import Testing
         snapshot.checkInvariants()
     }
 
-    @Test func refusesWhatIsNotLast() throws {
+    @Test func entriesThatDoNotComeLastAreRefused() throws {
         var node = try node(#"{"a":{"c":1},"l":1,"p":{".priority":1,"x":1}}"#)
         let before = node
         func append(_ key: Key, at path: Path) -> Bool {

@@ -1,9 +1,10 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
 @Suite struct ChildrenAgainstAModel {
-    /// A B-tree and what it should be.
+    /// A B+tree and a dictionary that is its model.
     struct Pair {
         var children = Children()
         var model: [Key: Node] = [:]
@@ -13,7 +14,7 @@ import Testing
                 defer { child = node }
                 return child
             }
-            // Not `#expect`: a million of them take their time.
+            // Not `#expect`: a million of them are slow.
             if old != model[key] ?? .empty { Issue.record("\(key) was \(old)") }
             model[key] = node.isEmpty ? nil : node
         }
@@ -32,12 +33,12 @@ import Testing
         }
     }
 
-    /// Bursts of inserts, changes and removals in clustered places, with snapshots that must not move.
+    /// Bursts of inserts, changes and removals of neighbouring keys, with snapshots that must not change.
     @Test(arguments: 0..<9) func randomBursts(seed: Int) {
-        var generator = SeededGenerator(seed)
+        var generator = SeededGenerator(seed: seed)
         var pair = Pair()
         var snapshots: [Pair] = []
-        // Few keys or many: small ones stay one page, the others grow three levels high.
+        // Few keys or many: small objects stay one page, the others grow to three levels.
         let range = [40, 600, 9000][seed % 3]
         for burst in 0..<16 {
             let removalShare = [1, 5, 9, 3][burst % 4]
@@ -57,8 +58,8 @@ import Testing
         #expect(pair.children == Children())
     }
 
-    /// Two inner pages join after the right one lost its first page and got keys before its second: what once
-    /// separated its first two pages must not separate them from the left page.
+    /// Two inner pages join after the right one has lost its first page and got keys before its second: the
+    /// old boundary of its first two pages must not become their boundary to the left page.
     @Test func innerPagesJoin() {
         // 64 full pages of 32, under two inner pages.
         let count = 2048
@@ -66,7 +67,8 @@ import Testing
         for index in 0..<count { pair.model[Key(index: index * 2)] = .boolean(true) }
         pair.children = Children(
             ascending: (0..<count).map { .init(key: Key(index: $0 * 2), node: .boolean(true)) })
-        // The first page of the right inner page goes; one key comes back, smaller than all of the next page.
+        // The first page of the right inner page is removed; a key is added that is smaller than all of the
+        // next page.
         for index in 1024..<1056 { pair.set(Key(index: index * 2), .empty) }
         let low = Key(index: 1028 * 2 + 1)
         pair.set(low, .boolean(false))
@@ -83,7 +85,7 @@ import Testing
     enum Order: CaseIterable { case ascending, descending, random, fromTheMiddle }
 
     @Test(arguments: Order.allCases) func twentyThousand(order: Order) {
-        var generator = SeededGenerator(7)
+        var generator = SeededGenerator(seed: 7)
         var indices = Array(0..<20_000)
         switch order {
         case .ascending: break
@@ -98,7 +100,7 @@ import Testing
         pair.check()
     }
 
-    /// Built at once or grown: the same, whatever the pages.
+    /// Built at once or child by child: equal, whatever the pages are.
     @Test(arguments: [0, 1, 2, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2049, 20_000]) func ascending(
         count: Int
     ) {
@@ -150,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func aWalkThrows() {
+    @Test func errorOfABodyIsThrown() {
         struct Stop: Error {}
         let children = Children(ascending: (0..<200).map { .init(key: Key(index: $0), node: .boolean(true)) })
         var count = 0
@@ -164,12 +166,12 @@ import Testing
         #expect(count == 100)
     }
 
-    /// Touching what is not there changes nothing, not even the pages.
-    @Test func removingNothing() {
+    /// Removing a missing child changes nothing, not even the pages.
+    @Test func removingAMissingChildChangesNothing() {
         var children = Children(
             ascending: (0..<5000).map { .init(key: Key(index: $0), node: .boolean(true)) })
         let before = children
-        children.update("nobody") { $0 = .empty }
+        children.update("missing") { $0 = .empty }
         children.update("1x") { _ in }
         #expect(children == before)
         children.checkInvariants()

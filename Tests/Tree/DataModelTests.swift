@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -82,7 +83,7 @@ import Testing
         #expect(Parsed(json) == .invalid(problem), "\(reason)")
     }
 
-    /// Of a name that comes twice the last counts, and of its server values none but those.
+    /// Of two members with the same name the last one counts, and only its server values.
     @Test(
         arguments: [
             (#"{"a":{".sv":"timestamp"},"a":1}"#, #"{"a":1}"#, []),
@@ -119,7 +120,7 @@ import Testing
         #expect(places == placeholders)
     }
 
-    /// What was sent, however it was spelled, is what is shown where its outcome may not be.
+    /// The draft is printed as it was sent, with its server values.
     @Test(arguments: [
         (#"{".sv":"timestamp"}"#, #"{".sv":"timestamp"}"#),
         (#"{".sv":{"increment":-1.5}}"#, #"{".sv":{"increment":-1.5}}"#),
@@ -149,7 +150,7 @@ import Testing
         #expect(throws: InvalidData.stringTooLong) { try node("\"x" + fits.dropFirst()) }
     }
 
-    /// The segments that a draft adds to where it is put: with those of its path at most 32.
+    /// The keys that a draft adds to its path: together at most 32.
     @Test(arguments: [
         ("1", 0), ("[]", 0), (#"{"a":1}"#, 1), ("[[[1]]]", 3), (#"{"a":{"b":1},"c":2}"#, 2),
         (#"{"a":{".value":1,".priority":2}}"#, 1),
@@ -218,9 +219,9 @@ import Testing
         #expect(tree.description == after, "\(reason)")
     }
 
-    /// Random puts against a dictionary of leaves, while snapshots are held.
+    /// Random puts against a dictionary of leaves, while there are snapshots.
     @Test(arguments: 0..<10) func puts(seed: Int) {
-        var maker = TreeMaker(generator: SeededGenerator(seed))
+        var maker = TreeMaker(generator: SeededGenerator(seed: seed))
         maker.priorityRarity = 0
         var tree = Node.empty
         var model: [Path: Node] = [:]
@@ -247,7 +248,7 @@ import Testing
         return children.entries.flatMap { leaves(of: $0.node, at: path.appending($0.key)) }
     }
 
-    /// Large objects that are equal are not found to be, unless they are one and the same.
+    /// Large objects that are equal are found equal only if they are the same snapshot.
     @Test func boundedEquality() throws {
         func object(_ count: Int, _ last: String = "1") throws -> Node {
             try node("{" + (1..<count).map { "\"\($0)\":0," }.joined() + #""last":\#(last)}"#)
@@ -256,11 +257,11 @@ import Testing
             (1, true), (Node.comparedNodeLimit, true), (Node.comparedNodeLimit + 1, false),
         ] {
             let one = try object(count)
-            #expect(one.isFoundEqual(to: try object(count)) == isFound, "\(count)")
-            #expect(one.isFoundEqual(to: one))
-            #expect(!one.isFoundEqual(to: try object(count, "2")))
+            #expect(one.isEqualWithinLimit(to: try object(count)) == isFound, "\(count)")
+            #expect(one.isEqualWithinLimit(to: one))
+            #expect(!one.isEqualWithinLimit(to: try object(count, "2")))
         }
-        // All levels count together.
+        // The nodes of all levels are counted together.
         let half = Node.comparedNodeLimit / 2
         let nested = try node(#"{"a":0,"b":0}"#)
         var (left, right) = (nested, nested)
@@ -268,9 +269,9 @@ import Testing
             left.set(try object(half), at: key)
             right.set(try object(half), at: key)
         }
-        #expect(left == right && !left.isFoundEqual(to: right))
+        #expect(left == right && !left.isEqualWithinLimit(to: right))
         #expect(
-            try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isFoundEqual(
+            try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isEqualWithinLimit(
                 to: node(#""\#(String(repeating: "x", count: 1 << 20))""#)))
     }
 
@@ -296,7 +297,7 @@ func draft(_ json: String) throws -> Draft {
 }
 
 @Suite struct ServerValues {
-    /// realtime §10: what was there, the draft, what is there afterwards. It is 1700000000123.
+    /// realtime §10: the node before, the draft, the node afterwards. The time is 1700000000123.
     @Test(arguments: [
         ("null", #"{".sv":"timestamp"}"#, "1700000000123", "the whole value"),
         (
@@ -415,12 +416,12 @@ func draft(_ json: String) throws -> Draft {
         #expect(resolved == (try node(after)), "\(reason): \(resolved)")
     }
 
-    @Test func placeholdersAreNoData() {
+    @Test func placeholdersAreNotData() {
         #expect(throws: InvalidData.serverValue) { try node(#"{"a":{".sv":"timestamp"}}"#) }
     }
 
-    /// Unresolved, a placeholder holds its place, so that nothing around it is pruned.
-    @Test func placeholdersHoldTheirPlace() throws {
+    /// An unresolved placeholder is not empty, so that its ancestors are not removed.
+    @Test func placeholdersKeepTheirAncestors() throws {
         let draft = try draft(#"{"a":{"b":{".sv":"timestamp"}},"c":null}"#)
         #expect(draft.node == (try node(#"{"a":{"b":0}}"#)))
         #expect(draft.placeholders == [.init(target: Target("a/b"), value: .timestamp)])

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
 @testable import PandoTree
@@ -6,9 +7,9 @@ import Testing
 @Suite struct DifferencesTests {
     private static func key(_ number: Int) -> Key { Key(unchecked: Text("k\(number)")) }
 
-    /// Random writes between two snapshots: the differences are those that a look at every child finds.
-    @Test(arguments: 0..<40 as Range<UInt64>) func areThoseOfEveryChild(seed: UInt64) throws {
-        var random = SeededGenerator(seed)
+    /// Random writes between two snapshots: the differences are those of a comparison of every child.
+    @Test(arguments: 0..<40 as Range<UInt64>) func differencesAreThoseOfEveryChild(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
         var children = Children()
         let size = [0, 5, 40, 2000, 5000].randomElement(using: &random) ?? 0
         func set(_ number: Int, _ node: Node) {
@@ -23,7 +24,7 @@ import Testing
                 number,
                 Bool.random(using: &random) ? .empty : .integer(Int64.random(in: 0...9, using: &random)))
         }
-        // A row of removals or additions, so that levels come and go.
+        // Many removals or additions in a row, so that the number of levels changes.
         if Bool.random(using: &random) { for number in 0..<(size / 2) { set(number, .empty) } }
         if Bool.random(using: &random) { for number in size..<(2 * size) { set(number, .boolean(true)) } }
         children.checkInvariants()

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// One parser reads draft after draft: what it gathers them in is kept, and nothing of one must be found in
-/// the next.
+/// One parser reads several drafts: it reuses its memory, and nothing of one draft must be in the
+/// next.
 @Suite struct DraftSequenceTests {
     static let texts = [
         "1", "null", #""text""#, #"{"a":{"b":[1,2]},"c":3}"#, #"{".value":1,"c":2}"#, #"{".sv":"timestamp"}"#,
@@ -12,7 +12,7 @@ import Testing
         #"{"\u00e9":"\n","b":{"c":"\t\t"}}"#, #""\u20ac\n""#, #"{"a/b":1,"c":{"$":2}}"#,
     ]
 
-    /// Everything a draft says.
+    /// All properties of a draft.
     private static func read(_ texts: [String]) -> [String] {
         let bytes = Array(texts.joined(separator: " ").utf8)
         return withCursor(over: bytes.rawSpan) { cursor in
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func eachIsAsIfItWereAlone() {
+    @Test func draftsDoNotAffectEachOther() {
         let alone = Dictionary(uniqueKeysWithValues: Self.texts.map { ($0, Self.read([$0])[0]) })
         for first in Self.texts {
             for second in Self.texts {
@@ -44,9 +44,9 @@ import Testing
         }
     }
 
-    /// What is malformed is told where it is, and a draft that was given up leaves nothing to the next.
+    /// The error of a malformed draft has its offset, and nothing of that draft is in the next.
     @Test(arguments: ["[1,[2,{\"a\":3,]]", "{\"a\":{\"b\":1", "{\"a\":[tru]}", "{\"a\\x\":1}"])
-    func whatIsMalformedLeavesNothing(_ text: String) {
+    func malformedDraftLeavesNoState(_ text: String) {
         let good = #"{"a":{"b":"\n"},"c":[1]}"#
         let bytes = Array("\(good) \(text)".utf8)
         var alone = [UInt8](repeating: UInt8(ascii: " "), count: good.utf8.count + 1)
@@ -71,7 +71,7 @@ import Testing
         #expect(behind.0 != nil && behind == first)
     }
 
-    /// The limit is for all of them together, whatever is read in between.
+    /// The limit is for all drafts together, whatever is read between them.
     @Test func nodesAreCountedOverAllDrafts() {
         let bytes = Array("[1,2] 3 [4,5] 6 [7]".utf8)
         withCursor(over: bytes.rawSpan) { cursor in

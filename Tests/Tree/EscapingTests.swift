@@ -2,9 +2,9 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// What is escaped is found thirty-two bytes at a look, then eight: each special character at every place of
-/// texts of up to 74 bytes, alone and with another in the next thirty-two, beside letters beyond ASCII,
-/// against one scalar after the other. And what was printed is read as what it was.
+/// Characters to escape are searched 32 bytes at once, then eight: each special character at every position
+/// of texts of up to 74 bytes, alone and with another in the next 32, next to letters beyond ASCII, against a
+/// printer of one scalar at a time. What was printed is read as the same text.
 @Suite struct EscapingTests {
     private func naive(_ text: String) -> String {
         var printed = "\""
@@ -21,7 +21,7 @@ import Testing
         return printed + "\""
     }
 
-    @Test func everyPlace() throws {
+    @Test func everyCharacterAtEveryPosition() throws {
         for count in Array(0...24) + [31, 32, 33, 39, 40, 63, 64, 65, 72] {
             for place in 0...count {
                 for special in ["", "\"", "\\", "\n", "\u{1}", "\u{1F}", "\u{7F}", "é", "\"\"", "\\\u{1}"] {

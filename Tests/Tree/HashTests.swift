@@ -1,9 +1,10 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
-/// realtime §9.2 and §9.3. Hashes tell whether a client is up to date: one wrong bit and every reconnect
-/// downloads everything again, and transactions never commit.
+/// realtime §9.2 and §9.3. Hashes decide whether a client's data is current: with one wrong bit every
+/// reconnect downloads everything again, and transactions never commit.
 @Suite struct SimpleHash {
     @Test(
         arguments: [
@@ -101,7 +102,7 @@ import Testing
         #expect(try node("-0.0").hash == "7ysMph9WPitGP7poMnMHMVPtUlI=")
     }
 
-    /// Numbers hash as doubles: what a client rounds is what we hash.
+    /// Numbers are hashed as doubles, as clients round them.
     @Test(arguments: [
         ("9007199254740993", "9007199254740992"), ("9223372036854775807", "9223372036854775808"),
         ("1", "1.0"),
@@ -110,9 +111,9 @@ import Testing
         #expect(try node(one).hash == (try node(other).hash))
     }
 
-    /// Against the definition, text and all, on random trees: long ones too, which go to SHA-1 in pieces.
+    /// Against the definition, on random trees; long texts are passed to SHA-1 in pieces.
     @Test(arguments: 0..<20) func definition(seed: Int) {
-        var maker = TreeMaker(generator: SeededGenerator(seed))
+        var maker = TreeMaker(generator: SeededGenerator(seed: seed))
         for _ in 0..<20 {
             let tree = maker.tree()
             #expect(tree.hash == naive(tree), "\(tree)")

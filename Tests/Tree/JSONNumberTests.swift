@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -97,7 +98,7 @@ import Testing
         #expect(try node(number.description) == number, "printed and read again: \(reason)")
     }
 
-    /// Nobody's stack or patience: a number of a million digits.
+    /// A number of a million digits needs no deep stack and little time.
     @Test func longNumbers() throws {
         let digits = String(repeating: "1", count: 1_000_000)
         #expect(throws: InvalidData.numberOutOfRange) { try node(digits) }
@@ -106,12 +107,12 @@ import Testing
         #expect(try node("0." + String(repeating: "0", count: 1_000_000) + "1e1000001") == .integer(1))
     }
 
-    /// The shortest digits that read back as the same bits.
-    @Test(arguments: 0..<8) func everyDoubleComesBack(seed: Int) throws {
-        var generator = SeededGenerator(seed)
+    /// The shortest digits are read as the same bits.
+    @Test(arguments: 0..<8) func doublesRoundTrip(seed: Int) throws {
+        var generator = SeededGenerator(seed: seed)
         for round in 0..<10_000 {
             var bits = generator.next()
-            // Every other one with a small exponent, where most numbers live.
+            // Every other one with a small exponent, as most numbers have.
             if round % 2 == 0 {
                 bits = bits & ~(0x7FF << 52) | UInt64.random(in: 1000...1086, using: &generator) << 52
             }
@@ -124,8 +125,8 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<4) func everyIntegerComesBack(seed: Int) throws {
-        var generator = SeededGenerator(seed)
+    @Test(arguments: 0..<4) func integersRoundTrip(seed: Int) throws {
+        var generator = SeededGenerator(seed: seed)
         for _ in 0..<5000 {
             let value =
                 Int64(truncatingIfNeeded: generator.next()) >> Int64.random(in: 0...63, using: &generator)
@@ -134,9 +135,9 @@ import Testing
         }
     }
 
-    /// Short decimals by the short way, against the library's.
+    /// Short decimals by the fast path, against the standard library's.
     @Test(arguments: 0..<4) func decimals(seed: Int) throws {
-        var generator = SeededGenerator(seed)
+        var generator = SeededGenerator(seed: seed)
         for _ in 0..<5000 {
             let digits = generator.next() >> UInt64.random(in: 0...63, using: &generator)
             let text = "\(digits)e\(Int.random(in: -30...30, using: &generator))"

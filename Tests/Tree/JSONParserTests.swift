@@ -1,8 +1,9 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
-/// What became of a text.
+/// The result of a text.
 enum Parsed: Equatable, CustomStringConvertible {
     /// The draft, printed.
     case data(String)
@@ -37,7 +38,7 @@ enum Parsed: Equatable, CustomStringConvertible {
     }
 }
 
-/// The reader that only skips must accept exactly what the parser calls JSON.
+/// The reader that only skips accepts exactly the texts that the parser accepts as JSON.
 func skips(_ bytes: [UInt8]) -> Bool {
     withCursor(over: bytes.rawSpan) { cursor in
         var reader = JSONReader(cursor)
@@ -113,7 +114,7 @@ func skips(_ bytes: [UInt8]) -> Bool {
             ("[\"a\"]\n", #"{"0":"a"}"#), ("[true]", #"{"0":true}"#), (" [] ", "null"),
             ("\t\r\n 1\t\r\n ", "1"),
         ] as [(String, String)])
-    func yes(text: String, printed: String) {
+    func validTextsAreAccepted(text: String, printed: String) {
         #expect(Parsed(text) == .data(printed))
         #expect(skips(Array(text.utf8)))
     }
@@ -150,12 +151,12 @@ func skips(_ bytes: [UInt8]) -> Bool {
         "[ false, tru", "\u{E5}", "[\u{0C}]", "\u{2060}", "\u{FEFF}", "\u{FEFF}{}", "\"\u{1F}\"", "nullx",
         "truefalse", "1 2", "\"a\"b", "00", "-", "--1", "1e5.5", "0.", "1.e", "\u{0}", "1\u{0}",
     ])
-    func no(text: String) {
+    func invalidTextsAreRefused(text: String) {
         #expect(Parsed(text) == .malformed)
         #expect(!skips(Array(text.utf8)))
     }
 
-    /// Bytes that are not UTF-8 are no JSON: in text, where a letter could be, and outside of everything.
+    /// Bytes that are not UTF-8 are not JSON: in text, in place of a letter, and outside of values.
     @Test(
         arguments: [
             [0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22],
@@ -170,7 +171,7 @@ func skips(_ bytes: [UInt8]) -> Bool {
         #expect(!skips(bytes))
     }
 
-    /// JSON that is no data of ours, or that others may read differently.
+    /// JSON that cannot be stored, or that parsers read differently.
     @Test(
         arguments: [
             ("[123.456e-789]", .data(#"{"0":0}"#), "underflow is zero"),
@@ -248,17 +249,17 @@ func skips(_ bytes: [UInt8]) -> Bool {
     @Test(arguments: [
         "[", #"{"a":"#, #"[{"a":"#, #"{".value":"#, #"{".priority":["#, #"{".sv":{"x":"#, "[[],", "[1,",
     ])
-    func aMillionBrackets(open: String) {
+    func millionBracketsAreRefused(open: String) {
         let text = Array(String(repeating: open, count: 1_000_000).utf8)
         #expect(Parsed(text) == .tooDeep)
         #expect(!skips(text))
     }
 
-    @Test func siblingsAreNotDepth() {
+    @Test func siblingsDoNotAddDepth() {
         #expect(Parsed("[" + String(repeating: "[[]],", count: 5000) + "1]") == .data(#"{"5000":1}"#))
     }
 
-    @Test func storedDataIsAsDeepAsPathsMayBe() throws {
+    @Test func storedDataIsAsDeepAsThePathLimit() throws {
         let fits = Self.nested(#"{"a":"#, "1", "}", Limits.pathDepth)
         #expect(try node(fits).description == fits)
         #expect(throws: InvalidData.tooDeep) {
@@ -278,7 +279,8 @@ func skips(_ bytes: [UInt8]) -> Bool {
         for end in 0..<bytes.count { #expect(!skips(Array(bytes[..<end]))) }
     }
 
-    /// Every byte replaced by every other, removed and doubled: any answer will do, and both readers agree.
+    /// Every byte replaced by every other, removed and doubled: any result is allowed, and both readers
+    /// agree.
     @Test func mutations() {
         let bytes = Array(Self.text.utf8)
         for index in bytes.indices {
@@ -299,8 +301,8 @@ func skips(_ bytes: [UInt8]) -> Bool {
         }
     }
 
-    @Test(arguments: 0..<10) func noise(seed: Int) {
-        var generator = SeededGenerator(seed)
+    @Test(arguments: 0..<10) func randomBytesNeverTrap(seed: Int) {
+        var generator = SeededGenerator(seed: seed)
         let alphabet = Array(#"{}[]",:\u0dDeE+-.19tfn "svalue\#u{E9}"#.utf8)
         for _ in 0..<3000 {
             let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in generator.pick(alphabet) }
@@ -359,7 +361,7 @@ func skips(_ bytes: [UInt8]) -> Bool {
     }
 }
 
-/// What a text may become is bounded while it is read: nodes are few bytes of text and many of memory.
+/// A text's memory is bounded while it is read: nodes have few bytes of text and many of memory.
 @Test(
     arguments: [
         ("1", 0, true, "the root is its caller's"),

@@ -1,21 +1,22 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
-/// A key is two words in one of four shapes: whatever the shapes of two keys, they must behave as their texts
-/// do.
+/// A key is two words in one of four forms: keys of any forms must behave like their
+/// texts.
 @Suite struct KeyStorage {
     private static let alphabet = Array(
         "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
 
-    @Test func sixteenBytes() {
+    @Test func sizeIsSixteenBytes() {
         #expect(MemoryLayout<Key>.size == 16 && MemoryLayout<Key>.stride == 16)
         #expect(MemoryLayout<Key?>.size == 16)
         #expect(MemoryLayout<Children.Entry>.stride == 32)
     }
 
-    @Test(arguments: 0..<12) func behavesAsItsText(seed: Int) {
-        var maker = TextMaker(generator: SeededGenerator(seed))
+    @Test(arguments: 0..<12) func behavesLikeItsText(seed: Int) {
+        var maker = TextMaker(generator: SeededGenerator(seed: seed))
         let texts = (0..<260).map { _ in maker.text() }
         let keys = texts.map { Key(unchecked: Text($0)) }
         let models = texts.map { KeyModel($0) }
@@ -36,7 +37,7 @@ import Testing
         #expect(keys.sorted().map(\.string) == models.sorted { KeyModel.compare($0, $1) < 0 }.map(\.text))
     }
 
-    /// What one key says of its text, in every way there is to ask.
+    /// All properties of one key.
     private func flaw(_ key: Key, _ model: KeyModel) -> String? {
         let bytes = model.bytes
         if !key.string.utf8.elementsEqual(bytes) { return "spelled \(key.string)" }
@@ -55,10 +56,10 @@ import Testing
         return written == expected ? nil : "written as \(written)"
     }
 
-    /// Keys from words are those from bytes, whatever stands behind them; what may be a number, or is longer,
-    /// is left to those.
+    /// Keys from words are equal to those from bytes, whatever follows them; for keys that may be integers,
+    /// or are longer, there is no result.
     @Test func fromWords() {
-        var random = SeededGenerator(7)
+        var random = SeededGenerator(seed: 7)
         let legal = (UInt8(0x20)..<0x7F).filter { Key.isLegal([$0].span) }
         for _ in 0..<20_000 {
             let bytes = (0..<16).map { _ in random.pick(legal) }
@@ -78,8 +79,8 @@ import Testing
         }
     }
 
-    /// Every byte in every place of a text of twenty: of the push alphabet or just beside it, UTF-8 or not.
-    @Test func oneOddCharacter() {
+    /// Every byte at every position of a text of twenty: in the push alphabet or next to it, UTF-8 or not.
+    @Test func oneCharacterOutsideThePushAlphabet() {
         for place in 0..<20 {
             for byte in UInt8.min...UInt8.max {
                 var bytes = Array("-NjEtLV0abcXYZ_z-059".utf8)
@@ -92,9 +93,9 @@ import Testing
         }
     }
 
-    /// Nobody's bytes trap, and none but UTF-8 gets into a key.
-    @Test(arguments: 0..<8) func anyBytes(seed: Int) {
-        var generator = SeededGenerator(seed)
+    /// No bytes trap, and a key is always UTF-8.
+    @Test(arguments: 0..<8) func randomBytes(seed: Int) {
+        var generator = SeededGenerator(seed: seed)
         for _ in 0..<3000 {
             let bytes = (0..<Int.random(in: 0...30, using: &generator)).map { _ in
                 generator.one(in: 3)
@@ -106,7 +107,7 @@ import Testing
         }
     }
 
-    /// Each byte alone, and in each place of texts of up to three words. What makes keys of legal bytes
+    /// Each byte alone, and at each position of texts of up to three words. The initialiser for legal bytes
     /// agrees.
     @Test func legalityOfBytes() {
         let forbidden = Set((0..<0x20) + [0x7F] + Array(".#$[]/".utf8))
@@ -126,7 +127,7 @@ import Testing
         #expect(isLegal)
     }
 
-    /// Ids whose characters are all digits are integers, also to those who make them.
+    /// Ids whose characters are all digits are integers, also when they are generated.
     @Test func pushIDsThatAreIntegers() {
         func generated(_ milliseconds: Int64, _ high: UInt8, _ low: UInt64) -> Key {
             var generator = PushIDGenerator()
@@ -141,9 +142,9 @@ import Testing
         #expect(generated(0x0010_4104_1041, 0x04, 0x1041_0410_4104_1040).integer == nil)
     }
 
-    /// Many references to one long text, taken and given up in every order.
-    @Test func longTextsLiveAsLongAsTheyAreNeeded() {
-        var generator = SeededGenerator(1)
+    /// Many references to one long text, made and released in every order.
+    @Test func longKeyIsFreedWithItsLastReference() {
+        var generator = SeededGenerator(seed: 1)
         var keys: [Key?] = Array(repeating: nil, count: 50)
         var texts: [String?] = Array(repeating: nil, count: 50)
         for round in 0..<20_000 {
@@ -191,7 +192,7 @@ private struct KeyModel {
     }
 }
 
-/// Texts of all shapes, near each other: most are an earlier one with something changed.
+/// Texts of all forms, similar to each other: most are an earlier one with a change.
 private struct TextMaker {
     var generator: SeededGenerator
     private var made: [String] = [""]
@@ -220,7 +221,7 @@ private struct TextMaker {
         return text
     }
 
-    /// Whole characters, of a length in bytes where the storage changes, or a little less.
+    /// Complete characters, of a length in bytes at which the storage changes, or a little less.
     private mutating func fresh(of scalars: String) -> String {
         let scalars = Array(scalars.unicodeScalars)
         let byteCount = generator.pick(Self.lengths)

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -13,7 +14,7 @@ import Testing
     @Test func order() {
         for (i, lower) in Self.ordered.enumerated() {
             for (j, higher) in Self.ordered.enumerated() {
-                // Two spellings of 0 of one length: any fixed order.
+                // Two texts for 0 of the same length: any fixed order.
                 if Set([lower, higher]) == ["-0", "00"] { continue }
                 #expect((lower < higher) == (i < j), "\(lower) \(higher)")
                 #expect((Key.compare(lower, higher) == 0) == (i == j), "\(lower) \(higher)")
@@ -42,7 +43,7 @@ import Testing
 
     /// Strings by UTF-16 units, as JavaScript's `<`.
     @Test(arguments: 0..<10) func textOrder(seed: Int) {
-        var generator = SeededGenerator(seed)
+        var generator = SeededGenerator(seed: seed)
         let scalars: [Unicode.Scalar] = [
             "a", "b", "\u{7F}", "\u{80}", "é", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFD}",
             "\u{FFFF}", "\u{10000}", "🐵", "\u{10FFFF}",
@@ -61,9 +62,9 @@ import Testing
         }
     }
 
-    /// The definition without ranks: integers by value and length, then text by UTF-16 units.
-    @Test(arguments: 0..<10) func ranksTellTheTruth(seed: Int) {
-        var generator = SeededGenerator(seed)
+    /// The definition, without packed words: integers by value and length, then text by UTF-16 units.
+    @Test(arguments: 0..<10) func orderAgreesWithCompare(seed: Int) {
+        var generator = SeededGenerator(seed: seed)
         let parts = [
             "", "", "-", "0", "00", "1", "9", "2147483647", "2147483648", "a", "b", "aaaaaaa", "é", "\u{7FF}",
             "\u{800}", "\u{D7FF}", "🐵", "\u{10FFFF}",
@@ -119,7 +120,7 @@ import Testing
     func legality(text: String, isLegal: Bool, reason: String) {
         #expect(Key.isLegal(Text(text)) == isLegal, "\(reason)")
         #expect(((try? Key(validating: Text(text))) != nil) == isLegal, "\(reason)")
-        // The parser is of the same opinion.
+        // The parser agrees.
         var json: [UInt8] = []
         json.append(json: Text(text))
         let inObject = Parsed(Array("{".utf8) + json + Array(":1}".utf8))
@@ -184,7 +185,7 @@ import Testing
         #expect(throws: InvalidData.self, "\(reason)") { try Path(wire: Text(text)) }
     }
 
-    @Test func asDeepAsMayBe() throws {
+    @Test func pathOfTheGreatestDepth() throws {
         #expect(try Path(wire: Text(String(repeating: "/a", count: 32))).count == 32)
         #expect(try Target(wire: Text(String(repeating: "/a", count: 32) + "/.priority")).path.count == 32)
     }
@@ -199,7 +200,7 @@ import Testing
         #expect(("a/b" as Path).parent == "a" && Path.root.parent == .root)
     }
 
-    /// §9.6: per segment, a path before what lies below it.
+    /// §9.6: per segment, a path before those below it.
     @Test func order() {
         let paths: [Path] = [
             "/", "1", "1/a", "2", "10", "a", "a/-K", "a/.priority", "a/a", "a/a/a", "a/b", "b",

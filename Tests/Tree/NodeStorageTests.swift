@@ -2,10 +2,10 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// A node keeps which of its cases it is in bits that no payload uses: whatever the payload, the case must
-/// come back, and the payload as it was.
+/// A node has its case in bits that no payload uses: with any payload the case is read
+/// as it was written, and so is the payload.
 @Suite struct NodeStorage {
-    @Test func sixteenBytes() {
+    @Test func sizeIsSixteenBytes() {
         #expect(MemoryLayout<Node>.size == 16 && MemoryLayout<Node>.stride == 16)
         #expect(MemoryLayout<Node?>.size == 16)
         #expect(MemoryLayout<Priority>.size == 16)
@@ -34,7 +34,7 @@ import Testing
         return leaves
     }()
 
-    @Test func casesAndPayloadsComeBack() throws {
+    @Test func casesAndPayloadsRoundTrip() throws {
         let strings = Self.leaves.map(\.1)
         let nodes = Self.leaves.map(\.0)
         #expect(nodes.map(\.description) == strings)

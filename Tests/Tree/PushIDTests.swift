@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -38,7 +39,7 @@ import Testing
         #expect(generator.next(milliseconds: 0, random: bits).string == "--------" + text, "\(reason)")
     }
 
-    /// Within a millisecond the random part counts on, with carry.
+    /// Within a millisecond the random part is incremented, with carry.
     @Test(
         arguments: [
             (Bits(high: 0, low: 0), "-----------0", "no carry"),
@@ -51,25 +52,25 @@ import Testing
         #expect(generator.next(milliseconds: 5, random: Self.all).string.dropFirst(8) == next, "\(reason)")
     }
 
-    @Test func afterTheLastRandomPartComesTheNextMillisecond() {
+    @Test func lastRandomPartIsFollowedByTheNextMillisecond() {
         var generator = PushIDGenerator()
         let last = generator.next(milliseconds: 1_700_000_000_000, random: Self.all)
         #expect(
             generator.next(milliseconds: 1_700_000_000_000, random: Self.all).string == "-NjEtLV0------------"
         )
-        // The clock reaches the borrowed millisecond: still no key twice.
+        // The clock reaches the millisecond that was used in advance: still no key twice.
         let next = generator.next(milliseconds: 1_700_000_000_001, random: Self.none)
         #expect(next.string == "-NjEtLV0-----------0")
         #expect(last < next)
     }
 
-    @Test(arguments: 0..<20) func alwaysIncrease(seed: Int) {
-        var random = SeededGenerator(seed)
+    @Test(arguments: 0..<20) func keysStrictlyIncrease(seed: Int) {
+        var random = SeededGenerator(seed: seed)
         var generator = PushIDGenerator()
         var now: Int64 = 1_700_000_000_000
         var previous: Key = "--------------------"
         for _ in 0..<2000 {
-            // The clock stands, steps, and goes back.
+            // The clock stays, advances, and goes back.
             now += random.pick([0, 0, 0, 1, 7, -3])
             let bits =
                 random.one(in: 4)

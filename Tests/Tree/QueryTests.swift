@@ -3,7 +3,7 @@ import PandoTree
 import Testing
 
 @Suite struct Queries {
-    /// The query, and what is wrong with it as data.
+    /// The query, and its invalid data.
     private func read(_ json: String) throws -> (Query, InvalidData?) {
         try withCursor(over: Array(json.utf8).rawSpan) { cursor in
             var reader = JSONReader(cursor)
@@ -23,7 +23,7 @@ import Testing
         Bound(value: value, key: key, isInclusive: inclusive)
     }
 
-    /// realtime §7.2: every call, as each SDK spells it.
+    /// realtime §7.2: every call, as each SDK sends it.
     @Test(
         arguments: [
             (["{}", #"{"i":".priority"}"#, #"{"vf":"l"}"#, #"{"unknown":[{}]}"#], Query()),
@@ -129,7 +129,7 @@ import Testing
                 Query(start: at(.empty, .lowest), limit: .init(count: 3, anchor: .first))
             ),
             ([#"{"l":2147483647,"vf":"r"}"#], Query(limit: .init(count: 2_147_483_647, anchor: .last))),
-            // a key without a value is no bound
+            // a key without a value is not a bound
             ([#"{"sn":"k","en":"k","sin":false}"#], Query()),
         ] as [([String], Query)])
     func spellings(spellings: [String], expected: Query) throws {
@@ -164,7 +164,7 @@ import Testing
         #expect(throws: MalformedJSON.self) { try read(json) }
     }
 
-    /// §7.2: predecessors are no legal keys.
+    /// §7.2: predecessors are not legal keys.
     @Test func boundKeysAreNeverRefused() throws {
         let key = "abb" + String(repeating: "\u{FFFF}", count: 783)
         #expect(try query(#"{"ep":5,"en":"\#(key)"}"#).end?.key == .key(Key(unchecked: Text(key))))

@@ -1,13 +1,14 @@
 import PandoBytes
+import PandoRandom
 
 @testable import PandoTree
 
 // The client's half of compound hashes, after the mobile SDKs: `CompoundHash.fromNode` and
 // `RangeMerge.applyTo`.
 
-/// Cuts a tree and hashes the ranges, with the SDKs' own state machine (`CompoundHashBuilder`).
+/// Divides a tree into ranges and hashes them, with the SDKs' state machine (`CompoundHashBuilder`).
 struct CompoundHashBuilder {
-    /// Asked after each leaf: does the range end here?
+    /// Called after each leaf: whether the range ends there.
     let endsRange: (Path) -> Bool
     private(set) var texts: [String] = []
     private var paths: [Path] = []
@@ -92,18 +93,18 @@ struct CompoundHashBuilder {
     }
 }
 
-/// Applies entries as the SDKs do, children in any order, as they do too.
+/// Applies entries as the SDKs do, with children in any order.
 struct RangeMergeClient {
     private(set) var node: Node
     var generator: SeededGenerator
 
     init(_ node: Node, seed: Int) {
         self.node = node
-        generator = SeededGenerator(seed)
+        generator = SeededGenerator(seed: seed)
     }
 
     mutating func apply(_ merge: RangeMerge) {
-        // Through the wire: what the export form cannot say, the client does not get.
+        // Printed and parsed: what the export form cannot express, the client does not get.
         var bytes: [UInt8] = []
         bytes.append(json: merge.node)
         let received = (try? Node(json: bytes.rawSpan)) ?? .empty

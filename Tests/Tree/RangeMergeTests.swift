@@ -1,10 +1,11 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
 @testable import PandoTree
 
 @Suite struct CompoundHashVectors {
-    /// realtime §9.6: node, cuts, the text of each closed range, its hash.
+    /// realtime §9.6: node, ends of ranges, the text of each closed range, its hash.
     @Test(
         arguments: [
             (#"{"foo":"bar"}"#, ["foo"], [#"("foo":(string:"bar"))"#], ["LmKmJmXugtGlEGoulMbz86myDNw="]),
@@ -64,7 +65,7 @@ import Testing
         #expect(hasher.texts == texts + [""])
         #expect(!hasher.differs.contains(true))
         #expect(try node(json).rangeMerges(against: claim) == [])
-        // The client model that the property tests rest on agrees.
+        // The model of a client, on which the property tests depend, agrees.
         let builder = CompoundHashBuilder(try node(json)) { cuts.contains($0) }
         #expect(builder.texts == texts)
         #expect(builder.claim == claim)
@@ -97,7 +98,7 @@ import Testing
         #expect(try read(#"{"ps":[],"hs":[""]}"#) == CompoundHash(paths: [], hashes: [""]))
     }
 
-    /// A listen with a strange hash is still a listen: the answer is the whole node.
+    /// A listen with an unusable hash is a valid listen: it gets the complete node.
     @Test(arguments: [
         ("1", "no object"), ("null", "no object"), (#""x""#, "no object"), ("[[]]", "no object"),
         ("{}", "nothing in it"),
@@ -122,7 +123,7 @@ import Testing
         #expect(Node.empty.rangeMerges(against: claim) == nil, "\(reason)")
     }
 
-    @Test func hugeClaimsAreUnusable() throws {
+    @Test func hugeCompoundHashIsUnusable() throws {
         let paths = (0..<70_000).map { "\"\($0)\"" }.joined(separator: ",")
         let hashes = (0...70_000).map { _ in "\"\"" }.joined(separator: ",")
         #expect(!(try read(#"{"ps":[\#(paths)],"hs":[\#(hashes)]}"#).isUsable))
@@ -139,7 +140,7 @@ import Testing
 @Suite struct RangeMergeTables {
     private static let xy = #"{"a":{"x":1,"y":2},"b":3,"c":true}"#
 
-    /// The server's tree, cuts of the client's, and the entries owed.
+    /// The server's tree, the ends of the client's ranges, and the entries to send.
     @Test(
         arguments: [
             (
@@ -193,7 +194,7 @@ import Testing
         #expect(model.node == (try node(server)))
     }
 
-    /// Ranges that must not travel alone, because of what clients make of priorities.
+    /// Ranges that must not be sent alone, because of how clients handle priorities.
     @Test(
         arguments: [
             (
@@ -240,7 +241,7 @@ import Testing
         #expect(model.node == (try node(server)), "\(reason)")
     }
 
-    /// realtime §9.7, the client's half, by the model that the property tests rest on.
+    /// realtime §9.7, on the client, by the model on which the property tests depend.
     @Test(
         arguments: [
             (
@@ -268,18 +269,18 @@ import Testing
 }
 
 @Suite struct RangeMergeProperties {
-    /// Whatever the client has and however it cut it, the entries bring it to the server's tree.
+    /// Whatever the client has and however it divided it, the entries change it to the server's tree.
     @Test(arguments: 0..<40)
     func converges(block: Int) throws {
         for round in 0..<250 {
             let seed = block * 1000 + round
-            var maker = TreeMaker(generator: SeededGenerator(seed))
+            var maker = TreeMaker(generator: SeededGenerator(seed: seed))
             maker.priorityRarity = [0, 8, 2][round % 3]
             let server = maker.generator.one(in: 20) ? .empty : maker.tree()
             let before = maker.generator.one(in: 6) ? maker.tree() : maker.changed(server)
-            // A hidden priority that the server does not have is out of reach: no message speaks of it.
+            // A hidden priority that the server does not have stays: no message can remove it.
             let client = withoutHiddenPriorities(before, unlessIn: server)
-            var generator = SeededGenerator(seed)
+            var generator = SeededGenerator(seed: seed)
             let rarity = generator.pick([1, 2, 4, 100])
             let claim = CompoundHashBuilder(client) { _ in generator.one(in: rarity) }.claim
             let merges = try #require(server.rangeMerges(against: claim), "seed \(seed)")
@@ -308,11 +309,11 @@ import Testing
     func isMinimal(block: Int) throws {
         for round in 0..<100 {
             let seed = block * 1000 + round
-            var maker = TreeMaker(generator: SeededGenerator(seed))
+            var maker = TreeMaker(generator: SeededGenerator(seed: seed))
             maker.priorityRarity = 0
             let server = maker.tree()
             let client = maker.changed(server)
-            var generator = SeededGenerator(seed)
+            var generator = SeededGenerator(seed: seed)
             let claim = CompoundHashBuilder(client) { _ in generator.one(in: 2) }.claim
             let merges = try #require(server.rangeMerges(against: claim))
             var expected: [RangeMerge] = []
@@ -334,10 +335,10 @@ import Testing
         }
     }
 
-    /// Claims that no client would make: any ascending paths, any hashes.
-    @Test func strangeClaimsNeverTrap() {
+    /// Compound hashes that no client would send: any ascending paths, any hashes.
+    @Test func randomCompoundHashesNeverTrap() {
         for seed in 0..<3000 {
-            var maker = TreeMaker(generator: SeededGenerator(seed))
+            var maker = TreeMaker(generator: SeededGenerator(seed: seed))
             maker.priorityRarity = 2
             let node = maker.tree()
             maker.keys += [".priority", "", "."]

@@ -3,7 +3,7 @@ import PandoBytes
 import PandoTree
 import Testing
 
-/// How deep the sender nests must not decide how deep our stack goes.
+/// The depth of the sender's JSON must not determine the depth of the stack.
 @Suite struct SmallStacks {
     @Test func deepJSONOnASmallStack() throws {
         var attributes = pthread_attr_t()
@@ -17,7 +17,7 @@ import Testing
                 let deep = Parsed(object)
                 let deeper = Parsed(String(repeating: "[", count: 1_000_000))
                 let skipped = skips(Array(object.utf8))
-                // A number in a pointer's clothes: nobody follows it.
+                // A number stored as a pointer, which is never followed.
                 return unsafe UnsafeMutableRawPointer(
                     bitPattern: deep == .data("null") && deeper == .tooDeep && skipped ? 1 : 2)
             }, nil)

@@ -1,40 +1,26 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 
-/// A generator whose whole state is its seed (SplitMix64), so that a failure names the seed and comes back.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: some BinaryInteger) {
-        state = UInt64(truncatingIfNeeded: seed)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
+extension SeededGenerator {
     /// True once in `n` calls, on average.
     mutating func one(in n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
 
     mutating func pick<T>(_ choices: [T]) -> T { choices[Int.random(in: 0..<choices.count, using: &self)] }
 }
 
-/// The node that a JSON text stands for.
+/// The node of a JSON text.
 func node(_ json: String) throws -> Node {
     try Node(json: Array(json.utf8).rawSpan)
 }
 
-/// Small random trees over few keys, so that two of them meet often.
+/// Small random trees with few keys, so that two of them often have the same ones.
 struct TreeMaker {
     var generator: SeededGenerator
     var keys: [Key] = ["a", "b", "-K", "-L", "1", "2", "10", "!x", "foo", "\"\\", "🐵", "\u{E000}"]
     var maxDepth = 3
     var maxWidth = 5
-    /// A node has a priority once in so many; 0 for never.
+    /// One node in this many has a priority; 0 for none.
     var priorityRarity = 5
 
     mutating func leaf() -> Node {
@@ -63,7 +49,7 @@ struct TreeMaker {
         return node.with(priority: priority())
     }
 
-    /// A path that may or may not be there.
+    /// A path that may or may not exist.
     mutating func path() -> Path {
         Path((0..<Int.random(in: 0...maxDepth, using: &generator)).map { _ in generator.pick(keys) })
     }
@@ -85,7 +71,7 @@ struct TreeMaker {
 }
 
 extension Children {
-    /// Changes one child; gives what `body` gives.
+    /// Changes one child; returns what `body` returns.
     @discardableResult
     mutating func update<Result>(_ key: Key, _ body: (inout Node) -> Result) -> Result? {
         var result: Result?

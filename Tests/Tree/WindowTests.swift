@@ -1,9 +1,10 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
 @Suite struct WindowTables {
-    /// realtime §7.4: what passes, in the query's order.
+    /// realtime §7.4: the selected children, in the query's order.
     @Test(
         arguments: [
             (Query(), #"{"b":1,"a":2,"c":{".value":3,".priority":1}}"#, ["a", "b", "c"], "everything"),
@@ -97,47 +98,48 @@ import Testing
         #expect(window.entries.map(\.key) == keys, "\(reason)")
         #expect(window.isEmpty == keys.isEmpty)
         #expect(window.node.children.entries.map(\.key) == keys.sorted(), "\(reason)")
+        window.checkInvariants()
         window.node.children.checkInvariants()
     }
 
-    @Test func theResultHasNoPriorityOfItsOwn() throws {
+    @Test func resultHasNoPriorityOfTheNode() throws {
         let tree = try node(#"{".priority":7,"a":{".value":1,".priority":2},"b":{"c":{"d":1}}}"#)
         #expect(
             Window(Query(limit: .init(count: 9, anchor: .first)), over: tree).node.description
                 == #"{"a":{".value":1,".priority":2},"b":{"c":{"d":1}}}"#)
     }
 
-    /// §7.5: writes and what a listener must be told.
-    @Test func aFullWindowEvicts() throws {
+    /// §7.5: writes, and how they change a window.
+    @Test func fullWindowExcludesTheLastChild() throws {
         var tree = try node(#"{"a":1,"b":2}"#)
         var window = Window(Query(limit: .init(count: 2, anchor: .last)), over: tree)
         let change = Follower.write(.integer(3), at: "c", to: &tree, window: &window)
         #expect(change.left == ["a"] && change.entered.map(\.key) == ["c"] && change.changed.isEmpty)
-        // Below the window: nobody's business.
+        // Outside the window: no change.
         #expect(Follower.write(.integer(9), at: "a", to: &tree, window: &window).isEmpty)
-        // One leaves, a hidden one moves up.
+        // One leaves, an excluded one enters.
         let next = Follower.write(.empty, at: "c", to: &tree, window: &window)
         #expect(
             next.left == ["c"] && next.entered.map(\.key) == ["a"]
                 && next.entered.map(\.node) == [.integer(9)])
     }
 
-    @Test func aChildMovesOutByItsValue() throws {
+    @Test func childLeavesWhenItsValueChanges() throws {
         var tree = try node(#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#)
         var window = Window(Query(index: .child("n"), limit: .init(count: 2, anchor: .first)), over: tree)
         let change = Follower.write(.integer(10), at: "a/n", to: &tree, window: &window)
         #expect(change.left == ["a"] && change.entered.map(\.key) == ["c"] && change.changed.isEmpty)
         #expect(window.entries.map(\.key) == ["b", "c"])
-        // Deep inside, and staying.
+        // A change deep inside a child that stays.
         let inside = Follower.write(.boolean(true), at: "b/x/y", to: &tree, window: &window)
         #expect(inside.changed.map(\.key) == ["b"] && inside.left.isEmpty && inside.entered.isEmpty)
-        // Nothing at all.
+        // No change.
         #expect(Follower.write(.boolean(true), at: "b/x/y", to: &tree, window: &window).isEmpty)
     }
 }
 
 enum Follower {
-    static func write(_ new: Node, at path: Path, to tree: inout Node, window: inout Window) -> Window.Change
+    static func write(_ new: Node, at path: Path, to tree: inout Node, window: inout Window) -> Window.Update
     {
         let (key, old) = (path[0], tree)
         tree.set(new, at: path)
@@ -154,7 +156,7 @@ enum Follower {
         }
 
         init(seed: Int) {
-            trees = TreeMaker(generator: SeededGenerator(seed))
+            trees = TreeMaker(generator: SeededGenerator(seed: seed))
             trees.keys = (0..<12).map { Key(index: $0) } + ["a", "b", "-K", "x"]
             trees.maxWidth = 10
         }
@@ -185,7 +187,7 @@ enum Follower {
         }
     }
 
-    /// §7.4, said again as simply as can be.
+    /// §7.4, written as simply as possible.
     private func naive(_ query: Query, _ node: Node) -> [Key] {
         func isInside(_ pair: (value: Node, key: Key)) -> Bool {
             func order(_ bound: Bound) -> Int {
@@ -206,7 +208,7 @@ enum Follower {
         return limit.anchor == .first ? Array(inside.prefix(limit.count)) : Array(inside.suffix(limit.count))
     }
 
-    @Test(arguments: 0..<24) func followsWrites(seed: Int) {
+    @Test(arguments: 0..<24) func windowFollowsWrites(seed: Int) {
         for round in 0..<25 {
             var maker = Maker(seed: seed * 100 + round)
             var tree = maker.trees.tree()
@@ -223,12 +225,12 @@ enum Follower {
                 } else {
                     tree = maker.trees.changed(tree, writes: 1...(maker.generator.one(in: 4) ? 6 : 1))
                 }
-                let change: Window.Change
+                let change: Window.Update
                 if replacesAll && maker.generator.one(in: 2) {
                     change = window.replace(with: tree)
                 } else {
                     let keys = Set(before.children.entries.map(\.key) + tree.children.entries.map(\.key))
-                    var changes: [Window.ChildChange] = []
+                    var changes: [ChildChange] = []
                     for key in keys.sorted().shuffled(using: &maker.generator)
                     where before.children[key] != tree.children[key] {
                         changes.append(.init(key: key, old: before.children[key], new: tree.children[key]))
@@ -244,8 +246,8 @@ enum Follower {
                 if window.entries.contains(where: { $0.node != tree.children[$0.key] }) {
                     Issue.record("\(comment): stale")
                 }
-                // What the listener is told, applied as one merge (§7.5), gives the window, and is no more
-                // than it must be.
+                // The update, applied as one merge (§7.5), gives the window, and has no more
+                // than is needed.
                 for key in change.left {
                     if client.children[key].isEmpty {
                         Issue.record("\(comment): \(key) left and was not there")
@@ -264,6 +266,7 @@ enum Follower {
                     }
                     client.set(entry.node, at: Path([entry.key]))
                 }
+                window.checkInvariants()
                 if client != window.node {
                     Issue.record("\(comment): client \(client), window \(window.node)")
                 }
@@ -271,9 +274,9 @@ enum Follower {
         }
     }
 
-    /// A limit over more children than are sorted at once.
+    /// A limit with more children than are sorted at once.
     @Test(arguments: [1, 2, 50, 999, 1000, 1001, 5000]) func largeObjects(limit: Int) {
-        var generator = SeededGenerator(limit)
+        var generator = SeededGenerator(seed: limit)
         let entries = (0..<1000).map {
             Children.Entry(key: Key(index: $0), node: .integer(Int64.random(in: 0..<300, using: &generator)))
         }

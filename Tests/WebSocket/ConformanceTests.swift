@@ -2,8 +2,8 @@ import PandoBytes
 import PandoWebSocket
 import Testing
 
-// The categories of the Autobahn test suite's fuzzing client, as tables. Each case runs whole, byte by byte,
-// and in odd pieces, and must come out the same; and as the naive decoder has it.
+// The categories of the Autobahn test suite's fuzzing client, as tables. Each case is read as a whole, byte
+// by byte, and in odd pieces, with the same result as the naive decoder's.
 
 private func text(_ string: String, final: Bool = true) -> TestFrame {
     TestFrame(opcode: 1, payload: Array(string.utf8), isFinal: final)
@@ -59,7 +59,7 @@ extension TestFrame {
 }
 
 @Suite struct ConformanceTests {
-    /// 1.1, 1.2: text and binary of every size at which the length changes its form.
+    /// 1.1, 1.2: text and binary of every size at which the form of the length changes.
     @Test(arguments: [0, 1, 124, 125, 126, 127, 128, 65_535, 65_536, 70_001])
     func echoSizes(count: Int) {
         let payload = [UInt8](repeating: 0x2A, count: count)
@@ -88,7 +88,7 @@ extension TestFrame {
         ] as [Case])
     func pings(test: Case) { test.check() }
 
-    /// 3: each combination of reserved bits, on data and control frames, alone and after a good frame.
+    /// 3: each combination of reserved bits, on data and control frames, alone and after a valid frame.
     @Test(arguments: 1...7 as ClosedRange<UInt8>)
     func reservedBits(bits: UInt8) {
         for frame in [text("x"), TestFrame(opcode: 2, payload: [1]), ping(), pong("x"), close(1000)] {
@@ -100,7 +100,7 @@ extension TestFrame {
         }
     }
 
-    /// 4: reserved opcodes, with and without payload, alone and after a good frame.
+    /// 4: reserved opcodes, with and without payload, alone and after a valid frame.
     @Test(arguments: [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] as [UInt8])
     func reservedOpcodes(opcode: UInt8) {
         for payload in [[], [1, 2, 3]] as [[UInt8]] {
@@ -218,7 +218,7 @@ extension TestFrame {
             TestFrame(opcode: index == 0 ? 1 : 0, payload: [byte], isFinal: index == bytes.count - 1)
         }
         Case(reason + ", fragments", fragments, expected).check()
-        // Behind ASCII of every length that the wide steps make different, and before more.
+        // Behind ASCII of every length that matters to the wide steps, and before more.
         for count in [1, 7, 8, 31, 32, 33, 100] {
             let padding = [UInt8](repeating: 0x61, count: count)
             let whole = padding + bytes + padding
@@ -234,9 +234,9 @@ extension TestFrame {
         Case("binary is not text", [TestFrame(opcode: 2, payload: bytes)], [.binary(bytes)]).check()
     }
 
-    /// 6.4: refused as soon as no continuation could help, in a fragment or in a frame that is not complete
-    /// yet.
-    @Test func badTextFailsFast() {
+    /// 6.4: refused at the first byte after which no continuation is valid, in a fragment or in an incomplete
+    /// frame.
+    @Test func invalidTextFailsAtItsFirstByte() {
         let good = Array("κόσμε".utf8)
         let bad: [UInt8] = [0xF4, 0x90]
         let tail: [UInt8] = [0x80, 0x80] + Array("edited".utf8)
@@ -291,7 +291,7 @@ extension TestFrame {
         ] as [Case])
     func closing(test: Case) { test.check() }
 
-    /// 7.7, 7.9, 7.13: every code there is.
+    /// 7.7, 7.9, 7.13: every code.
     @Test func closeCodes() {
         for code in UInt16.min...UInt16.max {
             let isGood = [1000...1003, 1007...1014, 3000...4999].contains { $0.contains(code) }
@@ -301,7 +301,7 @@ extension TestFrame {
         }
     }
 
-    /// 9, 10: big messages, whole and in fragments, chopped.
+    /// 9, 10: large messages, in one frame and in fragments, in pieces.
     @Test(arguments: [64, 1300, 4096, 65_536, 300_000])
     func bigMessages(fragmentByteCount: Int) {
         let count = 1 << 18
@@ -348,13 +348,13 @@ extension TestFrame {
         #expect(decodeNaively(stream, role: .server) == [.violation(violation)], "\(reason), naively")
     }
 
-    @Test func aServerMustNotMask() {
+    @Test func maskedServerFrameIsRefused() {
         #expect(read([0x81, 0x80, 1, 2, 3, 4], cuts: [], role: .client) == [.violation(.maskedServerFrame)])
         #expect(read([0x81, 0x01, 0x61], cuts: [1, 2], role: .client) == [.text([0x61])])
         #expect(read([0x81, 0x01, 0xFF], cuts: [], role: .client) == [.violation(.invalidUTF8)])
     }
 
-    @Test func theLimitCountsAllFragments() {
+    @Test func limitCountsAllFragments() {
         let ten = [UInt8](repeating: 1, count: 10)
         let fits = [
             TestFrame(opcode: 2, payload: ten, isFinal: false), ping("0123456789"),

@@ -26,8 +26,8 @@ private func response(_ text: String) throws -> ResponseHead {
 }
 
 @Suite struct HandshakeTests {
-    /// The example of RFC 6455 §1.3, to the byte.
-    @Test func theExampleOfTheRFC() throws {
+    /// The example of RFC 6455 §1.3, byte for byte.
+    @Test func exampleOfTheRFC() throws {
         var output: [UInt8] = []
         try ServerHandshake(try request()).appendResponse(to: &output)
         #expect(
@@ -124,7 +124,7 @@ private func response(_ text: String) throws -> ResponseHead {
                 .unexpectedChoice
             ),
         ] as [(String, String, String, String, UpgradeFailure)])
-    func answersThatAreNone(
+    func otherResponsesAreRefused(
         start: String, upgrade: String, connection: String, more: String, failure: UpgradeFailure
     ) throws {
         let head = try response("\(start)\r\nUpgrade: \(upgrade)\r\nConnection: \(connection)\r\n\(more)\r\n")

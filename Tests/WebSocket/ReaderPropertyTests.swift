@@ -1,12 +1,13 @@
 import PandoBytes
+import PandoRandom
 import PandoWebSocket
 import Testing
 
 @Suite struct ReaderPropertyTests {
     /// Any messages, in any fragments, with any control frames between, in any pieces: the same events.
     @Test(arguments: 0..<150 as Range<UInt64>)
-    func anyMessagesAnyCuts(seed: UInt64) {
-        var random = SplitMix(seed: seed)
+    func anyMessagesCutAnywhere(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
         let role: Role = Bool.random(using: &random) ? .server : .client
         let (stream, expected) = conversation(role: role, random: &random)
         #expect(decodeNaively(stream, role: role, checksText: stream.count < 4096) == expected)
@@ -16,11 +17,11 @@ import Testing
         }
     }
 
-    /// Broken streams: never a trap, always an end, and the verdict of the naive decoder, however they are
+    /// Invalid streams: never a trap, always an end, and the result of the naive decoder, however they are
     /// cut.
     @Test(arguments: 0..<60 as Range<UInt64>)
     func mutatedStreams(seed: UInt64) {
-        var random = SplitMix(seed: seed &+ 1000)
+        var random = SeededGenerator(seed: seed &+ 1000)
         for _ in 0..<20 {
             let role: Role = Bool.random(using: &random) ? .server : .client
             var (stream, _) = conversation(role: role, isSmall: true, random: &random)
@@ -44,12 +45,12 @@ import Testing
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func noise(seed: UInt64) {
-        var random = SplitMix(seed: seed &+ 5000)
+    func randomBytesNeverTrap(seed: UInt64) {
+        var random = SeededGenerator(seed: seed &+ 5000)
         for _ in 0..<100 {
             let count = Int.random(in: 0...64, using: &random)
             var stream = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
-            // Half of them get past the first byte.
+            // Half of them have a valid first byte.
             if count > 1, Bool.random(using: &random) {
                 stream[0] = [0x81, 0x01, 0x82, 0x88, 0x89][count % 5]
             }
@@ -63,7 +64,7 @@ import Testing
     }
 
     private func conversation(
-        role: Role, isSmall: Bool = false, random: inout SplitMix
+        role: Role, isSmall: Bool = false, random: inout SeededGenerator
     ) -> (stream: [UInt8], expected: [Seen]) {
         var stream: [UInt8] = []
         var expected: [Seen] = []
@@ -120,7 +121,7 @@ import Testing
         return (stream, expected)
     }
 
-    private func randomCuts(of count: Int, random: inout SplitMix) -> [Int] {
+    private func randomCuts(of count: Int, random: inout SeededGenerator) -> [Int] {
         guard count > 0 else { return [] }
         if count < 2000, Int.random(in: 0..<4, using: &random) == 0 { return cuts(every: 1, of: count) }
         return (0..<Int.random(in: 0...12, using: &random)).map { _ in
@@ -139,7 +140,7 @@ import Testing
             ([0x01, 0x81, 0, 0, 0, 0, 0x61, 0x88, 0x81, 0, 0, 0, 0, 0x61], "a bad close inside a message"),
             ([0x83], "a bad opcode"),
         ] as [([UInt8], String)])
-    func nothingIsRead(stream: [UInt8], reason: String) {
+    func nothingIsReadAfterTheEnd(stream: [UInt8], reason: String) {
         for cut in 0...stream.count {
             var reader = MessageReader(role: .server, messageByteLimit: 100, checksText: true)
             var seen: [Seen] = []
@@ -155,13 +156,13 @@ import Testing
 }
 
 @Suite struct MemoryTests {
-    @Test func anIdleReaderIsSmall() {
+    @Test func idleReaderIsSmall() {
         #expect(MemoryLayout<MessageReader>.size <= 64)
         #expect(MessageReader(role: .server, messageByteLimit: 1 << 24, checksText: true).ownedByteCount == 0)
     }
 
-    /// Whole frames are handed out where they lie, and the reader owns nothing before, during or after.
-    @Test func wholeFramesAreNotCopied() throws {
+    /// Complete frames are given in place, and the reader owns no memory before, during or after.
+    @Test func completeFramesAreNotCopied() throws {
         var window = [UInt8](repeating: 0xEE, count: 3)
         var expected: [Range<Int>] = []
         for count in [0, 1, 125, 126, 4096, 65_536] {
@@ -175,7 +176,7 @@ import Testing
         var offset = 3
         for range in expected {
             let event = try reader.next(&bytes, from: &offset)
-            #expect(event == .text(Payload(range: range, isInWindow: true)))
+            #expect(event == .text(Payload(range: range, isInInput: true)))
             #expect(reader.ownedByteCount == 0)
             #expect(offset == range.upperBound, "the reader stops behind the frame")
         }
@@ -183,8 +184,8 @@ import Testing
         #expect(reader.isIdle)
     }
 
-    /// A message that was cut can be taken over; the reader goes on without it.
-    @Test func ownedMessageIsHandedOver() throws {
+    /// A message that was cut can be moved out; the reader continues without it.
+    @Test func ownedMessageIsMovedOut() throws {
         let stream = [
             TestFrame(opcode: 1, payload: .init(repeating: 0x61, count: 5000)),
             TestFrame(opcode: 1, payload: [0x62]),
@@ -206,7 +207,7 @@ import Testing
         #expect(reader.isIdle && reader.ownedByteCount == 0)
     }
 
-    @Test func memoryGrowsWithWhatHasComeAndIsGivenBack() {
+    @Test func memoryGrowsWithReceivedBytesAndIsFreed() {
         var reader = MessageReader(role: .server, messageByteLimit: 1 << 40, checksText: true)
         var seen: [Seen] = []
         // Announces a gibibyte and sends ten bytes of it.
@@ -226,7 +227,8 @@ import Testing
         }
         #expect(seen == [.text(.init(repeating: 0x61, count: 5000))])
 
-        // A control frame cut in two, inside a message cut in two: the message stays, the control frame goes.
+        // A control frame cut in two, inside a message cut in two: the message stays, the control frame is
+        // removed.
         let stream = [
             TestFrame(opcode: 1, payload: [0x61], isFinal: false), TestFrame(opcode: 9, payload: [1, 2, 3]),
             TestFrame(opcode: 0, payload: [0x62]),

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoWebSocket
 
-/// What came of a stream, without regard to where the bytes lay.
+/// The events of a stream, wherever their bytes were.
 enum Seen: Equatable, CustomStringConvertible {
     case text([UInt8]), binary([UInt8]), ping([UInt8]), pong([UInt8])
     case close(UInt16?, [UInt8])
@@ -37,7 +37,7 @@ func read(
     return seen
 }
 
-/// Feeds one window, and checks that all of it was taken.
+/// Passes one input, and checks that all of it was read.
 func read(_ window: inout [UInt8], with reader: inout MessageReader, into seen: inout [Seen]) {
     let count = window.count
     var mutable = window.mutableSpan
@@ -71,7 +71,7 @@ func cuts(every size: Int, of count: Int) -> [Int] {
     Array(stride(from: size, to: count, by: size))
 }
 
-/// A frame written as plainly as RFC 6455 §5.2 describes it, right or wrong as asked.
+/// A frame written as RFC 6455 §5.2 describes it, valid or not as asked.
 struct TestFrame {
     var opcode: UInt8
     var payload: [UInt8] = []
@@ -98,7 +98,7 @@ struct TestFrame {
     }
 }
 
-/// A decoder that is easy to believe: takes the stream whole, copies everything, checks byte by byte.
+/// A simple decoder: reads the complete stream, copies everything, checks byte by byte.
 func decodeNaively(
     _ stream: [UInt8], role: Role, checksText: Bool = true, messageByteLimit: Int = 1 << 24
 ) -> [Seen] {
@@ -175,29 +175,15 @@ func decodeNaively(
     return seen
 }
 
-/// The standard library is the oracle.
+/// The standard library decides.
 func isWholeUTF8(_ bytes: [UInt8]) -> Bool {
     String(validating: bytes, as: UTF8.self) != nil
 }
 
-/// True when some continuation makes it whole: one of these does, if any does.
+/// Whether some continuation makes it valid: one of these does, if any does.
 func isPrefixOfUTF8(_ bytes: [UInt8]) -> Bool {
     let endings: [[UInt8]] = [
         [], [0x80], [0x80, 0x80], [0x90, 0x80, 0x80], [0xA0, 0x80], [0x80, 0x80, 0x80],
     ]
     return endings.contains { isWholeUTF8(bytes + $0) }
-}
-
-/// A small seeded generator (Steele, Lea, Flood: SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
 }

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -6,7 +7,8 @@ import Testing
 
 private let unit = Segmenter.chunkUnitLimit
 
-/// What a receiver puts together from the frames of `text`, and the sizes of those frames in UTF-16 units.
+/// The message that a receiver joins from the frames of `text`, and the sizes of those frames in UTF-16
+/// units.
 private func sent(_ text: String) -> (frames: [[UInt8]], units: [Int])? {
     let bytes = Array(text.utf8)
     switch split(bytes) {
@@ -21,7 +23,7 @@ private func sent(_ text: String) -> (frames: [[UInt8]], units: [Int])? {
     }
 }
 
-/// Takes frames as a naive client would.
+/// Joins frames as a simple client would.
 private func received(_ frames: [[UInt8]]) throws(ReassemblyViolation) -> [[UInt8]] {
     var reassembler = Reassembler()
     var messages: [[UInt8]] = []
@@ -58,7 +60,7 @@ func cuts(text: String, expected: [Int], reason: String) throws {
     #expect(frames.units == expected, "\(reason)")
 }
 
-@Test func moreChunksThanClientsCountAreTooBig() {
+@Test func moreChunksThanTheLimitAreTooBig() {
     let most = [UInt8](repeating: 0x61, count: Segmenter.chunkLimit * unit)
     guard case .chunks(let ranges) = split(most) else {
         Issue.record("the limit itself must pass")
@@ -68,7 +70,7 @@ func cuts(text: String, expected: [Int], reason: String) throws {
     #expect(split((most + [0x61])) == .tooBig)
 }
 
-/// Random text through the segmenter and the reassembler, against UTF-16 as the standard library has it.
+/// Random text through the segmenter and the reassembler, against the standard library's UTF-16.
 @Test(arguments: 0..<12 as Range<UInt64>)
 func roundTrip(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -76,7 +78,7 @@ func roundTrip(seed: UInt64) throws {
         var text = "{"
         let units = Int.random(in: unit - 20...4 * unit, using: &generator)
         while text.utf16.count < units {
-            // Long runs of one width, so that cuts fall into each of them.
+            // Long runs of one width, so that there are cuts in each of them.
             let piece = ["a", "é", "日", "🐵", "a🐵", "é日"].randomElement(using: &generator) ?? ""
             text += String(repeating: piece, count: Int.random(in: 1...3000, using: &generator))
         }
@@ -99,8 +101,8 @@ func roundTrip(seed: UInt64) throws {
     }
 }
 
-/// Bytes that are no UTF-8 are cut somewhere, but all of them.
-@Test func anyBytesAreCutCompletely() {
+/// Bytes that are not UTF-8 are cut anywhere, but completely.
+@Test func chunksCoverAnyBytesCompletely() {
     for byte in [0x80, 0xBF, 0xC3, 0xF0, 0xFF] as [UInt8] {
         let bytes = [UInt8](repeating: byte, count: 3 * unit + 5)
         switch split(bytes) {
@@ -115,7 +117,7 @@ func roundTrip(seed: UInt64) throws {
     }
 }
 
-/// Frames, then the messages they are (realtime §2.2, §2.3).
+/// Frames, then their messages (realtime §2.2, §2.3).
 @Test(
     arguments: [
         ([#"{"a":1}"#], [#"{"a":1}"#], "one frame"),
@@ -138,17 +140,17 @@ func frames(frames: [String], messages: [String], reason: String) throws {
     #expect(try received(frames.map { Array($0.utf8) }) == messages.map { Array($0.utf8) }, "\(reason)")
 }
 
-/// A message of exactly `byteCount` bytes, with brackets and escapes to trip over.
+/// A message of exactly `byteCount` bytes, with brackets and escapes in its strings.
 private func message(byteCount: Int) -> [UInt8] {
     let head = Array(#"{"t":"d","d":{"x":"}\\\"}{","y":[{}],"z":""#.utf8)
     let tail = Array(#""}}"#.utf8)
     return head + [UInt8](repeating: 0x61, count: byteCount - head.count - tail.count) + tail
 }
 
-/// C++ announces a chunk that never comes when the bytes are a multiple of the chunk size (§2.1). The request
-/// must be answered at once, and what follows must not be taken for the missing chunk.
+/// C++ announces a chunk that it never sends when the length is a multiple of the chunk size (§2.1). The
+/// request must be answered at once, and what follows is not the missing chunk.
 @Test(arguments: 1...3, [#"{"t":"c"}"#, "0", "2"])
-func theChunkTooMany(chunkCount: Int, next: String) throws {
+func oneChunkTooManyAnnounced(chunkCount: Int, next: String) throws {
     let whole = message(byteCount: chunkCount * unit)
     let chunks = (0..<chunkCount).map { Array(whole[$0 * unit..<($0 + 1) * unit]) }
     var reassembler = Reassembler()
@@ -162,10 +164,10 @@ func theChunkTooMany(chunkCount: Int, next: String) throws {
     #expect(reassembler.isCollecting == (next == "2"))
 }
 
-/// A chunk that ends in `}` is not the end.
-@Test func aBracketAtTheCutIsNotTheEnd() throws {
+/// A chunk that ends with `}` need not be the end.
+@Test func closingBracketAtTheEndOfAChunkDoesNotEndTheMessage() throws {
     for text in [#"{"x":{}"#, #"{"x":"}"#, #"{"x":"\"}"#, #"[{}"#, #"{}{}"#] {
-        // Filled up with white space so that the cut is just behind the bracket.
+        // Padded with white space so that the cut is directly behind the bracket.
         let first = [UInt8](repeating: 0x20, count: unit - text.utf8.count) + Array(text.utf8)
         let leading =
             Array(text.utf8.prefix(1)) + [UInt8](repeating: 0x20, count: unit - text.utf8.count)
@@ -209,7 +211,7 @@ func theChunkTooMany(chunkCount: Int, next: String) throws {
 }
 
 /// §15.10: 40 000 × `a`, three chunks each way.
-@Test func theLargeMessageOfTheTranscript() throws {
+@Test func largeMessageOfTheTranscript() throws {
     let text = String(repeating: "a", count: 40_000)
     let line = #"{"t":"d","d":{"r":5,"a":"p","b":{"p":"/big","d":"\#(text)"}}}"#
     let frames = try #require(sent(line))

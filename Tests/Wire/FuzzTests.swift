@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -13,7 +14,7 @@ private let samples: [[UInt8]] =
         #"{"t":"d","d":{"r":1,"a":"q","b":{"p":"/a","q":{"sp":5,"sn":"[MAX_NAME]","sin":false,"ep":"x","i":".value"},"t":9}}}"#,
     ].map { Array($0.utf8) }
 
-/// Any answer will do, as long as there is one.
+/// Any result is allowed, but no trap.
 private func survive(_ bytes: [UInt8]) {
     _ = try? parse(bytes)
 }
@@ -52,7 +53,7 @@ func mutationsNeverTrap(seed: UInt64) {
     }
 }
 
-/// Nesting is bounded wherever it stands, and an answer comes for what is merely too deep for a database.
+/// Nesting is bounded everywhere, and data that is only too deep for a database gets a response.
 @Test(arguments: [("[", "]"), (#"{"a":"#, "}")])
 func deepNestingIsRefused(open: String, close: String) throws {
     func nested(_ depth: Int) -> String {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoWire
 
-/// A write of too many nodes is refused by its number, and the connection lives.
+/// A write of too many nodes is refused with its number, and the connection stays open.
 @Suite struct NodeLimitTests {
     private static let many = "[" + Array(repeating: "0", count: 1001).joined(separator: ",") + "]"
 
@@ -14,7 +14,7 @@ import Testing
         #"{"d":{"b":{"d":{"x":\#(many)},"p":"/a"},"a":"m","r":7},"t":"d"}"#,
         #"{"t":"d","d":{"r":7,"a":"o","b":{"p":"/a","d":\#(many)}}}"#,
     ])
-    func isAnsweredByItsNumber(message: String) throws {
+    func oversizedWriteIsRefusedWithItsNumber(message: String) throws {
         let bytes = Array(message.utf8)
         guard case .request(let request) = try ClientMessage(parsing: bytes.rawSpan, nodeLimit: 1000) else {
             Issue.record("not a request")

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -78,10 +79,10 @@ func malformed(line: String, expected: MalformedMessage?, reason: String) {
     }
 }
 
-/// Path, then what is wrong with it; the keys' own rules are the tree's.
+/// A path, then its error; keys are checked by the module Tree.
 private let deep = (1...33).map { "k\($0)" }.joined(separator: "/")
 
-/// These get an error for an answer; the connection lives (§8.6).
+/// These get an error response; the connection stays open (§8.6).
 @Test(
     arguments: [
         ("p", #"{"p":"/a$","d":1}"#, .key("a$"), "an illegal key in the path"),
@@ -148,7 +149,7 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
     #expect(try action(verb, body) == .invalid(Text(verb), problem), "\(reason)")
 }
 
-/// And these are close to the edge, but right.
+/// These are close to an error, but valid.
 @Test(
     arguments: [
         (
@@ -187,7 +188,7 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             .merge(
                 "/a",
                 [
-                    MergeEntry(target: Target("/a/b", isPriority: true), draft: Draft(.integer(1))),
+                    Write(Target("/a/b", isPriority: true), Draft(.integer(1))),
                     entry("a/b/c", "2"),
                 ]), "a priority and a child of the same node"
         ),
@@ -195,7 +196,7 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "m", #"{"p":"/a","d":{".priority":null,"b":2}}"#,
             .merge(
                 "/a",
-                [MergeEntry(target: Target("/a", isPriority: true), draft: Draft(.empty)), entry("a/b", "2")]),
+                [Write(Target("/a", isPriority: true), Draft(.empty)), entry("a/b", "2")]),
             "the base's own priority"
         ),
         (
@@ -203,37 +204,45 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             .merge("/a", [entry("a/b", "1"), entry("a/b-c", "2"), entry("a/bc", "3")]),
             "a prefix is no ancestor"
         ),
-        ("q", #"{"p":"/a","t":"x"}"#, .listen(Listen(path: "/a")), "a tag without a query does not matter"),
-        ("q", #"{"p":"/a","t":5}"#, .listen(Listen(path: "/a")), "a default listen has no tag"),
+        (
+            "q", #"{"p":"/a","t":"x"}"#, .listen(ListenRequest(path: "/a")),
+            "a tag without a query does not matter"
+        ),
+        ("q", #"{"p":"/a","t":5}"#, .listen(ListenRequest(path: "/a")), "a default listen has no tag"),
         (
             "q", #"{"p":"/a","q":{"i":"x"},"t":5}"#,
-            .listen(Listen(path: "/a", query: Query(index: .child("x")), queryText: #"{"i":"x"}"#, tag: 5)),
+            .listen(
+                ListenRequest(path: "/a", query: Query(index: .child("x")), queryText: #"{"i":"x"}"#, tag: 5)),
             "a query without a filter keeps its tag"
         ),
         (
             "q", #"{"p":"/a","q":{ "l":1, "zz":[] },"t":5}"#,
             .listen(
-                Listen(path: "/a", query: query(#"{"l":1}"#), queryText: #"{ "l":1, "zz":[] }"#, tag: 5)),
+                ListenRequest(
+                    path: "/a", query: query(#"{"l":1}"#), queryText: #"{ "l":1, "zz":[] }"#, tag: 5)),
             "the query as it was sent"
         ),
         (
-            "q", #"{"p":"/a","h":"","ch":7}"#, .listen(Listen(path: "/a", hash: "", compoundHash: .unusable)),
+            "q", #"{"p":"/a","h":"","ch":7}"#,
+            .listen(ListenRequest(path: "/a", hash: "", compoundHash: .unusable)),
             "a compound hash of no use"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#,
-            .listen(Listen(path: "/a", compoundHash: .unusable)),
+            .listen(ListenRequest(path: "/a", compoundHash: .unusable)),
             "a hash too few"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["b","a"],"hs":["","",""]}}"#,
             .listen(
-                Listen(path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
+                ListenRequest(
+                    path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
             "ranges out of order: the tree will see"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["/"],"hs":["x",""]}}"#,
-            .listen(Listen(path: "/a", compoundHash: CompoundHash(paths: [.root], hashes: ["x", ""]))),
+            .listen(
+                ListenRequest(path: "/a", compoundHash: CompoundHash(paths: [.root], hashes: ["x", ""]))),
             "a leaf's range"
         ),
         ("g", #"{"p":"/a"}"#, .get("/a", Query()), "a get without a filter"),
@@ -249,7 +258,7 @@ func accepted(verb: String, body: String, expected: Action, reason: String) thro
     #expect(try action(verb, body) == expected, "\(reason)")
 }
 
-/// A message that is not UTF-8 is no message, wherever the bad byte is.
+/// A message that is not UTF-8 is refused, wherever the invalid byte is.
 @Test func everyStringIsCheckedForUTF8() throws {
     let line = Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/aé","d":{"é":"é"},"x":"é","h":"é"}}}"#.utf8)
     _ = try parse(line)
@@ -262,8 +271,8 @@ func accepted(verb: String, body: String, expected: Action, reason: String) thro
     }
 }
 
-/// The reader of paths here and the one of the tree accept the same.
-@Test func pathsAreReadAsTheTreeReadsThem() throws {
+/// The parser of paths here and the one of the module Tree accept the same.
+@Test func pathsAreReadAsByTarget() throws {
     var generator = SeededGenerator(seed: 11)
     let pieces = [
         "a", "/", "//", "b1", ".priority", ".info", "$", "é", "🐵", "-K_x", "a long key of many bytes", ".",
@@ -276,19 +285,19 @@ func accepted(verb: String, body: String, expected: Action, reason: String) thro
         do throws(InvalidData) {
             #expect(found == .onDisconnectCancel(try Target(wire: Text(path))), "\(path)")
         } catch {
-            // A key is shown with its first characters only.
+            // An error has only the first characters of a key.
             let problem =
                 if case .key(let key) = error { InvalidData.key(String(key.prefix(64))) } else { error }
             #expect(found == .invalid("oc", problem), "\(path)")
         }
-        // The slow way, by an escape that means the same.
+        // With an escape for the same text, by the general parser.
         let escaped = path.replacing("/", with: #"\u002f"#)
         #expect(try action("oc", #"{"p":"\#(escaped)"}"#) == found, "\(path)")
         #expect(try action("oc", #"{"p":"\#(path.replacing("/", with: #"\/"#))"}"#) == found, "\(path)")
     }
 }
 
-/// Overlaps, against the plain definition.
+/// Overlaps, against the definition.
 @Test(arguments: 0..<8 as Range<UInt64>)
 func overlapsAreFoundAsByDefinition(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -314,8 +323,8 @@ func overlapsAreFoundAsByDefinition(seed: UInt64) throws {
     }
 }
 
-/// A secret or token in a log must never happen, whoever prints a request.
-@Test func credentialsDoNotShowTheirToken() throws {
+/// A printed request shows no secret or token.
+@Test func printedCredentialHidesItsToken() throws {
     let message = try parse(
         #"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"hunter2","authvar":{"uid":"hunter2"}}}}"#)
     for text in ["\(message)", String(describing: message), String(reflecting: message)] {

@@ -116,7 +116,7 @@ import Testing
         (
             #"{"t":"d","d":{"r":14,"b":{"s":"datastale","d":"stale","current":{"value":{".value":5,".priority":1},"hash":"h="}}}}"#,
             {
-                let payload = Payload.current(
+                let payload = ResponseData.current(
                     reason: "stale", node: node(#"{".value":5,".priority":1}"#), hash: "h=")
                 $0.append(response: 14, .dataStale, payload)
             }
@@ -125,7 +125,7 @@ import Testing
         (
             #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":{"auth":{"uid":"u1"},"expires":1700003600}}}}"#,
             {
-                let payload = Payload.authenticated(
+                let payload = ResponseData.authenticated(
                     json: Array(#"{"uid":"u1"}"#.utf8), expires: 1_700_003_600)
                 $0.append(response: 2, .ok, payload)
             }
@@ -180,7 +180,7 @@ import Testing
                 $0.append(pushTail: 4)
             }
         ),
-        // Keys may hold what JSON must escape.
+        // Keys may have characters that JSON must escape.
         (
             #"{"t":"d","d":{"a":"d","b":{"p":"a\"/\\b/c","d":1}}}"#,
             {
@@ -197,13 +197,13 @@ import Testing
     ]
     for row in rows {
         #expect(written(row.write) == row.expected)
-        // Writers append: what is in the buffer stays.
+        // Messages are appended: what is in the buffer stays.
         let second = written { bytes in
             bytes.append("x")
             row.write(&bytes)
         }
         #expect(second == "x" + row.expected)
-        // And it is JSON.
+        // It is JSON.
         let bytes = Array(row.expected.utf8)
         #expect(throws: Never.self) {
             try withCursor(over: bytes.rawSpan) { cursor in
@@ -215,8 +215,8 @@ import Testing
     }
 }
 
-/// A head is the same whoever gets it.
-@Test func theTailIsAllThatDiffersBetweenListens() {
+/// A head does not depend on the listen.
+@Test func onlyTheTailDiffersBetweenListens() {
     let head = written { $0.append(push: node(#"{"a":1}"#), at: "/x") }
     for tag in [nil, 1, 77] as [Int64?] {
         let whole = written {

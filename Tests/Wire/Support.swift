@@ -11,14 +11,14 @@ func parse(_ bytes: [UInt8]) throws(MalformedMessage) -> ClientMessage {
     try ClientMessage(parsing: bytes.rawSpan)
 }
 
-/// The action of a request whose envelope is of no interest.
+/// The action of a request, whatever its number.
 func action(_ verb: String, _ body: String) throws(MalformedMessage) -> Action? {
     let message = try parse(#"{"t":"d","d":{"r":7,"a":"\#(verb)","b":\#(body)}}"#)
     guard case .request(let request) = message, request.number == 7 else { return nil }
     return request.action
 }
 
-/// A draft as the tree's own parser reads it.
+/// A draft as the module Tree reads it.
 func draft(_ json: String) -> Draft {
     let bytes = Array(json.utf8)
     return withCursor(over: bytes.rawSpan) { cursor in
@@ -42,8 +42,8 @@ func put(_ path: Path, _ json: String, hash: Text? = nil) -> Action {
     .put(Target(path), draft(json), hash: hash, wantsCurrentValue: false)
 }
 
-func entry(_ path: Path, _ json: String) -> MergeEntry {
-    MergeEntry(target: Target(path), draft: draft(json))
+func entry(_ path: Path, _ json: String) -> Write {
+    Write(Target(path), draft(json))
 }
 
 /// What `write` appends, as text.
@@ -51,21 +51,6 @@ func written(_ write: (inout [UInt8]) -> Void) -> String {
     var bytes: [UInt8] = []
     write(&bytes)
     return String(decoding: bytes, as: UTF8.self)
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers from the same seed, everywhere.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
 }
 
 func permutations<Element>(_ elements: [Element]) -> [[Element]] {
@@ -79,7 +64,7 @@ func permutations<Element>(_ elements: [Element]) -> [[Element]] {
     }
 }
 
-// Spans do not go through the macros of the testing library; arrays do.
+// The macros of the testing library cannot pass spans; they can pass arrays.
 
 extension Reassembler {
     mutating func accept(_ payload: [UInt8]) throws(ReassemblyViolation) -> Event {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoWire
 
-/// The client's lines of realtime §15, and recorded oddities of single SDKs.
+/// The client's lines of realtime §15, and recorded messages of single SDKs.
 enum Transcript {
     static let requests: [(line: String, number: Int64, action: Action)] = [
         // 15.1
@@ -12,7 +12,7 @@ enum Transcript {
         // 15.2
         (
             #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/room/a","h":""}}}"#, 2,
-            .listen(Listen(path: "/room/a", hash: ""))
+            .listen(ListenRequest(path: "/room/a", hash: ""))
         ),
         (
             #"{"t":"d","d":{"r":3,"a":"p","b":{"p":"/room/a","d":{"text":"hi","at":{".sv":"timestamp"}}}}}"#,
@@ -36,7 +36,7 @@ enum Transcript {
         // 15.3
         (
             #"{"t":"d","d":{"r":7,"a":"q","b":{"p":"/room","h":""}}}"#, 7,
-            .listen(Listen(path: "/room", hash: ""))
+            .listen(ListenRequest(path: "/room", hash: ""))
         ),
         (#"{"t":"d","d":{"r":8,"a":"g","b":{"p":"/zzz","q":{}}}}"#, 8, .get("/zzz", Query())),
         (
@@ -46,7 +46,7 @@ enum Transcript {
         (#"{"t":"d","d":{"r":10,"a":"n","b":{"p":"/room"}}}"#, 10, .unlisten("/room", query: nil, tag: nil)),
         (
             #"{"t":"d","d":{"r":5,"a":"q","b":{"p":"/x","h":"gIphxiFGusLh2VwSNVKSvNu90m4="}}}"#, 5,
-            .listen(Listen(path: "/x", hash: "gIphxiFGusLh2VwSNVKSvNu90m4="))
+            .listen(ListenRequest(path: "/x", hash: "gIphxiFGusLh2VwSNVKSvNu90m4="))
         ),
         (#"{"t":"d","d":{"r":6,"a":"p","b":{"p":"/x/b","d":2}}}"#, 6, put("/x/b", "2")),
         // 15.4
@@ -54,7 +54,7 @@ enum Transcript {
             #"{"t":"d","d":{"r":11,"a":"q","b":{"p":"/top","q":{"l":2,"vf":"r","i":"score"},"t":1,"h":""}}}"#,
             11,
             .listen(
-                Listen(
+                ListenRequest(
                     path: "/top", query: Query(index: .child("score"), limit: .init(count: 2, anchor: .last)),
                     queryText: #"{"l":2,"vf":"r","i":"score"}"#, tag: 1, hash: ""))
         ),
@@ -139,7 +139,7 @@ enum Transcript {
             #"{"t":"d","d":{"r":9,"a":"q","b":{"p":"/t","h":"x","ch":{"ps":["a/x","b","c/.priority"],"hs":["1","2","3",""]}}}}"#,
             9,
             .listen(
-                Listen(
+                ListenRequest(
                     path: "/t", hash: "x",
                     compoundHash: CompoundHash(
                         paths: ["a/x", "b", "c/.priority"], hashes: ["1", "2", "3", ""])))
@@ -152,7 +152,7 @@ enum Transcript {
             #"{"d":{"a":"m","b":{"d":{"x":1,"y/z":2},"p":"a"},"r":4},"t":"d"}"#, 4,
             .merge("/a", [entry("a/x", "1"), entry("a/y/z", "2")])
         ),
-        (#"{"d":{"a":"q","b":{"p":"/"},"r":1},"t":"d"}"#, 1, .listen(Listen(path: .root))),
+        (#"{"d":{"a":"q","b":{"p":"/"},"r":1},"t":"d"}"#, 1, .listen(ListenRequest(path: .root))),
         (#"{"t":"d","d":{"r":1,"a":"xyz","b":{}}}"#, 1, .unknown("xyz")),
         (#"{"t":"d","d":{"r":1,"a":"l","b":{}}}"#, 1, .unknown("l")),
     ]
@@ -178,7 +178,7 @@ func controlMessages(line: String, expected: ClientMessage) throws {
     #expect(try parse(line) == expected)
 }
 
-/// SDKs differ in the order of members, and it means nothing.
+/// SDKs differ in the order of members, which has no meaning.
 @Test(
     arguments: [
         ("p", [#""p":"/a/b""#, #""d":{"x":{".sv":"timestamp"}}"#, #""h":"hash""#, #""cv":true"#]),
@@ -248,6 +248,6 @@ func orderOfMembersMakesNoDifference(verb: String, members: [String]) throws {
             "an entry, one name with an escape"
         ),
     ] as [(String, Action, String)])
-func ofTwoMembersTheLastCounts(line: String, expected: Action, which: String) throws {
+func lastOfTwoEqualMembersCounts(line: String, expected: Action, which: String) throws {
     #expect(try parse(line) == .request(Request(number: 1, action: expected)), "\(which)")
 }

@@ -41,7 +41,7 @@ void pando_deflate_reset(pando_zlib_stream *stream) { deflateReset(&stream->stat
 void pando_inflate_reset(pando_zlib_stream *stream) { inflateReset(&stream->state); }
 
 static void offer(z_stream *state, const void *input, size_t input_count, void *output, size_t output_count) {
-    // zlib never writes to its input; its type only lacks the word.
+    // zlib never writes to its input, though its type is not const.
     state->next_in = (Bytef *)input;
     state->avail_in = (uInt)input_count;
     state->next_out = output;
@@ -51,7 +51,7 @@ static void offer(z_stream *state, const void *input, size_t input_count, void *
 static pando_zlib_step step(const z_stream *state, int code, size_t input_count, size_t output_count) {
     pando_zlib_step result = {PANDO_ZLIB_OK, input_count - state->avail_in, output_count - state->avail_out};
     switch (code) {
-    // Z_BUF_ERROR: nothing could be done for want of input or room, which the counts tell.
+    // Z_BUF_ERROR: no progress, for lack of input or of space for output. The counts say so.
     case Z_OK: case Z_BUF_ERROR: break;
     case Z_STREAM_END: result.status = PANDO_ZLIB_END; break;
     case Z_MEM_ERROR: result.status = PANDO_ZLIB_NO_MEMORY; break;

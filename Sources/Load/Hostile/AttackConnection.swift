@@ -1,10 +1,11 @@
 import PandoBytes
 import PandoHTTP
 import PandoReactor
+import PandoTraffic
 import PandoWebSocket
 
-/// One connection of an attacker: opens, sends its role's burst, and goes on as the role says. Confined to
-/// its loop.
+/// A connection of an attacker: opens, sends the burst of its role, and goes on as ``AttackRole/next`` says.
+/// Confined to its loop.
 ///
 ///     (upgrading) ─▶ attacking ─▶ over
 final class AttackConnection: ChannelDelegate {
@@ -13,9 +14,9 @@ final class AttackConnection: ChannelDelegate {
         case attacking, over
     }
 
-    /// How often a connection that is to hang up looks whether all was taken.
+    /// How often a connection that will disconnect checks whether everything was sent.
     private static let hangUpTick: Duration = .milliseconds(16)
-    /// Of a channel that reads slowly.
+    /// How often the allowance of a slow reader grows.
     private static let pacingTick: Duration = .milliseconds(48)
 
     private let channel: Channel
@@ -83,13 +84,13 @@ final class AttackConnection: ChannelDelegate {
         channel.write(burst)
     }
 
-    /// What waits here was not sent.
+    /// Subtracts what waits in this process: it was not sent.
     private func settleCount() { group.notSent(channel.outboundByteCount) }
 
     private func hangUp(at deadline: MonotonicTime) {
         group.loop.schedule(after: Self.hangUpTick) { [weak self] in
             guard let self, isAttacking, channel.isOpen else { return }
-            guard channel.takenByteCount >= writtenByteCount || .now >= deadline else {
+            guard channel.acknowledgedByteCount >= writtenByteCount || .now >= deadline else {
                 return hangUp(at: deadline)
             }
             cut()
@@ -130,7 +131,7 @@ final class AttackConnection: ChannelDelegate {
             if allowance <= 0 { channel.pauseReading() }
         }
         if case .sendAgainWhenAnswered = group.role.next, isAttacking,
-            channel.takenByteCount >= writtenByteCount
+            channel.acknowledgedByteCount >= writtenByteCount
         {
             send()
         }
@@ -142,7 +143,7 @@ final class AttackConnection: ChannelDelegate {
 
     func channelDidEnd(_ channel: Channel) { channel.close() }
 
-    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         if case .over = stage { return }
         stage = .over
         if reason != .loopStopped { group.lost(self, cut: true) }

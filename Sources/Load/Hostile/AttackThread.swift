@@ -1,7 +1,7 @@
 import Glibc
 import PandoReactor
 
-/// What the connections of one role have done.
+/// Counts of the connections of one role.
 struct AttackCount: Sendable {
     let role: String
     var opened = 0
@@ -27,14 +27,14 @@ struct AttackCount: Sendable {
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
 /// after it was joined.
 final class AttackThread: @unchecked Sendable {
-    /// What a stopped phase has come to.
+    /// The results of a phase.
     struct Report: Sendable {
         var counts: [AttackCount] = []
         /// Processor time of this thread.
         var nanoseconds = 0
     }
 
-    /// How often connections that are missing are opened.
+    /// How often missing connections are opened.
     fileprivate static let tick: Duration = .milliseconds(16)
     /// Slices in which a control phase uses the processor.
     private static let burningTick: Duration = .milliseconds(8)
@@ -131,7 +131,7 @@ final class AttackGroup {
     private static let connectingLimit = 256
     /// Connections opened in a tick: at most some 10 000 a second.
     private static let opensPerTick = 256
-    /// A connection that was lost or hung up is opened again after this.
+    /// The time after which an ended connection is opened again.
     private static let reopenPause: Duration = .milliseconds(100)
 
     let role: AttackRole
@@ -197,7 +197,7 @@ final class AttackGroup {
         }
     }
 
-    /// A connection is no more, or could not be made.
+    /// A connection has ended, or could not be made.
     func lost(_ connection: AttackConnection?, cut: Bool) {
         guard isRunning else { return }
         if let connection { connections[ObjectIdentifier(connection)] = nil }
@@ -211,7 +211,7 @@ final class AttackGroup {
         count.requests += role.requests.count
     }
 
-    /// What was written before and never left.
+    /// Bytes that were counted as sent and were not.
     func notSent(_ byteCount: Int) { count.sentByteCount -= byteCount }
 
     func read(_ byteCount: Int) { count.receivedByteCount += byteCount }

@@ -1,12 +1,12 @@
 import PandoBytes
 import PandoReactor
 
-/// A kind of client that harms others. It says what its connections do; ``AttackThread`` does it, bounded in
-/// connections, rate and memory.
+/// A kind of client that harms others. It describes its connections; ``AttackThread`` runs them, with a bounded
+/// number of connections, rate and memory.
 protocol Attacker: Sendable {
-    /// As `--only` and the report have it.
+    /// The name in `--only` and in the report.
     var name: String { get }
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     var summary: String { get }
     /// Data that must be there.
     var needs: Set<PreparedData> { get }
@@ -22,26 +22,26 @@ extension Attacker {
     var isFlood: Bool { false }
 }
 
-/// What some connections of an attacker do, all alike.
+/// The behaviour of connections of an attacker.
 struct AttackRole: Sendable {
     enum Opening: Sendable { case tcp, webSocket }
 
     enum Reading: Sendable {
         case nothing
         case everything
-        /// So many bytes a second, each connection.
+        /// Bytes a second, of each connection.
         case paced(Int)
     }
 
     /// What a connection does when it has sent its burst.
     enum Next: Sendable {
-        /// Stays as it is.
+        /// Sends nothing more.
         case hold
         /// Sends the burst again as soon as the kernel has taken most of it.
         case sendAgain
-        /// Sends the burst again when something has come and all was taken.
+        /// Sends the burst again after a response, when the burst was sent completely.
         case sendAgainWhenAnswered
-        /// Hangs up when the server's kernel has taken everything, at the latest after `wait`, and connects
+        /// Disconnects when the server's kernel has acknowledged everything, at the latest after `wait`, and connects
         /// again.
         case hangUp(after: Duration)
     }
@@ -50,7 +50,7 @@ struct AttackRole: Sendable {
     var opening: Opening
     /// Sent when the connection is open; the connections share its memory.
     var burst: SharedBytes?
-    /// What ``burst`` asks for: number and name.
+    /// The requests in ``burst``: their number and name.
     var requests: (count: Int, unit: String) = (0, "")
     var reading: Reading
     var next: Next
@@ -58,7 +58,7 @@ struct AttackRole: Sendable {
 
 /// All attackers, in the order in which they run.
 /// - Parameters:
-///   - connections: Connections of a flood at the most.
+///   - connections: The most connections of a flood.
 ///   - halfMessages: Connections with half a message.
 func allAttackers(connections: Int, halfMessages: Int) -> [any Attacker] {
     [

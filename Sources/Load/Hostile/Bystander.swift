@@ -1,22 +1,23 @@
 import PandoBytes
 import PandoReactor
+import PandoTraffic
 import PandoTree
 
-/// What the coordinator of a hostile run asks its other threads for.
+/// Commands of the coordinator of a hostile run to the bystander.
 enum BystanderCommand: Sendable {
     case connect
-    /// Operations fall due from `start` up to `end`, both on the machine's clock; then what is missing is
-    /// waited for.
+    /// Operations are due from `start` up to `end`, both on the machine's clock; then the phase waits for the
+    /// responses that are missing.
     case begin(start: Int, end: Int)
-    /// Nothing more falls due in this phase.
+    /// No more operations are due in this phase.
     case stop
-    /// What is missing will not come: the server is gone.
+    /// The server is gone: counts what is missing, and ends the phase.
     case giveUp
     /// Reads back what was acknowledged.
     case check
 }
 
-/// What the threads of a hostile run tell its coordinator.
+/// Messages of the threads of a hostile run to the coordinator.
 enum HostileNotice: Sendable {
     case bystanderReady
     case measured(BystanderMeasure)
@@ -41,13 +42,13 @@ final class Bystander: @unchecked Sendable {
         var name: String { "\(self)" }
     }
 
-    /// What falls due, in turn. An echo belongs to its set.
+    /// The operations, in turn. An echo belongs to its set.
     private static let turns: [Operation] = [
         .set, .get, .set, .rest, .set, .get, .set, .transaction, .set, .get,
     ]
     /// Locations that are set in turn: the node that is listened to stays small.
     private static let locationCount = 1000
-    /// Alarms are not set closer than this.
+    /// The timer is not set closer than this.
     private static let shortestPause: Duration = .microseconds(50)
     private static let reconnectPause: Duration = .milliseconds(100)
 
@@ -57,7 +58,7 @@ final class Bystander: @unchecked Sendable {
     private let writer: RealtimeLink
     private let listener: RealtimeLink
     private let reader: RESTLink
-    private var alarm: PreciseTimer?
+    private var sendTimer: PreciseTimer?
     private var arrivals: Arrivals?
     private var end = 0
     private var isMeasuring = false
@@ -87,7 +88,7 @@ final class Bystander: @unchecked Sendable {
         writer = RealtimeLink(plan.site, on: loop)
         listener = RealtimeLink(plan.site, on: loop)
         reader = RESTLink(plan.site, on: loop)
-        alarm = try PreciseTimer(on: loop) { [unowned self] in sendDue() }
+        sendTimer = try PreciseTimer(on: loop) { [unowned self] in sendDue() }
         writer.onUp = { [unowned self] in readyIfUp() }
         writer.onEnd = { [unowned self] problem in
             generation += 1
@@ -174,9 +175,9 @@ final class Bystander: @unchecked Sendable {
         guard isMeasuring else { return }
         while let due = arrivals?.take(dueAt: min(now, end - 1)) { send(due: due) }
         guard let next = arrivals?.next else { return }
-        // Rings at the end too, when nothing may be missing any more.
+        // Fires at the end too: then perhaps nothing is missing.
         let moment = MonotonicTime(nanoseconds: UInt64(min(next, end)))
-        if now >= end { finishIfDone() } else { alarm?.set(at: max(moment, .now + Self.shortestPause)) }
+        if now >= end { finishIfDone() } else { sendTimer?.set(at: max(moment, .now + Self.shortestPause)) }
     }
 
     private func send(due: Int) {
@@ -271,7 +272,7 @@ final class Bystander: @unchecked Sendable {
         if waiting[wait] != nil { measure.refused += 1 }
     }
 
-    /// The wait is over; an answer to an operation of an earlier phase counts no more.
+    /// Ends a wait. Responses to operations of an earlier phase are not counted.
     private func ended(_ wait: Int, answered: Bool) {
         guard let (operation, due) = waiting.removeValue(forKey: wait) else { return }
         measure.latencies[operation.rawValue].record(UInt64(max(0, now - due)))

@@ -1,14 +1,15 @@
 import PandoBytes
 import PandoReactor
+import PandoTraffic
 import PandoTree
 
-/// Clients that are slow, or ask for much at once, and do nothing wrong: none may be cut. They begin after
-/// the quiet phase and go on until the end of the run. On a thread of their own, beside the bystander's.
+/// Clients that are slow or request much at once, but violate nothing: none may be disconnected. They begin after
+/// the quiet phase and go on until the end of the run, on a thread of their own.
 ///
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
 /// after it was joined.
 final class HonestClients: @unchecked Sendable {
-    /// What one read takes, so that a slow pace is even.
+    /// The size of one read: small, so that a low rate is even.
     private static let receiveBufferByteCount = 8 << 10
 
     let loop: EventLoop
@@ -42,14 +43,14 @@ final class HonestClients: @unchecked Sendable {
         }
     }
 
-    /// Any thread: those that act once do so now.
+    /// Any thread: clients that act once do it now.
     func act() {
         loop.submit { [self] in
             for client in clients { client.act() }
         }
     }
 
-    /// Any thread: ends them; those that must have a final state read it first. `.honestFinished` follows.
+    /// Any thread: ends the clients. Those that check the final state read it first. `.honestFinished` follows.
     func finish() {
         loop.submit { [self] in
             // Writers first: then the state that the others must have is final.
@@ -82,7 +83,7 @@ final class HonestClients: @unchecked Sendable {
     func end() { clients = [] }
 }
 
-/// One honest client with a connection that is made again when it is lost. Confined to its loop.
+/// An honest client. It connects again when its connection is lost. Confined to its loop.
 class HonestClient {
     private static let reconnectPause: Duration = .seconds(1)
 
@@ -94,13 +95,13 @@ class HonestClient {
     /// What was wrong at the end.
     var problem: String?
 
-    /// - Parameter pace: Bytes a second that are read; nil for all that comes.
+    /// - Parameter pace: Bytes that are read a second; nil for no limit.
     init(_ plan: HostilePlan, on loop: EventLoop, pace: Int?, _ reportCut: @escaping (String) -> Void) {
         self.plan = plan
         self.loop = loop
         self.reportCut = reportCut
         var options = SocketOptions()
-        // A slow reader's own kernel takes little ahead, as a phone's.
+        // A slow reader has a small receive buffer, as a phone has.
         if pace != nil { options.receiveBufferByteCount = 64 << 10 }
         link = RealtimeLink(plan.site, on: loop, options: options, pace: pace)
         link.onUp = { [unowned self] in up() }
@@ -136,7 +137,7 @@ class HonestClient {
     final func beginFinishing() { isFinishing = true }
 }
 
-/// Takes 12 MB at a speed that changes each second, again and again.
+/// Downloads 12 MB again and again, with a rate that changes each second.
 final class SlowDownload: HonestClient {
     /// Bytes a second.
     private static let speeds = 60_000...250_000
@@ -208,7 +209,7 @@ final class SlowPush: HonestClient {
     }
 }
 
-/// Asks for 1 MB 200 times in one burst, when it is asked to act, and reads as fast as it can.
+/// Requests 1 MB 200 times in one burst, when ``act()`` is called, and reads as fast as it can.
 final class BurstReader: HonestClient {
     private static let requestCount = 200
 
@@ -234,11 +235,11 @@ final class BurstReader: HonestClient {
     }
 }
 
-/// What the slow readers listen to, and its writer: values of 4 KB at a few locations, at a fixed rate.
+/// Writes what the slow readers listen to: values of 4 KB at a few paths, at a fixed rate.
 final class BoardWriter: HonestClient {
     static let locationCount = 16
     private static let valueByteCount = 4 << 10
-    /// Writes without an answer at the most: a server that is slow is not asked for more.
+    /// The most writes without a response: a slow server gets no more of them.
     private static let unansweredLimit = 64
     private static let tick: Duration = .milliseconds(16)
 
@@ -304,8 +305,8 @@ final class BoardWriter: HonestClient {
     }
 }
 
-/// Listens to the board and reads slowly; at the end it reads all that is left and must have what a get
-/// gives.
+/// Listens to those values and reads slowly. At the end it reads what is left, and must have the same state as a
+/// get returns.
 final class SlowReader: HonestClient {
     private let number: Int
     private var state = Node.empty
@@ -361,7 +362,7 @@ final class SlowReader: HonestClient {
             return done()
         }
         link.pace = nil
-        // Its answer comes behind all that was pushed before.
+        // Its response arrives after everything that was pushed before.
         link.request("g", path) {
             $0.append(#","q":{}"#)
         } then: { [weak self] answer, text in

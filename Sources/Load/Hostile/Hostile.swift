@@ -6,12 +6,12 @@ struct Hostile: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hostile",
         abstract:
-            "A well-behaved client beside hostile ones: is it served as before, and does the server live?",
+            "A well-behaved client beside hostile ones: is it served as before, and does the server survive?",
         discussion: """
             A bystander does small operations at a fixed rate: first alone (the quiet phase), then beside slow but honest \
             clients, then beside each attacker in turn, then beside all of them together. Exit code 1 when a promise is \
             broken: the bystander's p99 or its longest wait, the server's memory in a phase or after it, an honest client \
-            cut, an acknowledged write lost, the server gone.
+            disconnected, an acknowledged write lost, the server gone.
 
               pando-load hostile                               about a minute
               pando-load hostile --only pings,unread-output    two attackers
@@ -21,9 +21,9 @@ struct Hostile: ParsableCommand {
 
             Honest clients: \(HonestKind.allCases.map(\.rawValue).joined(separator: ", ")).
 
-            Server, bystander and attackers share the machine. The attackers' threads are niced, so that they take what \
-            the others leave; where that is not enough (two processors), --control shows what the bystander waits when as \
-            much processor time is used and nothing is sent.
+            Server, bystander and attackers share the machine. The attackers' threads are niced, so that they get what \
+            the others leave; where that is not enough (two processors), --control shows how long the bystander waits \
+            when the same processor time is used and nothing is sent.
             """)
 
     private static let attackerWords = allAttackers(connections: 1, halfMessages: 1)
@@ -167,7 +167,7 @@ struct Hostile: ParsableCommand {
         let server = try target.target(.realtime)
         let site = HostileSite(
             target: server, namespace: target.namespace, token: try target.token(),
-            root: "pando-load/\(Runner.makeRunID())")
+            root: Runner.makeRoot())
         let limits = HostileLimits(
             p99Factor: p99Factor, p99Floor: nanoseconds(p99Floor / 1000),
             longestWait: nanoseconds(longestWait / 1000),

@@ -1,17 +1,18 @@
 import PandoTraffic
 
-/// What a server promises its honest clients beside hostile ones. Times are nanoseconds, memory is bytes.
+/// The limits that a server must keep for honest clients beside hostile ones. Times are nanoseconds, memory is
+/// bytes.
 struct HostileLimits: Sendable {
     /// A baseline is taken as at least this much memory: below it, what an allocator keeps is most of it.
     static let leastMemoryStart = 64 << 20
 
-    /// The bystander's 99th percentile is at most so many times its quiet one.
+    /// The bystander's 99th percentile is at most this factor times its quiet one.
     var p99Factor = 2.0
     /// The quiet 99th percentile is taken as at least this: what a machine of two cores adds by itself.
     var p99Floor = 5_000_000
     var longestWait = 50_000_000
     var memoryLimit = 1 << 30
-    /// After a phase the memory is at most so many times what it was after the quiet one.
+    /// After a phase the memory is at most this factor times what it was after the quiet one.
     var memoryAfterFactor = 1.5
 
     /// Resident bytes that a phase may leave behind.
@@ -68,14 +69,13 @@ struct HostilePhase: Sendable {
     var serverLives = true
 }
 
-/// What a hostile run came to.
+/// The results of a hostile run.
 struct HostileOutcome: Sendable {
     var phases: [HostilePhase] = []
     var limits: HostileLimits
     /// Resident bytes after the quiet phase.
     var memoryStart: Int?
-    /// Locations with a write that was acknowledged to the bystander, and those among them that have it no
-    /// more.
+    /// Paths with an acknowledged write of the bystander, and those among them that have lost it.
     var checkedWrites = 0
     var lostWrites = 0
     /// What else was wrong: final states that differ, checks that could not be made.

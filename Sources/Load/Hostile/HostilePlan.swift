@@ -1,8 +1,9 @@
 import PandoReactor
+import PandoTraffic
 
 /// Where a hostile run finds the server, and where its data is.
 struct HostileSite: Sendable {
-    let target: Target
+    let target: LoadTarget
     let namespace: String
     let token: String?
     /// Without the leading slash: `pando-load/RUN-ID`.

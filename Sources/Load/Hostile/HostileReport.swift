@@ -47,7 +47,7 @@ enum HostileReport {
 
     private static func verdict(_ outcome: HostileOutcome) -> String {
         var lines: [String] = []
-        if outcome.wasInterrupted { lines.append("interrupted; this is what there is") }
+        if outcome.wasInterrupted { lines.append("interrupted; these are the results so far") }
         lines.append(
             outcome.checkedWrites > 0
                 ? "\(outcome.checkedWrites) acknowledged writes read back, \(outcome.lostWrites) lost"

@@ -2,7 +2,7 @@ import Glibc
 import PandoReactor
 import PandoTraffic
 
-/// Leads a hostile run, on the main thread's loop.
+/// Runs the phases of a hostile run, on the main thread's loop.
 ///
 ///     prepare ─▶ connect ─▶ quiet ─▶ honest ─▶ each attacker ─▶ together ─▶ control ─▶ finish ─▶ check ─▶
 ///     clean up
@@ -14,14 +14,14 @@ final class HostileRun {
     private static let memoryPause: Duration = .milliseconds(24)
     /// Between the call to all threads and the first operation of a phase.
     private static let phaseLead: Duration = .milliseconds(24)
-    /// A phase before the quiet one that is not shown: the first operations find everything cold.
+    /// The length of a phase before the quiet one that is not reported: caches are cold.
     private static let warmUp = 500_000_000
-    /// A request of the preparation or of the tidying up is given so long.
+    /// The time that a request of the preparation or of the clean-up may take.
     private static let requestPatience: Duration = .seconds(60)
     /// Added to the niceness of the bystander's thread where that is allowed: it needs little, and what it
     /// waits for a processor would count as the server's.
     private static let bystanderNiceness = -10
-    /// Descriptors kept for what is no attacker's connection.
+    /// Descriptors that attackers' connections leave to everything else.
     private static let descriptorReserve = 512
 
     /// A phase that is to come.
@@ -45,8 +45,7 @@ final class HostileRun {
     /// The phase under way; nil between phases and before the first.
     private var phase: HostilePhase?
     private var isWarmUp = false
-    /// Of the phase under way: the bystander has measured it, its time is over, so many threads still owe a
-    /// report.
+    /// Of the current phase: the bystander has measured it; its time is over; threads whose report is missing.
     private var isMeasured = false
     private var hasEnded = false
     private var reportsMissing = 0
@@ -407,7 +406,7 @@ final class HostileRun {
         loop.stop()
     }
 
-    /// Ctrl-C: no more phases; once more, and it ends at once.
+    /// Ctrl-C: the run ends after this phase. A second Ctrl-C ends it at once.
     private func interrupt() {
         guard !outcome.wasInterrupted else { return over() }
         outcome.wasInterrupted = true

@@ -1,6 +1,6 @@
 import PandoReactor
 
-/// Reads a channel for another delegate, so many bytes a second: what a slow network does. One read takes up
+/// Reads a channel for another delegate with a limited rate, as over a slow network. One read takes up
 /// to the loop's receive buffer, and the average holds. Confined to its loop.
 final class PacedReader: ChannelDelegate {
     /// How often the allowance grows.
@@ -53,7 +53,7 @@ final class PacedReader: ChannelDelegate {
 
     func channelDidDrain(_ channel: Channel) { inner.channelDidDrain(channel) }
 
-    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         isOver = true
         inner.channelDidClose(channel, reason: reason)
     }

@@ -13,7 +13,7 @@ enum PreparedData: String, CaseIterable, Sendable {
 
     static let largeChildByteCount = 1_000_000
 
-    /// Children of one write: below what a server takes in one.
+    /// Children of one write: less than a server accepts in one.
     private static let childrenPerWrite = 10_000
 
     /// Without the leading slash.
@@ -30,14 +30,14 @@ enum PreparedData: String, CaseIterable, Sendable {
         }
     }
 
-    /// A write that makes a part of it.
+    /// A write of a part of the data.
     struct Write {
         let method: StaticString
         let path: String
         let body: [UInt8]
     }
 
-    /// How many writes make it. They are made one by one, so that not all of them are in memory.
+    /// How many writes there are. They are sent one by one, so that not all of them are in memory.
     var writeCount: Int {
         switch self {
         case .children20k, .children200k, .windows:
@@ -73,7 +73,7 @@ enum PreparedData: String, CaseIterable, Sendable {
 }
 
 extension [UInt8] {
-    /// Appends a JSON string of so many characters.
+    /// Appends a JSON string.
     mutating func append(stringOf byteCount: Int) {
         append(UInt8(ascii: #"""#))
         append(contentsOf: repeatElement(UInt8(ascii: "x"), count: byteCount))

@@ -2,11 +2,11 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// REST requests over one kept connection, each with a closure for its answer. Connects when it is asked
-/// something. Confined to its loop.
+/// REST requests over one persistent connection, each with a closure for its response. Connects with the first
+/// request. Confined to its loop.
 final class RESTLink: ChannelDelegate {
-    /// Called once: with the status and the body, or with nil when the connection ended before or was not to
-    /// be had.
+    /// Called once: with the status and the body, or with nil when the connection ended before or could not be
+    /// made.
     typealias ReplyHandler = (_ statusCode: Int?, _ body: [UInt8]) -> Void
 
     private static let bodyByteLimit: UInt64 = 256 << 20
@@ -110,8 +110,7 @@ final class RESTLink: ChannelDelegate {
             case .data(let range)?: body.append(bytes.extracting(range))
             case .end?:
                 stage = .head(ResponseHeadReader())
-                var whole: [UInt8] = []
-                swap(&whole, &body)
+                let whole = exchange(&body, with: [])
                 let reply = replies.removeValue(forKey: answeredCount)
                 answeredCount += 1
                 reply?(statusCode, whole)
@@ -122,7 +121,7 @@ final class RESTLink: ChannelDelegate {
 
     func channelDidEnd(_ channel: Channel) { channel.close() }
 
-    func channelDidClose(_ channel: Channel, reason: CloseReason) {
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         guard reason != .loopStopped else { return }
         ended(reason == .requested ? "ended by the server" : "\(reason)")
     }

@@ -3,7 +3,7 @@ import PandoReactor
 import PandoTraffic
 
 /// A realtime connection of an honest client: requests, each with a closure for its answer, and pushes. It
-/// may be connected again after its end; what is asked meanwhile is sent then. Confined to its loop.
+/// may be connected again after its end; requests meanwhile are sent then. Confined to its loop.
 final class RealtimeLink: WebSocketClientDelegate {
     /// Called once: with the answer and its message, or with nil when the connection ended before.
     typealias ReplyHandler = (Answer?, RawSpan) -> Void
@@ -12,7 +12,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     private static let keepAlivePause: Duration = .seconds(45)
     private static let frameByteLimit = 1 << 20
 
-    /// The greeting has come, and the token was accepted. Called before what was asked meanwhile is sent.
+    /// The greeting has come, and the token was accepted. Called before requests that waited are sent.
     var onUp: () -> Void = {}
     /// A push: its action, and the range of its body in the message.
     var onPush: (String, Range<Int>, RawSpan) -> Void = { _, _, _ in }
@@ -21,7 +21,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     private(set) var isUp = false
     /// Bytes of messages since the link was made.
     private(set) var receivedByteCount = 0
-    /// Bytes a second that are read; nil for all that comes.
+    /// Bytes that are read a second; nil for no limit.
     var pace: Int? { didSet { pacing?.bytesPerSecond = pace } }
 
     private let site: HostileSite
@@ -166,7 +166,7 @@ final class RealtimeLink: WebSocketClientDelegate {
 
 extension [UInt8] {
     /// Appends a request of the realtime protocol (§3.3).
-    /// - Parameter members: Appends what stands behind the path, beginning with a comma.
+    /// - Parameter members: Appends the members after the path, beginning with a comma.
     mutating func append(
         realtimeRequest action: StaticString, number: Int, path: String, _ members: (inout [UInt8]) -> Void
     ) {
@@ -179,14 +179,5 @@ extension [UInt8] {
         append(#"""#)
         members(&self)
         append(#"}}}"#)
-    }
-
-    /// Appends a request that signs in (§4.7). Tokens of every kind are accepted under this verb.
-    mutating func append(authentication token: String, number: Int) {
-        append(#"{"t":"d","d":{"r":"#)
-        append(decimal: Int64(number))
-        append(#","a":"auth","b":{"cred":""#)
-        append(utf8: token)
-        append(#""}}}"#)
     }
 }

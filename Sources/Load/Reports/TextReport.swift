@@ -92,9 +92,10 @@ enum TextReport {
     private static func notes(_ outcome: Outcome) -> String {
         var lines: [String] = []
         let name = outcome.plan.target.name
-        if outcome.wasInterrupted { lines.append("\(name): interrupted; this is what there is") }
+        if outcome.wasInterrupted { lines.append("\(name): interrupted; these are the results so far") }
         if outcome.unsent > 0 {
-            lines.append("\(name): \(outcome.unsent) operations were due and not sent: it could not keep up")
+            lines.append(
+                "\(name): \(outcome.unsent) operations were due and not sent: the server could not keep up")
         }
         if let each = outcome.httpRequestsPerMessage {
             lines.append(
@@ -102,14 +103,14 @@ enum TextReport {
                     + "\(Figures.decimal(each, places: 2)) for each operation and delivery")
         }
         if outcome.retries > 0 {
-            lines.append("\(name): \(outcome.retries) transactions were overtaken and tried again")
+            lines.append("\(name): \(outcome.retries) transactions conflicted and were repeated")
         }
         if case .idle = outcome.plan.work, let memory = outcome.serverMemory,
             let each = outcome.serverBytesPerConnection
         {
             lines.append(
                 "\(name): resident \(Figures.grouped(Double(memory.before / 1024))) KiB before, "
-                    + "\(Figures.grouped(Double(memory.after / 1024))) KiB with everybody connected: "
+                    + "\(Figures.grouped(Double(memory.after / 1024))) KiB with all connections: "
                     + "\(Figures.grouped(each)) bytes a connection")
         }
         lines.append(

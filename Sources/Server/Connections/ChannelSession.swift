@@ -56,7 +56,7 @@ class ChannelSession: ClientSession, ChannelDelegate {
     /// Looks how much the client has taken of what it was sent. What the kernel holds is not taken yet. One
     /// system call.
     final func isTakingTooSlowly(at now: MonotonicTime) -> Bool {
-        let count = channel.takenByteCount
+        let count = channel.acknowledgedByteCount
         var pace = outputPace ?? MinimumRateMonitor(count, at: now)
         let isTooSlow = pace.isTooSlow(
             count, at: now, window: owner.configuration.stallTimeout,
@@ -78,5 +78,5 @@ class ChannelSession: ClientSession, ChannelDelegate {
 
     func channelDidDrain(_ channel: Channel) { didDrain() }
 
-    func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) { leave() }
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { leave() }
 }

@@ -442,7 +442,7 @@ final class HTTPConnection: ChannelSession {
         }
     }
 
-    override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
+    override func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         _ = takeContent()
         bodyJob?.cancel()
         if isSurveying { owner.abandonJobs(of: id) }

@@ -301,7 +301,7 @@ final class WebSocketSession: ChannelSession {
         // pace shows.
         if isReadingPaused { liveness.heard(at: now) }
         switch liveness.check(
-            at: now, timeout: owner.configuration.pingSilence, taken: { channel.takenByteCount })
+            at: now, timeout: owner.configuration.pingSilence, taken: { channel.acknowledgedByteCount })
         {
         case .nothing: break
         case .ping:
@@ -322,7 +322,7 @@ final class WebSocketSession: ChannelSession {
         act(closing.peerVanished())
     }
 
-    override func channelDidClose(_ channel: Channel, reason: PandoReactor.CloseReason) {
+    override func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         _ = closing.peerVanished()
         owner.endSession(self)
         if !isJoining { session.close() }

@@ -76,11 +76,11 @@ extension Operation {
                     .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
                 } else { .put(write) }
         case .merge(let base, let entries):
-            self = .merge(base: base, entries.map { Write($0.target, $0.draft) })
+            self = .merge(base: base, entries)
         case .onDisconnectPut(let target, let draft):
             self = .onDisconnect([Write(target, draft)], signIn: signIn)
         case .onDisconnectMerge(_, let entries):
-            self = .onDisconnect(entries.map { Write($0.target, $0.draft) }, signIn: signIn)
+            self = .onDisconnect(entries, signIn: signIn)
         case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
             return nil

@@ -95,7 +95,7 @@ struct OutputEncoder {
         let loop = Int(session.loop)
         let start = batches[loop].arena.count
         let byteLimit = ByteWriter.shortFrameHeaderByteCount + ByteWriter.acknowledgementByteLimit
-        batches[loop].arena.append(room: byteLimit) { writer in
+        batches[loop].arena.append(atMost: byteLimit) { writer in
             writer.append(shortFrame: .text) { $0.append(acknowledgement: number) }
         }
         batches[loop].appendFrames(from: start, to: session)

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoReactor
 import PandoWebSocket
 import Testing

@@ -1,10 +1,10 @@
 #pragma once
 #include <stdint.h>
 
-/* How often the Swift runtime was called to make an object, and to count references; for benchmarks.
+/* Counts calls of the Swift runtime that allocate objects and count references, for benchmarks.
  *
- * The runtime lets tools put functions of their own in place of its own (HeapObject.h of the Swift sources,
- * "instruments only"). While nothing is counted its own are called directly. One thread. */
+ * The runtime lets tools replace these functions (HeapObject.h of the Swift sources, "instruments only"). While
+ * nothing is counted, the runtime's own are called directly. Counts are those of one thread: no other may run. */
 
 typedef struct {
     uint64_t allocations;
@@ -12,5 +12,7 @@ typedef struct {
     uint64_t releases;
 } pando_counts;
 
+/// Sets the counts to zero and starts counting.
 void pando_counting_start(void);
+/// Stops counting.
 pando_counts pando_counting_stop(void);

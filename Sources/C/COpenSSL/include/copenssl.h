@@ -1,4 +1,4 @@
-// The few functions of libcrypto that Pando calls. Everything about OpenSSL's names stays behind this header.
+// The functions of libcrypto that Pando calls. OpenSSL's own headers are included only in copenssl.c.
 #ifndef PANDO_COPENSSL_H
 #define PANDO_COPENSSL_H
 
@@ -7,7 +7,7 @@
 
 #define PANDO_SHA1_BYTE_COUNT 20
 
-/// An incremental SHA-1. The storage of OpenSSL's own context, so that hashing allocates nothing.
+/// An incremental SHA-1: storage for OpenSSL's context, so that hashing allocates nothing.
 typedef struct { uint64_t storage[16]; } pando_sha1;
 
 void pando_sha1_begin(pando_sha1 *context);
@@ -16,7 +16,7 @@ void pando_sha1_finish(pando_sha1 *context, uint8_t digest[PANDO_SHA1_BYTE_COUNT
 
 #define PANDO_SHA256_BYTE_COUNT 32
 
-/// SHA-256 of some bytes, at once.
+/// The SHA-256 of `count` bytes.
 void pando_sha256(const void *bytes, size_t count, uint8_t digest[PANDO_SHA256_BYTE_COUNT]);
 
 #endif

@@ -1,11 +1,11 @@
 import PandoBytes
 import PandoWebSocket
 
-/// Asks for the last child of a large node by a member, thousands of times at once, and hangs up.
+/// Queries the last child of a large node by a member, thousands of times at once, and disconnects.
 struct PipelinedGets: Attacker {
     let node: PreparedData
     let requestCount: Int
-    let summary = "pipelined ordered gets on a large node, then hangs up, again and again"
+    let summary = "pipelined ordered gets on a large node, then disconnects, again and again"
 
     var name: String { node == .children20k ? "pipelined-gets" : "pipelined-gets-200k" }
     var needs: Set<PreparedData> { [node] }
@@ -25,12 +25,12 @@ struct PipelinedGets: Attacker {
     }
 }
 
-/// Listens to a large node with a hash of something else, thousands of times at once, and hangs up.
+/// Listens to a large node with a wrong hash, thousands of times at once, and disconnects.
 struct StaleListens: Attacker {
     static let requestCount = 20_000
 
     let name = "stale-listens"
-    let summary = "listens with a stale hash on a large node, then hangs up, again and again"
+    let summary = "listens with a stale hash on a large node, then disconnects, again and again"
     let needs: Set<PreparedData> = [.children20k]
 
     func roles(at site: HostileSite, share: Int) -> [AttackRole] {
@@ -48,11 +48,11 @@ struct StaleListens: Attacker {
     }
 }
 
-/// Transactions on a large node whose hash is wrong, with small writes between them, so that the node's hash
-/// is another each time.
+/// Transactions on a large node with a wrong hash, and small writes between them, so that the hash of the node
+/// changes each time.
 struct FailingTransactions: Attacker {
     static let requestCount = 2000
-    /// Each so many-th request is a small write.
+    /// One of this many requests is a small write.
     static let writeSpacing = 20
 
     let node: PreparedData
@@ -131,7 +131,7 @@ struct BigBodies: Attacker {
 /// Listens to thousands of windows of one node, in which another client writes.
 struct ManyWindows: Attacker {
     static let windowCount = 50_000
-    /// Each changes the first child of all windows that lie behind the other children.
+    /// Each changes the first child of all windows that begin behind the other children.
     static let writeCount = 2
 
     let name = "many-windows"
@@ -166,7 +166,7 @@ struct ManyWindows: Attacker {
     }
 }
 
-/// The frames of so many requests, numbered from 1.
+/// The frames of `count` requests, numbered from 1.
 func realtimeBurst(of count: Int, _ append: (inout [UInt8], Int) -> Void) -> SharedBytes {
     var frames: [UInt8] = []
     var text: [UInt8] = []
@@ -179,13 +179,13 @@ func realtimeBurst(of count: Int, _ append: (inout [UInt8], Int) -> Void) -> Sha
 }
 
 extension [UInt8] {
-    /// Appends a client's frame with the masking key 0, so that the payload stands there as it is.
+    /// Appends a client's frame with the masking key 0, so that the payload is unchanged.
     mutating func append(clientFrame text: [UInt8]) {
         append(frameHeader: .text, payloadByteCount: text.count, maskingKey: 0)
         append(contentsOf: text)
     }
 
-    /// Appends a JSON array of so many zeros.
+    /// Appends a JSON array of zeros.
     mutating func append(zeros elementCount: Int) {
         append("[0")
         for _ in 1..<Swift.max(1, elementCount) {

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoWebSocket
 
-/// Many clients that ask for a large node again and again and read slowly.
+/// Many clients that request a large node again and again and read slowly.
 struct LargeGets: Attacker {
     static let connectionCount = 100
     static let requestCount = 50
@@ -25,14 +25,14 @@ struct LargeGets: Attacker {
     }
 }
 
-/// Clients that ask for less than what disconnects one of them, and read nothing.
+/// Clients that request less than would disconnect one of them, and read nothing.
 struct UnreadOutput: Attacker {
     static let connectionCount = 120
     /// Of 1 KiB each: 21 MiB.
     static let requestCount = 21 << 10
 
     let name = "unread-output"
-    let summary = "120 connections that ask for 21 MiB by gets of 1 KiB and read nothing"
+    let summary = "120 connections that request 21 MiB by gets of 1 KiB and read nothing"
     let needs: Set<PreparedData> = [.small1KB]
 
     func roles(at site: HostileSite, share: Int) -> [AttackRole] {
@@ -49,7 +49,7 @@ struct UnreadOutput: Attacker {
     }
 }
 
-/// WebSocket pings as fast as they are taken; the pongs are not read.
+/// WebSocket pings as fast as the server reads; the pongs are not read.
 struct Pings: Attacker {
     static let connectionCount = 12
     /// A burst is far above the loop's low-water mark, so that a drained channel is seen.
@@ -70,7 +70,7 @@ struct Pings: Attacker {
     }
 }
 
-/// Pings of the realtime protocol and keep-alives as fast as they are taken; the answers are not read.
+/// Pings of the realtime protocol and keep-alives as fast as the server reads; the responses are not read.
 struct ControlPings: Attacker {
     static let pairCount = 4000
 

@@ -156,7 +156,7 @@ extension HTTPConnection {
     /// Answers the request under way.
     func answer(_ answer: PollAnswers.Answer, of session: LongPollingSession) {
         sendScripts(answer.scripts)
-        channel.remembersTakenBytes = true
+        channel.remembersAcknowledgedBytes = true
         deliveries.append(Delivery(session, answer.numbers, end: channel.writtenByteCount))
         // What is written to a connection that is going is not sent.
         if !channel.isOpen { settleDeliveries(.lost) }
@@ -197,7 +197,7 @@ extension HTTPConnection {
     /// Whether the next request must wait until the client has taken what it was answered: where that may be
     /// for a session of another loop, what is not sent by then is copied there.
     var mustDrain: Bool {
-        (moveCount > 0 || channel.remembersTakenBytes) && channel.isOpen
+        (moveCount > 0 || channel.remembersAcknowledgedBytes) && channel.isOpen
             && channel.outboundByteCount > owner.loop.configuration.outboundLowWaterByteCount
     }
 
@@ -237,7 +237,7 @@ extension HTTPConnection {
     /// asked ahead of.
     func settleAcknowledgedDeliveries() {
         guard !deliveries.isEmpty else { return }
-        let taken = channel.takenByteCount
+        let taken = channel.acknowledgedByteCount
         let received = Array(deliveries.prefix { $0.end <= taken })
         deliveries.removeFirst(received.count)
         for delivery in received { delivery.session?.note(delivery.numbers, on: self, .received) }
@@ -264,7 +264,9 @@ extension HTTPConnection {
         }
     }
 
-    private func isAcknowledged(_ delivery: Delivery) -> Bool { channel.takenByteCount >= delivery.end }
+    private func isAcknowledged(_ delivery: Delivery) -> Bool {
+        channel.acknowledgedByteCount >= delivery.end
+    }
 
     /// The connection is gone. What the client's machine has acknowledged its program has read, if it was
     /// closed in order: to close with something unread is a reset.

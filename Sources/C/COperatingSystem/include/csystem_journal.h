@@ -1,0 +1,55 @@
+// Files, for data that must survive a power failure. Every function returns -errno on failure; none of them retries a
+// failed sync.
+#ifndef PANDO_CSYSTEM_JOURNAL_H
+#define PANDO_CSYSTEM_JOURNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
+
+/// Makes the directory (mode 0700) and syncs its parent: 1. If it exists already: 0.
+int pando_disk_make_directory(const char *path);
+/// A descriptor of the directory, for the functions below.
+int pando_disk_open_directory(const char *path);
+/// 1 on file systems that are known to write over a file's bytes in the same disk blocks: ext2, ext3, ext4. 0 on all
+/// others: some write to other blocks, always or where a copy shares them (XFS), and need free space for that; some are
+/// a layer above another file system.
+int pando_disk_overwrites_in_place(int directory);
+/// Writes the names in the directory, each ended by NUL, as far as they fit. Returns the bytes needed for all of them.
+int64_t pando_disk_list(int directory, char *names, size_t capacity);
+/// Opens a file of the directory; PANDO_DISK_CREATE makes it (mode 0600) or empties it.
+int pando_disk_open(int directory, const char *name, int mode);
+int pando_disk_close(int file);
+int64_t pando_disk_size(int file);
+/// Reads `count` bytes, or up to the end of the file. Returns how many.
+int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset);
+/// Writes all the bytes at `offset`: one `pwrite`, and more only when the kernel writes less than asked.
+int pando_disk_write(int file, const void *bytes, size_t count, uint64_t offset);
+/// fdatasync(2).
+int pando_disk_sync(int file);
+/// Allocates disk space for the bytes from `start` to `end` (fallocate(2)), so that writing them cannot fail with ENOSPC;
+/// the file's size stays. Where the file system cannot do that, checks whether there is enough space now. -ENOSPC or
+/// -EDQUOT when there is not.
+int pando_disk_reserve(int file, uint64_t start, uint64_t end);
+int pando_disk_truncate(int file, uint64_t byte_count);
+int pando_disk_rename(int directory, const char *from, const char *to);
+int pando_disk_remove(int directory, const char *name);
+/// fsync(2) of the directory: makes new, changed and removed names durable.
+int pando_disk_sync_directory(int directory);
+/// Opens the lock file, locks it (flock: one open file description at a time, freed by the kernel when the process
+/// dies) and writes the process id into it. Returns the descriptor that holds the lock. -EWOULDBLOCK when another process
+/// holds it; `owner` is then the process id found in the file, or 0.
+int pando_disk_lock(int directory, const char *name, int64_t *owner);
+/// The value of EWOULDBLOCK.
+int pando_disk_would_block(void);
+/// Whether the error is ENOSPC or EDQUOT: no space now, but perhaps later.
+int pando_disk_is_full(int error);
+/// Whether the error is EMFILE or ENFILE: too many files are open now, but perhaps fewer later.
+int pando_disk_lacks_descriptors(int error);
+/// Whether the error is ENOENT: there is no file of that name.
+int pando_disk_is_missing(int error);
+/// The message of an errno, in English; never NULL.
+const char *pando_disk_error_text(int error);
+
+#endif

@@ -1,0 +1,185 @@
+#define _GNU_SOURCE
+#include "csystem_journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+int pando_disk_make_directory(const char *path) {
+    if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : -errno;
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -errno;
+    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = parent < 0 || fsync(parent) != 0 ? -errno : 1;
+    if (parent >= 0) close(parent);
+    close(directory);
+    return result;
+}
+
+int pando_disk_open_directory(const char *path) {
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return directory < 0 ? -errno : directory;
+}
+
+int pando_disk_overwrites_in_place(int directory) {
+    struct statfs about;
+    return fstatfs(directory, &about) == 0 && (uint64_t)about.f_type == EXT4_SUPER_MAGIC;
+}
+
+int64_t pando_disk_list(int directory, char *names, size_t capacity) {
+    // An open file description of its own, so that the position of `directory` does not change.
+    int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) return -errno;
+    DIR *stream = fdopendir(own);
+    if (stream == NULL) {
+        int error = errno;
+        close(own);
+        return -error;
+    }
+    size_t used = 0;
+    int error = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(stream);
+        if (entry == NULL) {
+            error = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        size_t length = strlen(entry->d_name) + 1;
+        if (used + length <= capacity) memcpy(names + used, entry->d_name, length);
+        used += length;
+    }
+    closedir(stream);
+    return error != 0 ? -error : (int64_t)used;
+}
+
+int pando_disk_open(int directory, const char *name, int mode) {
+    int flags = mode == PANDO_DISK_READ         ? O_RDONLY
+                : mode == PANDO_DISK_READ_WRITE ? O_RDWR
+                                                : O_RDWR | O_CREAT | O_TRUNC;
+    int file = openat(directory, name, flags | O_CLOEXEC, 0600);
+    return file < 0 ? -errno : file;
+}
+
+int pando_disk_close(int file) {
+    return close(file) != 0 ? -errno : 0;
+}
+
+int64_t pando_disk_size(int file) {
+    struct stat status;
+    return fstat(file, &status) != 0 ? -errno : (int64_t)status.st_size;
+}
+
+int64_t pando_disk_read(int file, void *bytes, size_t count, uint64_t offset) {
+    size_t done = 0;
+    while (done < count) {
+        ssize_t taken = pread(file, (char *)bytes + done, count - done, (off_t)(offset + done));
+        if (taken < 0 && errno == EINTR) continue;
+        if (taken < 0) return -errno;
+        if (taken == 0) break;
+        done += (size_t)taken;
+    }
+    return (int64_t)done;
+}
+
+int pando_disk_write(int file, const void *bytes, size_t count, uint64_t offset) {
+    const char *next = bytes;
+    while (count > 0) {
+        ssize_t written = pwrite(file, next, count, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return -errno;
+        if (written == 0) return -EIO;
+        next += written;
+        offset += (uint64_t)written;
+        count -= (size_t)written;
+    }
+    return 0;
+}
+
+int pando_disk_sync(int file) {
+    return fdatasync(file) != 0 ? -errno : 0;
+}
+
+int pando_disk_reserve(int file, uint64_t start, uint64_t end) {
+    if (end <= start) return 0;
+    int result;
+    do {
+        result = fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)(end - start));
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return -errno;
+    struct statvfs space;
+    if (fstatvfs(file, &space) != 0) return -errno;
+    uint64_t unit = space.f_frsize != 0 ? space.f_frsize : space.f_bsize;
+    return (end - start) / (unit != 0 ? unit : 1) < space.f_bavail ? 0 : -ENOSPC;
+}
+
+int pando_disk_truncate(int file, uint64_t byte_count) {
+    return ftruncate(file, (off_t)byte_count) != 0 ? -errno : 0;
+}
+
+int pando_disk_rename(int directory, const char *from, const char *to) {
+    return renameat(directory, from, directory, to) != 0 ? -errno : 0;
+}
+
+int pando_disk_remove(int directory, const char *name) {
+    return unlinkat(directory, name, 0) != 0 ? -errno : 0;
+}
+
+int pando_disk_sync_directory(int directory) {
+    return fsync(directory) != 0 ? -errno : 0;
+}
+
+int pando_disk_lock(int directory, const char *name, int64_t *owner) {
+    *owner = 0;
+    int file = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return -errno;
+    char text[32] = {0};
+    if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+        if (pread(file, text, sizeof text - 1, 0) > 0) *owner = strtoll(text, NULL, 10);
+        close(file);
+        return -error;
+    }
+    // Always of the same length, so that it can be written on a full disk, too. The id is only information: the lock
+    // holds without it.
+    int length = snprintf(text, sizeof text, "%-20lld\n", (long long)getpid());
+    ssize_t written = pwrite(file, text, (size_t)length, 0);
+    if (written != length && (written >= 0 || !pando_disk_is_full(errno))) {
+        int error = written < 0 ? errno : EIO;
+        close(file);
+        return -error;
+    }
+    return file;
+}
+
+int pando_disk_would_block(void) {
+    return EWOULDBLOCK;
+}
+
+int pando_disk_is_full(int error) {
+    return error == ENOSPC || error == EDQUOT;
+}
+
+int pando_disk_lacks_descriptors(int error) {
+    return error == EMFILE || error == ENFILE;
+}
+
+int pando_disk_is_missing(int error) {
+    return error == ENOENT;
+}
+
+const char *pando_disk_error_text(int error) {
+    const char *text = strerrordesc_np(error);
+    return text != NULL ? text : "unknown error";
+}

@@ -1,0 +1,167 @@
+import ArgumentParser
+import Foundation
+import PandoBytes
+import PandoEngine
+import PandoIdentity
+import PandoJournal
+import PandoServer
+
+/// `pando check`: reports all problems at once, and exits with 1 when there is one.
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Looks for problems without changing anything.",
+        subcommands: [CheckRules.self, CheckConfiguration.self, CheckData.self, CheckBackup.self]
+    )
+}
+
+/// `pando check rules FILE`
+struct CheckRules: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rules", abstract: "Checks a file of security rules, or a directory of NAMESPACE.json.")
+
+    @Argument(help: "The file or directory.")
+    var file: String
+
+    func run() throws {
+        let files = RulesFiles(at: file)
+        try conclude(
+            files.problems,
+            otherwise: files.rulesets.isEmpty ? "\(file): no NAMESPACE.json in here" : "\(file): no problems")
+    }
+}
+
+/// `pando check config FILE`
+struct CheckConfiguration: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Checks a configuration file of `pando serve`.")
+
+    @Argument(help: "The file.")
+    var file: String
+
+    func run() throws {
+        var problems: [String] = []
+        var warnings: [String] = []
+        var sources = OptionSources()
+        if let data = FileManager.default.contents(atPath: file) {
+            sources.readFile(Array(data), &problems)
+            let configuration = sources.configuration(&problems)
+            warnings = configuration.identity.warnings
+            problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
+        } else {
+            problems.append("\(file): can't be read")
+        }
+        for warning in warnings { printError("warning: \(warning)") }
+        try conclude(problems, otherwise: "\(file): no problems")
+    }
+}
+
+/// `pando check data DIR`
+struct CheckData: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "data", abstract: "Checks every record of a data directory.")
+
+    @Argument(help: "The directory.")
+    var directory: String
+
+    func run() throws {
+        var replay = CheckReplay()
+        let report: InspectionReport
+        do throws(StartError) {
+            report = try DataDirectory.inspectRecords(directory) { record, payload in
+                replay.take(record, payload)
+            }
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+        for problem in report.problems where !problem.isDamage {
+            try writeOutput(Array("\(problem): left by a crash; the next start removes it\n".utf8))
+        }
+        let problems = replay.problems + report.problems.filter(\.isDamage).map(\.description)
+        try conclude(
+            problems,
+            otherwise:
+                "\(directory): no problems in \(report.recordCount) records of \(report.segmentCount) segments"
+                + " and in \(report.checkpoints.count) checkpoints")
+    }
+}
+
+/// `pando check backup FILE|DIR`
+struct CheckBackup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Checks every byte and every record of a backup, as a restore would.")
+
+    @Argument(help: "A file, or a directory with its log.")
+    var backup: String
+
+    func run() throws {
+        var isDirectory: ObjCBool = false
+        guard unsafe FileManager.default.fileExists(atPath: backup, isDirectory: &isDirectory) else {
+            return try conclude(["\(backup): no such file or directory"], otherwise: "")
+        }
+        var state = RecoveredState(access: .locked)
+        do throws(StartError) {
+            let url = URL(fileURLWithPath: backup)
+            let summary =
+                try isDirectory.boolValue
+                ? DataDirectory.read(backup, until: nil, into: &state)
+                : DataDirectory.readBackup(
+                    url.lastPathComponent, in: url.deletingLastPathComponent().path, into: &state)
+            let names = state.namespaceNames.joined(separator: ", ")
+            try? conclude(
+                [],
+                otherwise: "\(backup): whole: everything up to sequence \(summary.sequence), "
+                    + "\(Moment.text(summary.timestamp)), of \(names)")
+        } catch {
+            guard case .badData(let problem) = error else { throw Exit.reporting(error) }
+            try conclude([problem], otherwise: "")
+        }
+        forget(state)
+    }
+}
+
+/// Replays the records: each checkpoint into an empty state, and the log into the oldest checkpoint, or into an
+/// empty state.
+private struct CheckReplay {
+    private(set) var problems: [String] = []
+    /// The state that the log is replayed into.
+    private var state = RecoveredState(access: .locked)
+    private var covered = SequenceNumber.zero
+    /// The checkpoint being read.
+    private var checkpoint = RecoveredState(access: .locked)
+    private var file = ""
+    private var isOldest = true
+
+    mutating func take(_ record: InspectedRecord, _ payload: RawSpan) {
+        if record.isOfCheckpoint {
+            if record.file != file {
+                if !file.isEmpty { isOldest = false }
+                file = record.file
+                checkpoint.startOver()
+            }
+            problems += Self.replay(record, payload, into: &checkpoint)
+            if isOldest { (state, covered) = (checkpoint, record.sequence) }
+        } else if record.sequence > covered {
+            problems += Self.replay(record, payload, into: &state)
+        }
+    }
+
+    private static func replay(
+        _ record: InspectedRecord, _ payload: RawSpan, into state: inout RecoveredState
+    ) -> [String] {
+        do throws(UnreadableRecord) {
+            try state.replay(
+                record.kind, namespace: record.namespace, time: record.timestamp, payload: payload)
+            return []
+        } catch {
+            return ["\(record.file), byte \(record.byteOffset): \(error.reason)"]
+        }
+    }
+}
+
+private func conclude(_ problems: [String], otherwise success: String) throws {
+    let lines = problems.isEmpty ? [success] : problems
+    try writeOutput(Array((lines.joined(separator: "\n") + "\n").utf8))
+    guard problems.isEmpty else { throw Exit.checkFailed }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import Foundation
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoServer
+
+/// `pando log DIR`: the journal as lines for people and scripts.
+struct Log: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Prints the journal of a data directory, one line a record.",
+        discussion: """
+            sequence  time  namespace  kind  what changed
+            A line for each checkpoint follows.
+            """
+    )
+
+    @Argument(help: "The directory.")
+    var directory: String
+
+    @Flag(help: "Print what is in the checkpoints, too.")
+    var checkpoints = false
+
+    @Option(help: ArgumentHelp("Cut each value after so many bytes; 0 for never.", valueName: "bytes"))
+    var width = 120
+
+    func run() throws {
+        let report: InspectionReport
+        var failure: (any Error)?
+        do throws(StartError) {
+            report = try DataDirectory.inspectRecords(directory) { record, payload in
+                guard checkpoints || !record.isOfCheckpoint else { return }
+                var line: [UInt8] = []
+                line.append(
+                    utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
+                line.append(utf8: "\(record.kind)\t")
+                line.append(utf8: describe(record, payload))
+                line.append(UInt8(ascii: "\n"))
+                guard failure == nil else { return }
+                do { try writeOutput(line) } catch { failure = error }
+            }
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+        if let failure { throw failure }
+        for checkpoint in report.checkpoints {
+            let header = checkpoint.header
+            let size = "\(checkpoint.file): \(checkpoint.recordCount) records, \(checkpoint.byteCount) bytes"
+            try writeOutput(
+                Array("\(header.sequence)\t\(Moment.text(header.timestamp))\t-\tcheckpoint\t\(size)\n".utf8))
+        }
+        for problem in report.problems { printError(problem.description) }
+        if report.problems.contains(where: \.isDamage) { throw Exit.badData }
+    }
+
+    private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> String {
+        switch record.kind {
+        case .delta:
+            guard let changes = try? LogRecord.changes(reading: payload) else { return "unreadable" }
+            return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+        case .tree:
+            guard let part = try? LogRecord.treePart(reading: payload) else { return "unreadable" }
+            return "\(part.path) = \(cut(part.node.description))"
+        case .namespaceMade: return withCursor(over: payload) { $0.string(0..<$0.count) }
+        default: return "\(payload.byteCount) bytes"
+        }
+    }
+
+    private func cut(_ text: String) -> String {
+        guard width > 0, text.utf8.count > width else { return text }
+        return "\(text.prefix(width))… (\(text.utf8.count) bytes)"
+    }
+}

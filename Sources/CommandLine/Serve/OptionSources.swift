@@ -1,0 +1,152 @@
+import Configuration
+import PandoBytes
+import PandoIdentity
+import PandoServer
+import PandoTree
+import Synchronization
+
+/// The values of `pando serve`'s options from everywhere: flags first, then the environment, then the
+/// configuration file.
+struct OptionSources {
+    /// A secret itself, where no file is possible. There is no such flag: all users of a machine can read the
+    /// arguments of a process.
+    static let secretVariable = "PANDO_AUTH_SECRET"
+    /// Names the configuration file, as `--config` does.
+    static let fileVariable = "PANDO_CONFIG"
+    /// Variables of other commands.
+    private static let otherVariables: Set = [
+        secretVariable, fileVariable, "PANDO_TOKEN", "PANDO_LOAD_TOKEN",
+    ]
+
+    /// Texts by the options' names.
+    var flags: [String: String] = [:]
+    /// All variables of the process, by their names.
+    var environment: [String: String] = [:]
+    /// Texts by the options' names.
+    private(set) var file: [String: String] = [:]
+    /// The member `auth` of the configuration file.
+    private(set) var auth: JSONObject?
+
+    /// Reads a configuration file's text: one JSON object of options, and `auth`.
+    ///
+    /// The file is read here, not by swift-configuration's file providers: those refuse arrays of objects, of
+    /// which `auth` consists, do not list the keys of a file, so unknown ones would stay unseen, and accept a
+    /// key that is there twice.
+    mutating func readFile(_ json: [UInt8], _ problems: inout [String]) {
+        guard let object = JSONObject(json) else {
+            do {
+                _ = try Node(json: json.rawSpan)
+                let isObject = json.first { $0 > 0x20 } == UInt8(ascii: "{")
+                problems.append(
+                    "configuration file: "
+                        + (isObject ? "is nested too deeply, or has a name twice" : "must be a JSON object"))
+            } catch {
+                problems.append("configuration file: \(error)")
+            }
+            return
+        }
+        let forms = Dictionary(uniqueKeysWithValues: ServeOption.all.map { ($0.name, $0.form) })
+        for (name, _) in object.members {
+            if name == "auth" {
+                auth = object.object(name)
+                if auth == nil { problems.append("configuration file: \"auth\" must be an object") }
+                continue
+            }
+            guard let form = forms[name.string] else {
+                problems.append("configuration file: \"\(name)\" is not an option")
+                continue
+            }
+            if case .list = form, let texts = object.texts(name) {
+                file[name.string] = texts.joined(separator: "\n")
+                continue
+            }
+            switch object.leaf(name) {
+            case .string(let text): file[name.string] = text.string
+            case .boolean(let flag): file[name.string] = String(flag)
+            case .integer(let number): file[name.string] = String(number)
+            default:
+                problems.append("configuration file: \"\(name)\" must be a text, a whole number or a boolean")
+            }
+        }
+    }
+
+    /// The configuration that all sources make together.
+    /// - Parameter problems: Gets everything that is wrong, each with the flag, variable or key it came from.
+    func configuration(_ problems: inout [String]) -> PandoServer.Configuration {
+        var configuration = PandoServer.Configuration()
+        if let auth { configuration.identity.read(auth, &problems) }
+        let origins = ValueOrigins()
+        let reader = ConfigReader(
+            providers: [
+                Self.provider("flags", flags),
+                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "pando"),
+                Self.provider("file", file),
+            ], accessReporter: origins)
+        for option in ServeOption.all {
+            guard let text = reader.string(forKey: ConfigKey([option.name])),
+                let source = origins.source(of: option.name)
+            else { continue }
+            // `--memory` overrides a data directory of the environment or the file, and `--data` a `memory`
+            // there.
+            if option.name == "data", source > .flags, flags["memory"] == "true" { continue }
+            if option.name == "memory", source > .flags, flags["data"] != nil { continue }
+            do throws(ServeOption.Problem) {
+                try option.apply(text, to: &configuration)
+            } catch {
+                problems.append("\(source.words(option)): \(error)")
+            }
+        }
+        problems += unknownVariables
+        if let secret = environment[Self.secretVariable] {
+            configuration.identity.secrets.append(.init(.environment(secret, name: Self.secretVariable)))
+        }
+        configuration.identity.spellOut(&problems)
+        configuration.identity.acceptsDevelopmentTokens = configuration.isDevelopment
+        problems += configuration.problems
+        return configuration
+    }
+
+    private static func provider(_ name: String, _ texts: [String: String]) -> InMemoryProvider {
+        let values = texts.map { (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false)) }
+        return InMemoryProvider(name: name, values: Dictionary(uniqueKeysWithValues: values))
+    }
+
+    private var unknownVariables: [String] {
+        let known = Self.otherVariables.union(ServeOption.all.map(\.environmentName))
+        return environment.keys.filter { $0.hasPrefix("PANDO_") && !known.contains($0) }.sorted().map {
+            "\($0): not an option of pando serve; unset it"
+        }
+    }
+}
+
+/// Where a value came from, the strongest first: the order of the providers above.
+private enum ValueSource: Int, Comparable {
+    case flags, environment, file
+
+    static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The option as it is written there.
+    func words(_ option: ServeOption) -> String {
+        switch self {
+        case .flags: "--\(option.name)"
+        case .environment: option.environmentName
+        case .file: "\"\(option.name)\" in the configuration file"
+        }
+    }
+}
+
+/// Records which provider each value came from, so that a problem is reported in the words that were typed.
+private final class ValueOrigins: AccessReporter {
+    private let sources = Mutex<[String: ValueSource]>([:])
+
+    func report(_ event: AccessEvent) {
+        // A reader asks its providers in their order, and stops at the first that has a value.
+        let index = event.providerResults.firstIndex { result in
+            if case .success(let lookup) = result.result { lookup.value != nil } else { false }
+        }
+        guard let index, let source = ValueSource(rawValue: index) else { return }
+        sources.withLock { $0[event.metadata.key.components.joined(separator: ".")] = source }
+    }
+
+    func source(of name: String) -> ValueSource? { sources.withLock { $0[name] } }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+import PandoIdentity
+import PandoReactor
+import PandoServer
+
+/// `pando serve`
+struct Serve: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Serves databases to clients.",
+        discussion: """
+            Every option is also an environment variable (--in-flight-limit: PANDO_IN_FLIGHT_LIMIT) and a key of the \
+            configuration file ("in-flight-limit"). A flag takes precedence over the environment, and the \
+            environment over the file. A PANDO_ variable or a key that is not an option is an error.
+            """
+    )
+
+    @OptionGroup var flags: ServeFlags
+
+    @Option(
+        help: ArgumentHelp(
+            "Configuration file: one JSON object of these options. (PANDO_CONFIG)", valueName: "file"))
+    var config: String?
+
+    func run() throws {
+        // Before any other thread starts: threads inherit the signal mask.
+        Signals.block()
+        let environment = ProcessInfo.processInfo.environment
+        var sources = OptionSources(flags: flags.given, environment: environment)
+        var problems: [String] = []
+        let file = config ?? environment[OptionSources.fileVariable]
+        if let file {
+            do {
+                sources.readFile(try Array(Data(contentsOf: URL(fileURLWithPath: file))), &problems)
+            } catch {
+                problems.append("--config: \(file) can't be read: \(error.localizedDescription)")
+            }
+        }
+        var merged = sources.configuration(&problems)
+        merged.identity.revocationFile = file
+        let configuration = merged
+        problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
+        guard problems.isEmpty else {
+            for problem in problems { printError(problem) }
+            throw Exit.badConfiguration
+        }
+        try ServerProcess.serve(configuration)
+    }
+}

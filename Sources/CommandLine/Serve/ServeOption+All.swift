@@ -1,0 +1,185 @@
+import Logging
+import PandoHTTP
+import PandoIdentity
+import PandoREST
+import PandoServer
+
+extension ServeOption {
+    /// Every option of `pando serve` but `--config`, which names the file that has the others.
+    static let all: [ServeOption] =
+        network + storage + limits + timeouts + tokens + [
+            choice(
+                "log-level", \.logLevel,
+                "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
+            )
+        ]
+
+    private static let network: [ServeOption] = [
+        ServeOption(
+            "host", .value(placeholder: "host"), default: Configuration().host, "Address to listen on."
+        ) {
+            configuration, text throws(Problem) in
+            guard !text.isEmpty else { throw .notAllowed("the value is empty") }
+            configuration.host = text
+        },
+        ServeOption(
+            "port", .value(placeholder: Unit.port.rawValue), default: String(Configuration().port),
+            "Port to listen on; 0 picks a free one."
+        ) { configuration, text throws(Problem) in
+            let numbers = Numbers(unit: .port, range: 0...Int(UInt16.max), zeroMeaning: nil, reason: nil)
+            configuration.port = UInt16(try numbers.read(text))
+        },
+        flag(
+            "dev", \.isDevelopment,
+            """
+            For development: all clients may read and write, namespaces are made on first use, unsigned tokens are \
+            accepted. Only on a loopback address, and only for programs and pages of this machine (--allow-origin).
+            """),
+        ServeOption(
+            "allow-origin", .list(placeholder: "origin"),
+            """
+            A web page on another host that may use a --dev server, as scheme://host[:port]; requests may also \
+            address the server by that host. Repeatable.
+            """
+        ) { configuration, text throws(Problem) in
+            // An origin has no comma and no space, so both may separate several.
+            let names = text.split { $0 == "," || $0.isWhitespace }
+            guard !names.isEmpty else { throw .notAllowed("the value is empty") }
+            for name in names {
+                guard let origin = WebOrigin(name) else {
+                    throw .notAllowed("\"\(name)\" is not scheme://host[:port]")
+                }
+                configuration.allowedOrigins.append(origin)
+            }
+        },
+        number(
+            "loops", .count, in: 0...64, \.loopCount,
+            "Threads for connections; 0 stands for one less than the processors."),
+    ]
+
+    /// A file of the log that were smaller would be mostly the work of making it.
+    private static let fileByteRange = 64 << 10...1 << 40
+
+    private static let storage: [ServeOption] = [
+        ServeOption("data", .value(placeholder: "dir"), "Directory for all data; made when it is missing.") {
+            $0.dataDirectory = $1
+        },
+        flag("memory", \.isMemoryOnly, "Store nothing: all data is lost when the server stops."),
+        text(
+            "rules", "file or dir", \.rulesPath,
+            """
+            Security rules: a file for the database "default", or a directory with a NAMESPACE.json for each \
+            database. They take precedence over stored rules; SIGHUP reads them again.
+            """),
+        choice(
+            "durability", \.durability,
+            """
+            When an acknowledged write is on disk. always: before its acknowledgement (survives power loss). \
+            interval: within 100 ms. none: when the kernel writes it. All survive kill -9.
+            """),
+        number(
+            "segment-bytes", .bytes, in: fileByteRange, \.segmentByteLimit, "Size of one file of the log."),
+        number(
+            "checkpoint-bytes", .bytes, in: fileByteRange, \.checkpointByteLimit,
+            "Bytes of log after which a checkpoint is written; a start reads about as much log."),
+        seconds(
+            "checkpoint-interval", in: 0...365 * 86_400, \.checkpointInterval,
+            "Time after which a checkpoint is written if there was any write; 0 for never."),
+        number(
+            "keep-checkpoints", .count, in: 2...1000,
+            because: "the second replaces the first when that is damaged", \.keptCheckpointCount,
+            "Checkpoints to keep, with the log since the oldest; at least 2."),
+    ]
+
+    private static let limits: [ServeOption] = [
+        number(
+            "outbound-limit", .bytes, in: 1 << 20...1 << 40,
+            because: "with less, one large value could not be sent", \.outboundByteLimit,
+            "Bytes that a client may leave unread before it is disconnected."),
+        number(
+            "in-flight-limit", .bytes, in: 1 << 20...1 << 40,
+            because: "with less, one large write could not be accepted", \.inFlightByteLimit,
+            "Bytes of requests that may wait for the disk before reading from sockets pauses."),
+        number(
+            "memory-limit", .bytes, in: Configuration.memoryByteMinimum...1 << 40,
+            zero: "an eighth of the memory", default: "an eighth of the machine's or container's memory",
+            \.memoryByteLimit,
+            """
+            Bytes that all clients together may make the server hold beside the data: output they do not read, \
+            requests that wait. Above 3/4 of it, the server stops reading from the clients that hold most; above \
+            it, it disconnects them.
+            """),
+        number(
+            "chunk-limit", .count, in: 1...9999, \.chunkCountLimit,
+            "Chunks of 16 KiB that one message of a client may have."),
+        number(
+            "max-read-bytes", .bytes, in: 1...1 << 40, \.readByteLimit, "Size of one REST response."),
+        number(
+            "max-write-bytes", .bytes, in: 1...RESTLimits.writeByteCount,
+            because: "an entry of the log holds no more", \.writeByteLimit, "Size of one REST write."),
+    ]
+
+    private static let timeouts: [ServeOption] = [
+        seconds(
+            "idle-timeout", in: 60...1 << 40, because: "Firebase clients send a message every 45 s",
+            \.idleTimeout, "Silence after which a client is pinged."),
+        ServeOption(
+            "presence-timeout", .value(placeholder: Unit.seconds.rawValue),
+            default: "about two minutes, from --idle-timeout",
+            """
+            Time after which a client that disappeared without closing its connection counts as disconnected, and \
+            its onDisconnect writes run, 10 to 3600.
+            """
+        ) { configuration, text throws(Problem) in
+            let numbers = Numbers(
+                unit: .seconds, range: Configuration.presenceSecondsRange, zeroMeaning: nil,
+                reason: "with less, clients on slow networks would be disconnected")
+            configuration.presenceTimeout = .seconds(try numbers.read(text))
+        },
+        seconds(
+            "request-timeout", in: 1...1 << 40, \.requestTimeout,
+            "Time for an HTTP request to arrive; a body may take longer while it arrives fast enough."),
+    ]
+
+    private static let tokens: [ServeOption] = [
+        ServeOption(
+            "auth-secret-file", .list(placeholder: "file"),
+            """
+            File with a secret of 32 random bytes or more, as hex, Base64 or raw, that signs tokens (HS256). \
+            Repeatable.
+            """
+        ) { configuration, text throws(Problem) in
+            guard !text.isEmpty else { throw .notAllowed("the value is empty") }
+            configuration.identity.secrets += text.split(separator: "\n").map { .init(.file(String($0))) }
+        },
+        flag(
+            "allow-secret-as-admin", \.identity.allowsSecretAsAdmin,
+            "Accept the secret itself as an administrator's credential, as database secrets are."),
+        text(
+            "jwks-file", "file", \.identity.shorthand.keyFile,
+            "Public keys that sign tokens, a JWK set or PEM."),
+        text(
+            "jwks-issuer", "text", \.identity.shorthand.keyIssuer,
+            "The iss claim of tokens that the keys of --jwks-file sign."),
+        text(
+            "jwks-audience", "text", \.identity.shorthand.keyAudience, "The aud claim of those tokens."),
+        text(
+            "oidc-issuer", "url", \.identity.shorthand.oidcIssuer,
+            "OpenID Connect issuer whose tokens are accepted; the server fetches its keys."),
+        text(
+            "oidc-audience", "text", \.identity.shorthand.oidcAudience,
+            "The aud claim of the tokens of --oidc-issuer."),
+        text(
+            "firebase-project", "id", \.identity.shorthand.firebaseProject,
+            "Firebase project whose ID tokens are accepted."),
+        ServeOption(
+            "auth-clock-skew", .value(placeholder: Unit.seconds.rawValue),
+            default: String(Configuration().identity.clockSkew),
+            "How far a token's times may differ from the server's clock, 0 to 60."
+        ) { configuration, text throws(Problem) in
+            let most = Int(IdentityConfiguration.clockSkewMaximum)
+            let numbers = Numbers(unit: .seconds, range: 0...most, zeroMeaning: nil, reason: nil)
+            configuration.identity.clockSkew = Int64(try numbers.read(text))
+        },
+    ]
+}

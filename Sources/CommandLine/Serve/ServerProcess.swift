@@ -1,0 +1,54 @@
+import ArgumentParser
+import Foundation
+import Logging
+import PandoIdentity
+import PandoReactor
+import PandoServer
+
+/// Runs a server, from its configuration to the exit code of the process.
+enum ServerProcess {
+    /// - Precondition: ``Signals/block()`` was called before any thread began.
+    static func serve(_ configuration: Configuration) throws {
+        raiseDescriptorLimit()
+        reserveDescriptorTable()
+        raiseFastbinLimit()
+        mapLargeAllocations()
+        var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = configuration.logLevel
+        let authenticator: Authenticator
+        do throws(UnusableIdentity) {
+            authenticator = try makeAuthenticator(configuration.identity, logger).get()
+        } catch {
+            for problem in error.problems { printError(problem) }
+            throw Exit.badConfiguration
+        }
+        let server: Server
+        do throws(StartError) {
+            server = try Server(starting: configuration, authenticator: authenticator, logger: logger)
+        } catch {
+            printError(error.description)
+            throw ExitCode(error.exitCode)
+        }
+        do throws(SocketError) {
+            try server.run {
+                // Scripts wait for this line, so it is written without a buffer.
+                try? writeOutput(Array("listening on \(server.url)\n".utf8))
+            }
+        } catch {
+            printError("\(error)")
+            throw Exit.ourFault
+        }
+    }
+
+    private static func makeAuthenticator(
+        _ configuration: IdentityConfiguration, _ logger: Logger
+    ) -> Result<Authenticator, UnusableIdentity> {
+        waitFor {
+            do throws(UnusableIdentity) {
+                return .success(try await Authenticator(configuration) { logger.warning("\($0)") })
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import ArgumentParser
+import Foundation
+import FoundationNetworking
+
+/// Sends requests to a running server, over HTTP or HTTPS, one at a time; each method waits for the response.
+///
+/// A server's certificate must be signed by an authority in the machine's list (`/etc/ssl/certs`, which
+/// `update-ca-certificates` makes).
+struct ServerClient {
+    /// Why a request failed, and the exit code that says so to scripts.
+    struct Failure: Error {
+        var text: String
+        var exitCode: ExitCode
+    }
+
+    private let url: String
+    private let base: String
+    private let token: String?
+    private let silenceSeconds: Int
+
+    /// The bytes that are kept of a response that is only shown.
+    private static let keptByteLimit = 64 << 10
+
+    /// - Parameters:
+    ///   - url: `http://host:port` or `https://host:port`.
+    ///   - token: Sent with every request, as a bearer token.
+    ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become durable.
+    /// - Throws: `ValidationError` when `url` has another form.
+    init(_ url: String, token: String?, silenceSeconds: Int = 120) throws {
+        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
+            parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.user == nil,
+            parts.scheme == "http" || parts.scheme == "https"
+        else {
+            throw ValidationError(
+                "--url: \"\(url)\" is not the address of a server; write http://127.0.0.1:9000 or https://HOST"
+            )
+        }
+        self.url = url
+        base = url.hasSuffix("/") ? String(url.dropLast()) : url
+        self.token = token
+        self.silenceSeconds = silenceSeconds
+    }
+
+    /// Gets a resource of any size, in bounded memory.
+    /// - Parameters:
+    ///   - target: Path and query, escaped.
+    ///   - body: Called with each piece of the content of a response 200.
+    /// - Throws: ``Failure`` for any other response, and for one that is cut off; whatever `body` throws.
+    func get(_ target: String, _ body: ([UInt8]) throws -> Void) throws {
+        var refusal: [UInt8] = []
+        let status = try exchange("GET", target, nil) { status, piece in
+            if status == 200 {
+                try body(piece)
+            } else {
+                refusal += piece.prefix(Self.keptByteLimit - refusal.count)
+            }
+        }
+        try check(status, refusal)
+    }
+
+    /// Sends a request with a body, and drops the content of a good response.
+    /// - Throws: ``Failure``.
+    func send(_ method: String, _ target: String, _ content: [UInt8]) throws {
+        var answer: [UInt8] = []
+        let status = try exchange(method, target, content) { _, piece in
+            answer += piece.prefix(Self.keptByteLimit - answer.count)
+        }
+        try check(status, answer)
+    }
+
+    private func check(_ status: Int, _ content: [UInt8]) throws(Failure) {
+        guard !(200...299).contains(status) else { return }
+        let words = String(decoding: content, as: UTF8.self).split(whereSeparator: \.isNewline).joined(
+            separator: " ")
+        let code =
+            status == 401 || status == 404
+            ? Exit.badConfiguration : status >= 500 ? Exit.ourFault : Exit.badData
+        let advice = status == 401 ? "; --token-file names a file with an administrator's token" : ""
+        throw Failure(text: "\(url): \(status) \(words)\(advice)", exitCode: code)
+    }
+
+    /// - Returns: The response's status code, after all of the response has come.
+    private func exchange(
+        _ method: String, _ target: String, _ content: [UInt8]?, _ body: (Int, [UInt8]) throws -> Void
+    ) throws -> Int {
+        guard let address = URL(string: base + target) else {
+            throw Failure(text: "\(url): no address for \(target)", exitCode: Exit.ourFault)
+        }
+        var request = URLRequest(url: address, cachePolicy: .reloadIgnoringLocalCacheData)
+        request.httpMethod = method
+        request.timeoutInterval = TimeInterval(silenceSeconds)
+        // Compressing a large response on the same machine would only cost time.
+        request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        if let content { request.httpBody = Data(content) }
+        let exchange = HTTPExchange(request, silence: TimeInterval(silenceSeconds))
+        var status: Int?
+        do {
+            while true {
+                switch try exchange.next() {
+                case .head(let code): status = code
+                case .piece(let data): try body(status ?? 0, Array(data))
+                case .end: return status ?? 0
+                }
+            }
+        } catch let error as URLError {
+            throw failure(error, hasHead: status != nil)
+        } catch {
+            exchange.cancel()
+            throw error
+        }
+    }
+
+    private func failure(_ error: URLError, hasHead: Bool) -> Failure {
+        let words =
+            switch error.code {
+            case .timedOut: "it sent nothing for \(silenceSeconds) s"
+            default: error.localizedDescription
+            }
+        let isUnreachable =
+            switch error.code {
+            case .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .timedOut: true
+            // URLSession has no code for most failures of TLS, which come before the head.
+            default: url.hasPrefix("https") && !hasHead
+            }
+        return isUnreachable
+            ? Failure(text: "\(url): can't be reached: \(words)", exitCode: Exit.badConfiguration)
+            : Failure(text: "\(url): the response was cut off: \(words)", exitCode: Exit.badData)
+    }
+}

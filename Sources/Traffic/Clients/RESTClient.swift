@@ -1,0 +1,96 @@
+import PandoBytes
+import PandoHTTP
+import PandoReactor
+
+/// The REST interface: requests on one HTTP/1.1 connection that is kept.
+final class RESTClient: StreamClient {
+    private static let bodyByteLimit: UInt64 = 256 << 20
+
+    private enum Stage {
+        case head(ResponseHeadReader)
+        case body(statusCode: Int, BodyReader)
+    }
+
+    private var stage = Stage.head(ResponseHeadReader())
+    private var body: [UInt8] = []
+    private let putting = StampedRequest()
+
+    override func opened() {
+        (stage, body) = (.head(ResponseHeadReader()), [])
+        up()
+    }
+
+    override func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        if !putting.fits(place: place) { makePut(path(), place: place) }
+        pending.append((0, request))
+        putting.with(request) { write($0) }
+    }
+
+    private func makePut(_ path: String, place: Int) {
+        var value = [UInt8(ascii: #"""#)]
+        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &value)
+        value.append(UInt8(ascii: #"""#))
+        let output = self.request("PUT", path, value)
+        putting.become(output, place: place, stampOffset: output.count - value.count + 1)
+    }
+
+    override func fetch(_ path: String, _ request: Pending) { send("GET", path, request) }
+
+    override func remove(_ path: String, _ request: Pending) { send("DELETE", path, request) }
+
+    private func send(_ method: StaticString, _ path: String, _ request: Pending) {
+        pending.append((0, request))
+        write(self.request(method, path, nil).rawSpan)
+    }
+
+    private func request(_ method: StaticString, _ path: String, _ value: [UInt8]?) -> [UInt8] {
+        var output: [UInt8] = []
+        output.append(requestLine: method, target: "/\(path).json?ns=\(worker.plan.namespace)")
+        output.append(field: "Host", text: worker.plan.target.host)
+        if let token = worker.plan.token { output.append(field: "Authorization", text: "Bearer \(token)") }
+        if let value { output.append(field: "Content-Length", decimal: UInt64(value.count)) }
+        output.appendEndOfHead()
+        if let value { output.append(contentsOf: value) }
+        return output
+    }
+
+    override func read(_ bytes: RawSpan) -> Int {
+        var offset = 0
+        do {
+            while try readPart(bytes, &offset) {}
+        } catch {
+            fail("no HTTP: \(error)")
+        }
+        return bytes.byteCount
+    }
+
+    /// - Returns: false when the bytes are used up.
+    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
+        switch stage {
+        case .head(var reader):
+            guard offset < bytes.byteCount else { return false }
+            guard let head = try reader.read(bytes, from: &offset) else {
+                stage = .head(reader)
+                return false
+            }
+            let framed = try BodyReader(head.framing, byteLimit: Self.bodyByteLimit)
+            stage = .body(statusCode: head.statusCode, framed)
+            return true
+        case .body(let statusCode, var reader):
+            guard let event = try reader.next(bytes, from: &offset) else {
+                stage = .body(statusCode: statusCode, reader)
+                return false
+            }
+            stage = .body(statusCode: statusCode, reader)
+            switch event {
+            case .data(let range): body.append(bytes.extracting(range))
+            case .end:
+                stage = .head(ResponseHeadReader())
+                let whole = exchange(&body, with: [])
+                let isRight = (200...299).contains(statusCode)
+                answered(isRight ? .ok : .refused("status \(statusCode)"), whole.rawSpan)
+            }
+            return true
+        }
+    }
+}

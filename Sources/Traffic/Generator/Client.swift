@@ -1,0 +1,142 @@
+import PandoBytes
+import PandoReactor
+
+/// What a request is for.
+enum Purpose: UInt8 {
+    /// Before the run: authentication, listens, data.
+    case setUp
+    /// One of the run's operations; scenarios have up to two kinds.
+    case operation, otherOperation
+    /// After the run: what is there now?
+    case check
+    /// The run's data is removed.
+    case cleanUp
+}
+
+/// A request that waits for its answer.
+struct Pending {
+    let purpose: Purpose
+    /// The scenario's own: mostly the number of the value that was sent.
+    let detail: Int
+    /// The moment its latency counts from.
+    let intended: Int
+}
+
+/// How a server answered.
+package enum Answer: Sendable {
+    case ok
+    /// A transaction that another write made stale.
+    case stale
+    case refused(String)
+}
+
+/// One connection: requests, whose responses arrive in their order, and values that are pushed. Confined to its
+/// worker's loop.
+///
+/// Subclasses implement a protocol. Operations that a protocol does not have are not called: ``Work`` and
+/// ``WireProtocol`` are checked before a run.
+class Client {
+    let index: Int
+    /// The owner. ``Worker/release()`` breaks the cycle at the end.
+    let worker: Worker
+    let scenario: Scenario
+    let isSender: Bool
+
+    /// Requests without an answer, oldest first.
+    let pending = FIFO<(number: Int, request: Pending)>()
+    /// Operations under way, and the due times of those that wait because ``Plan/inFlight`` are.
+    var inFlight = 0
+    let backlog = FIFO<Int>()
+    /// The last value's number that this sender has sent.
+    var sent = 0
+    private(set) var channel: Channel?
+    private(set) var isUp = false
+    /// How often it has been up.
+    private(set) var upCount = 0
+    /// We have asked for the end of the connection.
+    private(set) var isLeaving = false
+    private(set) var isDown = false
+
+    init(_ index: Int, of worker: Worker) {
+        self.index = index
+        self.worker = worker
+        scenario = worker.scenario
+        isSender = worker.plan.isSender(index) && index >= 0
+    }
+
+    /// Connects; `Worker.clientIsUp` or `Worker.clientEnded` follows.
+    final func connect() {
+        (isUp, isLeaving, isDown) = (false, false, false)
+        do {
+            try Connector.connect(to: worker.plan.target.address, on: worker.loop) { [self] channel in
+                self.channel = channel
+                return makeDelegate(on: channel)
+            } onFailure: { [self] error in
+                ended("\(error)")
+            }
+        } catch {
+            ended("\(error)")
+        }
+    }
+
+    // MARK: For subclasses
+
+    func makeDelegate(on channel: Channel) -> any ChannelDelegate {
+        preconditionFailure("implemented by subclasses")
+    }
+
+    final func up() {
+        isUp = true
+        upCount += 1
+        worker.clientIsUp(self)
+    }
+
+    final func ended(_ problem: String?) {
+        guard !isDown else { return }
+        isDown = true
+        channel = nil
+        worker.clientEnded(self, problem: isLeaving ? nil : problem ?? "ended by the server")
+    }
+
+    /// The oldest request has its answer.
+    final func answered(_ answer: Answer, _ text: RawSpan) {
+        guard let oldest = pending.popFirst() else {
+            return worker.findings.add(\.duplicates, "connection \(index): an answer to no request")
+        }
+        worker.answered(self, oldest.request, answer, text)
+    }
+
+    final func leave() { isLeaving = true }
+
+    // MARK: Verbs
+
+    /// Sets the value with the number `request.detail` at `path`, and has it acknowledged.
+    /// - Parameters:
+    ///   - path: Asked for only when `place` is another than the last time.
+    ///   - place: A number for the path, unique among the paths of this sender.
+    func set(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        preconditionFailure("no such verb")
+    }
+
+    /// The same; the value is to be pushed to the listeners of `path`.
+    func publish(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
+        set(path(), place: place, request)
+    }
+
+    func listen(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
+
+    /// The response has the current value, and arrives after everything that was pushed before.
+    func fetch(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
+
+    /// Removes what was written there.
+    func remove(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
+
+    /// Ends the connection in a regular way.
+    func close() { preconditionFailure("no such verb") }
+
+    /// Resets the connection, as a lost network does.
+    func cut() {
+        leave()
+        channel?.reset()
+    }
+}
