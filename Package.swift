@@ -112,11 +112,26 @@ let package = Package(
         library(
             "Traffic", on: ["Tree", "WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [histogram]),
 
+        // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
+        library(
+            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Bytes"], libraries: [logging]),
+
+        // Databases at work: executor, fair turns, command processor, durability gate, REST handler, outputs
+        library(
+            "Database",
+            on: [
+                "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "Journal", "Reactor",
+                "Bytes",
+            ],
+            libraries: [logging]),
+
         // Composition
         library(
             "Server",
             on: [
-                "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Journal", "Reactor",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
+                "Journal",
+                "Reactor",
                 "Compression", "Identity",
                 "Bytes",
             ],
@@ -127,8 +142,8 @@ let package = Package(
         executable(
             "CommandLine",
             on: [
-                "Server", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor", "Compression",
-                "Identity", "Bytes",
+                "Server", "Storage", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor",
+                "Compression", "Identity", "Bytes",
             ],
             libraries: [argumentParser, configuration, logging]),
         executable("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
@@ -145,7 +160,9 @@ let package = Package(
             libraries: [argumentParser]),
         executable(
             "Simulate",
-            on: ["Server", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Random", "Bytes"],
+            on: [
+                "Server", "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Random", "Bytes",
+            ],
             libraries: [argumentParser, logging]),
 
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
@@ -163,15 +180,26 @@ let package = Package(
         tests("Reactor", on: ["Reactor", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
-        tests("CommandLine", on: ["CommandLine", "Server"], libraries: [argumentParser]),
+        tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Simulate", on: ["Simulate"]),
         tests(
+            "Storage",
+            on: ["Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Bytes"],
+            libraries: [logging]),
+        tests(
+            "Database",
+            on: [
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "Reactor",
+                "Random", "Bytes",
+            ],
+            libraries: [logging]),
+        tests(
             "Server",
             on: [
-                "Server", "Engine", "Rules", "Tree", "Wire", "Journal", "SimulatedDisk", "Reactor", "HTTP",
-                "WebSocket", "Random", "Bytes",
+                "Server", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
+                "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Random", "Bytes",
             ]),
     ]
 )

@@ -1,22 +1,13 @@
 import Logging
+import PandoDatabase
 import PandoHTTP
 import PandoIdentity
 import PandoJournal
 import PandoREST
 import PandoReactor
+import PandoStorage
 import PandoTree
 import PandoWire
-
-/// When an acknowledged write is on disk.
-package enum Durability: String, Sendable, CaseIterable {
-    /// Before its acknowledgement, and before anybody sees it: survives `kill -9` and power loss.
-    case always
-    /// Written before its acknowledgement, synced every 100 ms: survives `kill -9`; a power cut takes the
-    /// last moment.
-    case interval
-    /// Written before its acknowledgement, synced when the kernel likes: survives `kill -9`.
-    case none
-}
 
 /// Everything that `pando serve` can be told.
 package struct Configuration: Sendable {
@@ -35,19 +26,10 @@ package struct Configuration: Sendable {
     package var allowedOrigins: [WebOrigin] = []
     /// Whose tokens are taken; those of `--dev` besides when ``isDevelopment`` is set.
     package var identity = IdentityConfiguration()
-    package var durability = Durability.always
-    /// Bytes of one file of the log.
-    package var segmentByteLimit = JournalOptions.standardSegmentByteLimit
-    /// Room is taken on the disk ahead of what is written: less than this, and the next step is due.
-    package var lowRoomByteCount = 8 << 20
-    /// Room in the log that clients' writes leave to what cannot be refused: the ends of sessions.
-    package var spareRoomByteCount = 1 << 20
-    /// Bytes of log after which a checkpoint is written; recovery reads at most about so much.
-    package var checkpointByteLimit = 256 << 20
-    /// Time after which one is written whatever there is; zero for never.
-    package var checkpointInterval: Duration = .zero
-    /// Checkpoints that are kept, with the log since the oldest of them.
-    package var keptCheckpointCount = 2
+    /// When an acknowledged write is on disk, and how the data directory is written.
+    package var storage = StorageOptions()
+    /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
+    package var sessionEndReserveByteCount = DatabaseOptions().sessionEndReserveByteCount
     /// I/O loops; 0 stands for one less than the processors, and at least one.
     package var loopCount = 0
     /// Bytes one connection may leave unread before it is disconnected.
@@ -83,10 +65,11 @@ package struct Configuration: Sendable {
     /// The smallest ``memoryByteLimit`` but 0.
     package static let memoryByteMinimum = MemoryBudget.leastByteLimit
 
-    /// How the journal lays out its files.
-    package var journalOptions: JournalOptions {
-        var options = JournalOptions()
-        options.segmentByteLimit = segmentByteLimit
+    /// What the databases are told of this.
+    var databaseOptions: DatabaseOptions {
+        var options = DatabaseOptions()
+        options.createsNamespaces = isDevelopment
+        options.sessionEndReserveByteCount = sessionEndReserveByteCount
         return options
     }
 

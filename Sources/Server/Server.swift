@@ -1,16 +1,18 @@
 import Logging
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoJournal
 import PandoReactor
 import PandoRules
+import PandoStorage
 import Synchronization
 
 /// The whole of it: data directory, threads and doors, put together and taken apart in the right order.
 ///
 ///     main thread       signals, and what they lead to
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)
-///     pando-database    decide, commit, the durable barrier            (DatabaseHost, behind a DatabaseExecutor)
+///     pando-database    decide, commit, the durability gate            (DatabaseHost, behind a DatabaseExecutor)
 ///     pando-journal     write, sync                                    (JournalThread)
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
@@ -58,9 +60,8 @@ package final class Server: @unchecked Sendable {
             try self.init(configuration, authenticator, logger)
         } catch let error as StartError {
             throw error
-        } catch let error as SocketError {
-            throw error.attempt.hasPrefix("listen") || error.attempt.hasPrefix("resolve")
-                ? .address("\(error)") : .machine("\(error)")
+        } catch let error as StorageError {
+            throw .storage(error)
         } catch {
             throw .machine("\(error)")
         }
@@ -76,9 +77,7 @@ package final class Server: @unchecked Sendable {
         } catch {
             throw StartError.descriptors(error.description)
         }
-        guard
-            let address = try SocketAddress.resolve(host: configuration.host, port: configuration.port).first
-        else { throw StartError.address("\(configuration.host): no such address") }
+        let address = try Self.resolve(configuration.host, port: configuration.port)
         guard !configuration.isDevelopment || address.isLoopback else {
             throw StartError.address("--dev: \(configuration.host) is not a loopback address")
         }
@@ -91,7 +90,7 @@ package final class Server: @unchecked Sendable {
             return try EventLoop(options)
         }
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
-        let spareOutputs = OutputBatch.spares(loopCount: outputs.count)
+        let spareOutputs = OutputBatch.pool(loopCount: outputs.count)
         let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(signalling: $0.wakeup) })
         let congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
         let outputCongestion = BackpressureGate(byteLimit: Self.outputByteLimit)
@@ -115,14 +114,18 @@ package final class Server: @unchecked Sendable {
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
-        acceptor = try Acceptor(
-            at: address, on: ioEventLoops[0], targets: ioEventLoops, configuration: acceptorConfiguration,
-            adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
-            onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
-            evict: { count, isReserved, loop in
-                byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
-            },
-            onLimit: { report in logger.warning("\(report)") })
+        do throws(SocketError) {
+            acceptor = try Acceptor(
+                at: address, on: ioEventLoops[0], targets: ioEventLoops, configuration: acceptorConfiguration,
+                adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
+                onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
+                evict: { count, isReserved, loop in
+                    byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
+                },
+                onLimit: { report in logger.warning("\(report)") })
+        } catch {
+            throw StartError.address("\(error)")
+        }
 
         if let path = configuration.rulesPath {
             let files = RulesFiles(at: path)
@@ -132,32 +135,43 @@ package final class Server: @unchecked Sendable {
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         if let path = configuration.dataDirectory {
             let opened = try DataDirectory.open(
-                path, into: &state, endsSessions: true, options: configuration.journalOptions,
+                path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
-                segmentDisk: try SystemDisk(directory: path, create: false), configuration: configuration,
+                segmentDisk: try SystemDisk(directory: path, create: false), options: configuration.storage,
                 logger: logger
-            ) { [database] message in
-                if case .durable(let ticket) = message {
+            ) { [database] event in
+                if case .durable(let ticket) = event {
                     database.release(upTo: ticket)
                 } else {
-                    database.post(message)
+                    database.post(.storage(event))
                 }
             }
         } else {
             journal = nil
         }
-        unruledNames = state.databases.values.filter(\.isUnruled).map(\.name).sorted()
+        unruledNames = state.databases.values.filter(\.hasNoRules).map(\.name).sorted()
         for warning in state.warnings { logger.error("\(warning)") }
         let host = DatabaseHost(
-            configuration, recovered: state, journal: journal?.door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: outputs, spareOutputs: spareOutputs, logger: logger,
-            startPreparation: { [workers] job in workers.post(.prepare(job)) },
-            abandonPreparation: { [workers] session in workers.abandonJobs(of: session) },
-            free: { [workers] garbage in workers.free(garbage) },
+            configuration.databaseOptions, recovered: state, journal: journal?.queue,
+            requestBackpressure: congestion, outputBackpressure: outputCongestion,
+            sink: OutputMailboxes(outputs), outputPool: spareOutputs, logger: logger,
+            preparation: PreparationWorkers(
+                start: { [workers] job in workers.post(.prepare(job)) },
+                cancel: { [workers] session in workers.abandonJobs(of: session) },
+                release: { [workers] value in workers.release(value) }),
             post: { [database] message in database.post(message) })
         database.open(host)
+    }
+
+    private static func resolve(_ host: String, port: UInt16) throws(StartError) -> SocketAddress {
+        do throws(SocketError) {
+            if let address = try SocketAddress.resolve(host: host, port: port).first { return address }
+        } catch {
+            throw .address("\(error)")
+        }
+        throw .address("\(host): no such address")
     }
 
     /// Where clients find the server: `http://127.0.0.1:9000`.
@@ -256,7 +270,7 @@ package final class Server: @unchecked Sendable {
         case .terminate, .interrupt:
             guard !isStopping else {
                 logger.warning("stopping at once")
-                journal?.abandonCheckpoint()
+                journal?.cancelCheckpoint()
                 stopLoops()
                 return
             }

@@ -1,11 +1,13 @@
 import Logging
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoHTTP
 import PandoJournal
 import PandoREST
 import PandoReactor
 import PandoRules
+import PandoStorage
 import PandoTree
 import PandoWire
 
@@ -43,10 +45,10 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 
     private let mailbox: Mailbox<DatabaseMessage>
     private let outputs: Mailbox<OutputBatch>
-    private let spareOutputs = OutputBatch.spares(loopCount: 1)
+    private let spareOutputs = OutputBatch.pool(loopCount: 1)
     private let outputCongestion: BackpressureGate
     private let congestion: BackpressureGate
-    private let door: JournalQueue
+    private let journalQueue: JournalQueue
     private let writer: JournalWriter<Storage>
     private let checkpoints: CheckpointJobWriter<Storage>
     private let checkpointOrders: Mailbox<CheckpointJob>
@@ -55,10 +57,10 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// The bytes of segments to be prepared.
     private let segmentOrders: Mailbox<Int>
     private var segmentJobs: [Int] = []
-    private let abandonedSegment = AbandonFlag()
+    private let abandonedSegment = CancellationFlag()
     private let host: DatabaseHost
     private let budget: EncodingBudget
-    /// What `waitForRoom` reaches, which is made before the server is.
+    /// What `waitForSpace` reaches, which is made before the server is.
     private let turn: JournalTurn
     private var isStopped = false
     /// Too many bytes of requests wait: clients are not read.
@@ -74,11 +76,11 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     package init(
         on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions,
         outputByteLimit: Int,
-        surroundings: Environment, logger: Logger
+        environment: any Environment, logger: Logger
     ) throws {
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
         let journal = try DataDirectory.open(
-            disk, into: &state, endsSessions: true, options: journalOptions, surroundings: surroundings,
+            disk, into: &state, endsSessions: true, options: journalOptions, environment: environment,
             logger: logger)
         let wakeup = try WakeupEvent()
         mailbox = Mailbox(signalling: wakeup)
@@ -88,43 +90,48 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         self.disk = disk
         let turn = JournalTurn()
         self.turn = turn
-        let orders = Mailbox<JournalOrder>(signalling: wakeup)
+        let orders = Mailbox<JournalRequest>(signalling: wakeup)
         let space = try LogSpace()
-        door = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
+        journalQueue = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
             turn.take()
             // A dead process answers nobody; this one must come back to be looked at.
-            if turn.failure != nil { space.set(granted: .max, isFull: true) }
+            if turn.failure != nil { space.update(granted: .max, isFull: true) }
         }
         let (checkpointOrders, segmentOrders) = (checkpointOrders, segmentOrders)
         let writer = JournalWriter(
-            journal, configuration: configuration, door: door, surroundings: surroundings, logger: logger,
-            tell: { [mailbox, weak turn] message in
-                // As the door does: let out at once, unless somebody is inside.
-                if case .durable(let ticket) = message, turn?.release(upTo: ticket) == true { return }
-                mailbox.post(message)
+            journal, options: configuration.storage, queue: journalQueue, environment: environment,
+            logger: logger,
+            report: { [mailbox, weak turn] event in
+                // As the executor does: released at once, unless the database is at work.
+                if case .durable(let ticket) = event, turn?.release(upTo: ticket) == true { return }
+                mailbox.post(.storage(event))
             }, writeCheckpoint: { checkpointOrders.post($0) },
             preparer: SegmentPreparer(
                 prepare: { [abandonedSegment] byteCount in
-                    abandonedSegment.isSet.store(false, ordering: .relaxed)
+                    abandonedSegment.isSet = false
                     segmentOrders.post(byteCount)
-                }, abandon: { [abandonedSegment] in abandonedSegment.isSet.store(true, ordering: .relaxed) }))
+                }, cancel: { [abandonedSegment] in abandonedSegment.isSet = true }))
         self.writer = writer
         turn.body = { () throws(JournalError) in
-            var batch: [JournalOrder] = []
+            var batch: [JournalRequest] = []
             orders.drain(into: &batch)
-            return try writer.take(&batch)
+            return try writer.process(&batch)
         }
         checkpoints = CheckpointJobWriter(
-            disk: disk, keptCount: configuration.keptCheckpointCount, logger: logger, abandoned: AbandonFlag()
+            disk: disk, keptCount: configuration.storage.keptCheckpointCount, logger: logger,
+            cancelled: CancellationFlag()
         )
         congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
         outputCongestion = BackpressureGate(byteLimit: outputByteLimit)
         budget = EncodingBudget(byteLimit: .max, signalling: wakeup)
         host = DatabaseHost(
-            configuration, recovered: state, journal: door, congestion: congestion,
-            outputCongestion: outputCongestion, loops: [outputs], spareOutputs: spareOutputs,
-            surroundings: surroundings,
-            logger: logger, startPreparation: { _ in preconditionFailure("there are no workers here") },
+            configuration.databaseOptions, recovered: state, journal: journalQueue,
+            requestBackpressure: congestion, outputBackpressure: outputCongestion,
+            sink: OutputMailboxes([outputs]), outputPool: spareOutputs, environment: environment,
+            logger: logger,
+            preparation: PreparationWorkers(start: { _ in
+                preconditionFailure("a simulation has no workers")
+            }),
             post: { [mailbox] message in mailbox.post(message) })
         turn.host = host
         try writer.begin()
@@ -199,7 +206,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         switch congestion.add(byteCount) {
         case .goOn: break
         case .pause: isPaused = true
-        case .tellAll: isPaused = false
+        case .resumeAll: isPaused = false
         }
     }
 
@@ -210,7 +217,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         guard failure == nil else { return }
         var batch: [DatabaseMessage] = []
         mailbox.drain(into: &batch)
-        guard !batch.isEmpty || host.leavesSomething else { return }
+        guard !batch.isEmpty || host.hasWork else { return }
         turn.isHostBusy = true
         host.receive(&batch)
         turn.isHostBusy = false
@@ -220,10 +227,10 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     /// longer is done in turn.
     package static var burstWork: UInt64 { DatabaseHost.burstTurn }
     /// Nanoseconds of work of one session, and of one database, before the next one's turn.
-    package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
+    package static var quantum: UInt64 { DatabaseHost.quantum }
 
     /// Whether the database thread has more to do without anything new.
-    package var hasBacklog: Bool { host.leavesSomething }
+    package var hasBacklog: Bool { host.hasWork }
 
     /// The journal thread takes all there is, or looks whether a deadline has come.
     package func stepJournal() {
@@ -245,7 +252,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         let job = jobs.removeFirst()
         do throws(DiskFailure) {
             let isWritten = try checkpoints.write(job)
-            door.orders.post(.checkpointFinished(isWritten: isWritten))
+            journalQueue.requests.post(.checkpointFinished(isWritten: isWritten))
         } catch {
             turn.fail(error)
         }
@@ -269,9 +276,9 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         let byteCount = segmentJobs.removeFirst()
         do throws(DiskFailure) {
             let isThere = try PreparedSegment.make(byteCount: byteCount, on: disk) {
-                isAbandoned() || abandonedSegment.isSet.load(ordering: .relaxed)
+                isAbandoned() || abandonedSegment.isSet
             }
-            door.orders.post(.segmentPrepared(byteCount: isThere ? byteCount : nil))
+            journalQueue.requests.post(.segmentPrepared(byteCount: isThere ? byteCount : nil))
         } catch {
             turn.fail(error)
         }
@@ -279,7 +286,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 
     /// Once drained: makes everything durable and lets go of the directory.
     package func stop() {
-        door.orders.post(.stop)
+        journalQueue.requests.post(.stop)
         stepJournal()
         while hasCheckpointJob, failure == nil { stepCheckpoint() }
         isStopped = true
@@ -298,8 +305,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             var batch = OutputBatch()
             swap(&batch, &batches[index])
             for item in batch.items { add(item, batch.arena, to: &all) }
-            if outputCongestion.remove(batch.byteCount) { mailbox.post(.proceed) }
-            OutputBatch.give(consume batch, to: spareOutputs)
+            if outputCongestion.remove(batch.byteCount) { mailbox.post(.outputsDelivered) }
+            OutputBatch.recycle(consume batch, into: spareOutputs)
         }
         return all
     }
@@ -370,7 +377,7 @@ extension OutputBatch {
 }
 
 extension SteppedServer.RESTResult {
-    fileprivate init(_ outcome: RESTOutcome) {
+    fileprivate init(_ outcome: RESTCallResult) {
         switch outcome {
         case .stale(let node): self = .stale(node.json)
         case .refused(.diskFull): self = .diskFull

@@ -1,5 +1,6 @@
 import PandoRandom
 import PandoServer
+import PandoStorage
 import PandoSimulatedDisk
 
 /// What kind of life a seed is.

@@ -2,6 +2,7 @@ import Logging
 import PandoEngine
 import PandoJournal
 import PandoServer
+import PandoStorage
 import PandoSimulatedDisk
 
 // The server is started, on whatever its last life and the world have left of the disk.
@@ -26,7 +27,7 @@ extension Simulation {
         for attempt in 0... {
             // A start that fails stamps a time on the ends of sessions, which nobody tells while the clock is
             // behind.
-            isQuiet = attempt > 2 || surroundings.wallMilliseconds < checker.clock
+            isQuiet = attempt > 2 || environment.wallMilliseconds < checker.clock
             hasFailedOperation = false
             operationsLeft = !isQuiet && random.chance(15) ? Int.random(in: 0..<30, using: &random) : nil
             if random.chance(30) { advanceTime() }
@@ -35,14 +36,14 @@ extension Simulation {
                 break
             } catch {
                 server = nil
-                attempts.append(surroundings.wallMilliseconds)
+                attempts.append(environment.wallMilliseconds)
                 note("no start: \(error)")
                 totals.refusedStarts += 1
                 if disk.hasCrashed || hasFailedOperation {
                     let new = try end(isPowerCut: random.chance(50))
                     // What was stopped in order is on the disk, all of it.
                     if !wasStopped { loss = max(loss, new) }
-                } else if case .badData? = error as? StartError, !flipped.isEmpty {
+                } else if case .badData? = error as? StorageError, !flipped.isEmpty {
                     for (name, bit) in flipped { disk.flipBit(of: name, at: bit) }
                     flipped = []
                 } else {
@@ -64,17 +65,17 @@ extension Simulation {
     private func makeServer() throws -> SteppedServer<SimulatedDisk> {
         var configuration = Configuration()
         configuration.isDevelopment = true
-        configuration.durability = plan.durability
-        configuration.checkpointByteLimit = plan.checkpointByteLimit
-        configuration.lowRoomByteCount = plan.lowRoomByteCount
-        configuration.spareRoomByteCount = plan.spareRoomByteCount
+        configuration.storage.durability = plan.durability
+        configuration.storage.checkpointByteLimit = plan.checkpointByteLimit
+        configuration.storage.minimumReservedByteCount = plan.lowRoomByteCount
+        configuration.sessionEndReserveByteCount = plan.spareRoomByteCount
         var options = JournalOptions()
         options.segmentByteLimit = plan.segmentByteLimit
         options.reservationByteCount = plan.reservationByteCount
         return try SteppedServer(
             on: disk, configuration, journalOptions: options,
             outputByteLimit: plan.hasSlowLoops ? 600 : 1 << 30,
-            surroundings: .scripted(surroundings),
+            environment: environment,
             logger: Logger(label: "simulated") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -83,7 +84,7 @@ extension Simulation {
         guard let server else { return }
         sessionCount = 0
         (flooders, presenceNumbers, namespacesWithLargeNode, delayed) = ([], [:], [], Delayed())
-        let wall = surroundings.wallMilliseconds
+        let wall = environment.wallMilliseconds
         var seen = ReferenceState()
         let probe = nextSession()
         server.open(probe, namespace: Self.namespaces[0], as: .admin)
@@ -104,7 +105,7 @@ extension Simulation {
             server.stepDatabase()
             server.stepJournal()
             // The moment of the start is known: now the disk may be asked for room again.
-            if time != nil { surroundings.advance(by: 1100) }
+            if time != nil { environment.advance(by: 1100) }
             for output in server.takeOutputs() {
                 switch output {
                 case .rest(let session, .diskFull):

@@ -1,6 +1,7 @@
 import PandoJournal
 import PandoRandom
 import PandoServer
+import PandoStorage
 import PandoSimulatedDisk
 
 /// The world of one seed: a disk, a clock, clients, and a server that is started, used, and ended, some times
@@ -29,7 +30,7 @@ final class Simulation {
     let plan: Plan
     let fault: Fault?
     let disk = SimulatedDisk()
-    let surroundings: ScriptedSurroundings
+    let environment: ScriptedEnvironment
     var server: SteppedServer<SimulatedDisk>?
     var checker: Checker
     /// Sessions and REST requests of this life.
@@ -68,7 +69,7 @@ final class Simulation {
         self.fault = fault
         random = SeededGenerator(seed: seed)
         plan = Plan(&random, floods: floods)
-        surroundings = ScriptedSurroundings(
+        environment = ScriptedEnvironment(
             startingAt: Self.beginning, seed: random.next(), workStep: plan.workStep,
             heavyWorkStep: plan.heavyWorkStep)
         checker = Checker(
@@ -80,7 +81,7 @@ final class Simulation {
                     quantum: SteppedServer<SimulatedDisk>.quantum,
                     burst: SteppedServer<SimulatedDisk>.burstWork,
                     heaviest: plan.heavyWorkStep, databaseCount: UInt64(Self.namespaces.count)),
-            workOfPiece: surroundings.workNanoseconds(before:))
+            workOfPiece: environment.workNanoseconds(before:))
     }
 
     var usesTime: Bool { !plan.hasSlowLoops && !plan.hasFloods && !checker.mayBeFull }
@@ -158,15 +159,15 @@ final class Simulation {
     private func databaseTurn() {
         guard let server, !hasDied else { return }
         playOut()
-        let look = surroundings.lookCount
+        let look = environment.lookCount
         checker.databaseTurn(
-            wall: surroundings.wallMilliseconds, pieceCount: Int(look) - silentLooks,
-            work: surroundings.workNanoseconds - silentWork, firstLook: look + 1)
+            wall: environment.wallMilliseconds, pieceCount: Int(look) - silentLooks,
+            work: environment.workNanoseconds - silentWork, firstLook: look + 1)
         note("database thread")
         server.stepDatabase()
-        guard surroundings.lookCount > look else { return }
+        guard environment.lookCount > look else { return }
         silentLooks += 1
-        silentWork += surroundings.workNanoseconds(before: look)
+        silentWork += environment.workNanoseconds(before: look)
     }
 
     private func journalTurn() {
@@ -177,7 +178,7 @@ final class Simulation {
         server.stepJournal()
         totals.takenSegments += server.usedPreparedCount - takenBefore
         isInJournalTurn = false
-        if !hasDied { checker.journalTurn(at: surroundings.monotonicMilliseconds) }
+        if !hasDied { checker.journalTurn(at: environment.monotonicMilliseconds) }
     }
 
     private func checkpointTurn() {
@@ -199,7 +200,7 @@ final class Simulation {
 
     func hear() throws {
         guard let server, !hasDied else { return }
-        let now = surroundings.monotonicMilliseconds
+        let now = environment.monotonicMilliseconds
         try hear(server.takeOutputs(), &checker, at: now)
         try checker.settleRest(at: now)
     }
@@ -239,7 +240,7 @@ final class Simulation {
 
     func advanceTime() {
         let milliseconds = random.pick([1, 7, 50, 120, 1100, 31_000]) as Int64
-        surroundings.advance(by: milliseconds)
+        environment.advance(by: milliseconds)
         note("\(milliseconds) ms pass")
     }
 
@@ -251,7 +252,7 @@ final class Simulation {
         askOverREST(.restGet(["a"]), session, .admin, Self.namespaces[0], server)
         databaseTurn()
         let milliseconds = Int64.random(in: 1...100_000, using: &random)
-        surroundings.setWall(surroundings.wallMilliseconds - milliseconds)
+        environment.setWall(environment.wallMilliseconds - milliseconds)
         totals.clockJumps += 1
         note("the clock is set back by \(milliseconds) ms")
     }
@@ -277,7 +278,7 @@ final class Simulation {
         // Each turn does one request at least.
         for _ in 0..<Self.restRounds + checker.unansweredCount
         where !hasDied && checker.hasOpenEnds || server?.hasCheckpointJob == true {
-            surroundings.advance(by: 300)
+            environment.advance(by: 300)
             databaseTurn()
             journalTurn()
             checkpointTurn()
@@ -285,7 +286,7 @@ final class Simulation {
             try hear()
             guard plan.hasFloods, !hasDied else { continue }
             idleRounds = server?.hasBacklog == false && checker.unansweredCount == 0 ? idleRounds + 1 : 0
-            if idleRounds > 2 { try checker.comeToRest(at: surroundings.monotonicMilliseconds) }
+            if idleRounds > 2 { try checker.comeToRest(at: environment.monotonicMilliseconds) }
         }
         isQuiet = false
         guard !hasDied else { return }
@@ -305,7 +306,7 @@ final class Simulation {
         if plan.hasFloods, let server {
             note("nobody hears any more:")
             let outputs = server.takeUndelivered()
-            try checker.hearUndelivered { try hear(outputs, &$0, at: surroundings.monotonicMilliseconds) }
+            try checker.hearUndelivered { try hear(outputs, &$0, at: environment.monotonicMilliseconds) }
         }
         server = nil
         guard isPowerCut else {
@@ -338,7 +339,7 @@ final class Simulation {
         }
         if !hasDied, !server.isDrained { throw BrokenPromise(description: "the server does not stop") }
         if !hasDied, plan.hasFloods {
-            try checker.comeToRest(at: surroundings.monotonicMilliseconds)
+            try checker.comeToRest(at: environment.monotonicMilliseconds)
             checker.endWithServer()
         }
         if !hasDied { server.stop() }

@@ -82,7 +82,7 @@ struct ServeOptionTests {
             try option(name).apply(text, to: &configuration)
         }
         #expect(configuration.host == "::1" && configuration.port == 1234)
-        #expect(configuration.dataDirectory == "d" && configuration.durability == .none)
+        #expect(configuration.dataDirectory == "d" && configuration.storage.durability == .none)
         #expect(configuration.memoryByteLimit == 0 && configuration.idleTimeout == .seconds(60))
         #expect(configuration.presenceTimeout == .seconds(3600) && configuration.logLevel == .debug)
         #expect(configuration.allowedOrigins.count == 2 && configuration.identity.secrets.count == 2)

@@ -108,7 +108,7 @@ def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
     assert check.returncode == 1 and f"{newest.name}, byte" in check.stdout, check.stdout
     server.start()
     assert rows(server) == expected(count)
-    assert newest.name in server.stderr(10**7) and "damaged checkpoint was passed over" in server.stderr(10**7)
+    assert newest.name in server.stderr(10**7) and "checkpoint is damaged; an older one" in server.stderr(10**7)
     assert not newest.exists() and newest.with_name(newest.name + ".damaged").exists()
 
     # With the older one damaged as well there is no way back: the log before it is gone.
@@ -229,7 +229,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(servers, full_disk, tmp_pat
 
         switch.unlink()
         wait_until(lambda: put("/b.json", "z" * 1_000_000).status == 200, "write after there was room again")
-        assert "room on the disk again" in server.stderr()
+        assert "disk has space again" in server.stderr()
 
         # Killed while it is full, and opened while it still is.
         switch.touch()

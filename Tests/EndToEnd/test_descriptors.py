@@ -230,8 +230,8 @@ def test_files_that_cannot_be_opened_are_tried_again(servers, tmp_path):
         wait_until(lambda: server.open_descriptors() >= used, "use of every number")
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
         deadline = time.monotonic() + 3 * DEADLINE
-        while not re.search(r"is full and goes on.*Too many open files", server.stderr(10**7)) or not re.search(
-            r"checkpoint at \d+: no descriptor for it", server.stderr(10**7)
+        while not re.search(r"is still written to.*Too many open files", server.stderr(10**7)) or not re.search(
+            r"checkpoint at \d+: no free descriptor", server.stderr(10**7)
         ):
             assert time.monotonic() < deadline and server.alive, server.stderr()
             connection.must("p", {"p": f"/rows/{count % 500:03d}/{count}", "d": "x" * 500 + str(count)})

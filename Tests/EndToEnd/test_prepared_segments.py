@@ -74,7 +74,7 @@ def test_what_is_not_filled_is_no_part_of_the_log(server):
     server.start()
     assert rows(server) == expected(count)
     log = server.stderr(10**7)
-    assert "bytes of room that was prepared were cut off" in log and "never acknowledged" not in log
+    assert "bytes that were reserved at the end of the log were given back" in log and "never acknowledged" not in log
 
     # It goes on, into the next one too.
     with Connection(server.port, "default") as connection:

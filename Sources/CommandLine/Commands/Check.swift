@@ -5,6 +5,7 @@ import PandoEngine
 import PandoIdentity
 import PandoJournal
 import PandoServer
+import PandoStorage
 
 /// `pando check`: reports all problems at once, and exits with 1 when there is one.
 struct Check: ParsableCommand {
@@ -66,7 +67,7 @@ struct CheckData: ParsableCommand {
     func run() throws {
         var replay = CheckReplay()
         let report: InspectionReport
-        do throws(StartError) {
+        do throws(StorageError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 replay.take(record, payload)
             }
@@ -101,7 +102,7 @@ struct CheckBackup: ParsableCommand {
             return try conclude(["\(backup): no such file or directory"], otherwise: "")
         }
         var state = RecoveredState(access: .locked)
-        do throws(StartError) {
+        do throws(StorageError) {
             let url = URL(fileURLWithPath: backup)
             let summary =
                 try isDirectory.boolValue

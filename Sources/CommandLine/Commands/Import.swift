@@ -5,6 +5,7 @@ import PandoEngine
 import PandoJournal
 import PandoReactor
 import PandoServer
+import PandoStorage
 import PandoTree
 
 /// `pando import`: writes one JSON file of any size to a path.
@@ -76,7 +77,7 @@ struct Import: ParsableCommand {
         if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
         directory.put(node, at: target, merging: merge)
         let header: CheckpointHeader
-        do throws(StartError) {
+        do throws(StorageError) {
             header = try DataDirectory.commit(
                 directory.state, to: dataOptions.data, behind: directory.journal, at: Offline.milliseconds
             ) { progress.update("writing", done: $0, of: nil) }

@@ -4,6 +4,7 @@ import PandoBytes
 import PandoEngine
 import PandoJournal
 import PandoServer
+import PandoStorage
 
 /// `pando log DIR`: the journal as lines for people and scripts.
 struct Log: ParsableCommand {
@@ -27,7 +28,7 @@ struct Log: ParsableCommand {
     func run() throws {
         let report: InspectionReport
         var failure: (any Error)?
-        do throws(StartError) {
+        do throws(StorageError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 guard checkpoints || !record.isOfCheckpoint else { return }
                 var line: [UInt8] = []

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import PandoJournal
 import PandoServer
+import PandoStorage
 
 /// `pando namespace`: which databases a directory holds. Creating and deleting needs the server stopped.
 struct NamespaceCommand: ParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import PandoJournal
 import PandoServer
+import PandoStorage
 
 /// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment.
 struct Restore: ParsableCommand {
@@ -60,7 +61,7 @@ struct Restore: ParsableCommand {
         var progress = Progress("restoring \(backup)", isQuiet: quiet)
         progress.step("reading")
         var state = RecoveredState(access: .locked)
-        do throws(StartError) {
+        do throws(StorageError) {
             let source = try read(into: &state, until: try? moment)
             var generator = SystemRandomNumberGenerator()
             let header = try DataDirectory.restore(
@@ -78,7 +79,7 @@ struct Restore: ParsableCommand {
         forget(state)
     }
 
-    private func read(into state: inout RecoveredState, until moment: PointInTime?) throws(StartError)
+    private func read(into state: inout RecoveredState, until moment: PointInTime?) throws(StorageError)
         -> BackupSummary
     {
         var isDirectory: ObjCBool = false

@@ -96,7 +96,6 @@ struct OptionSources {
                 problems.append("\(source.words(option)): \(error)")
             }
         }
-        problems += unknownVariables
         if let secret = environment[Self.secretVariable] {
             configuration.identity.secrets.append(.init(.environment(secret, name: Self.secretVariable)))
         }
@@ -111,10 +110,12 @@ struct OptionSources {
         return InMemoryProvider(name: name, values: Dictionary(uniqueKeysWithValues: values))
     }
 
-    private var unknownVariables: [String] {
+    /// A warning for each `PANDO_` variable that is not an option: it may be misspelled. It is not an error,
+    /// since a variable of another program may begin so.
+    var warnings: [String] {
         let known = Self.otherVariables.union(ServeOption.all.map(\.environmentName))
         return environment.keys.filter { $0.hasPrefix("PANDO_") && !known.contains($0) }.sorted().map {
-            "\($0): not an option of pando serve; unset it"
+            "\($0): not an option of pando serve; ignored"
         }
     }
 }

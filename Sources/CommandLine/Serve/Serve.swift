@@ -11,7 +11,7 @@ struct Serve: ParsableCommand {
         discussion: """
             Every option is also an environment variable (--in-flight-limit: PANDO_IN_FLIGHT_LIMIT) and a key of the \
             configuration file ("in-flight-limit"). A flag takes precedence over the environment, and the \
-            environment over the file. A PANDO_ variable or a key that is not an option is an error.
+            environment over the file. A key that is not an option is an error, a PANDO_ variable is a warning.
             """
     )
 
@@ -44,6 +44,6 @@ struct Serve: ParsableCommand {
             for problem in problems { printError(problem) }
             throw Exit.badConfiguration
         }
-        try ServerProcess.serve(configuration)
+        try ServerProcess.serve(configuration, warnings: sources.warnings)
     }
 }

@@ -72,22 +72,23 @@ extension ServeOption {
             database. They take precedence over stored rules; SIGHUP reads them again.
             """),
         choice(
-            "durability", \.durability,
+            "durability", \.storage.durability,
             """
             When an acknowledged write is on disk. always: before its acknowledgement (survives power loss). \
             interval: within 100 ms. none: when the kernel writes it. All survive kill -9.
             """),
         number(
-            "segment-bytes", .bytes, in: fileByteRange, \.segmentByteLimit, "Size of one file of the log."),
+            "segment-bytes", .bytes, in: fileByteRange, \.storage.segmentByteLimit,
+            "Size of one file of the log."),
         number(
-            "checkpoint-bytes", .bytes, in: fileByteRange, \.checkpointByteLimit,
+            "checkpoint-bytes", .bytes, in: fileByteRange, \.storage.checkpointByteLimit,
             "Bytes of log after which a checkpoint is written; a start reads about as much log."),
         seconds(
-            "checkpoint-interval", in: 0...365 * 86_400, \.checkpointInterval,
+            "checkpoint-interval", in: 0...365 * 86_400, \.storage.checkpointInterval,
             "Time after which a checkpoint is written if there was any write; 0 for never."),
         number(
             "keep-checkpoints", .count, in: 2...1000,
-            because: "the second replaces the first when that is damaged", \.keptCheckpointCount,
+            because: "the second replaces the first when that is damaged", \.storage.keptCheckpointCount,
             "Checkpoints to keep, with the log since the oldest; at least 2."),
     ]
 

@@ -7,14 +7,16 @@ import PandoServer
 
 /// Runs a server, from its configuration to the exit code of the process.
 enum ServerProcess {
+    /// - Parameter warnings: What the log begins with.
     /// - Precondition: ``Signals/block()`` was called before any thread began.
-    static func serve(_ configuration: Configuration) throws {
+    static func serve(_ configuration: Configuration, warnings: [String]) throws {
         raiseDescriptorLimit()
         reserveDescriptorTable()
         raiseFastbinLimit()
         mapLargeAllocations()
         var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = configuration.logLevel
+        for warning in warnings { logger.warning("\(warning)") }
         let authenticator: Authenticator
         do throws(UnusableIdentity) {
             authenticator = try makeAuthenticator(configuration.identity, logger).get()

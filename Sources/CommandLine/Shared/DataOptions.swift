@@ -3,7 +3,7 @@ import Foundation
 import Logging
 import PandoEngine
 import PandoJournal
-import PandoServer
+import PandoStorage
 import PandoTree
 
 /// The data directory that an offline command works on.
@@ -22,7 +22,7 @@ struct DataOptions: ParsableArguments {
 
     /// Takes the directory under its lock, so that no server runs on it.
     func open(_ state: inout RecoveredState) throws -> Journal<SystemDisk> {
-        do throws(StartError) {
+        do throws(StorageError) {
             return try DataDirectory.open(data, into: &state, endsSessions: false, logger: quietLogger)
         } catch {
             printError(error.description)
@@ -37,7 +37,7 @@ struct DataOptions: ParsableArguments {
             throw Exit.badConfiguration
         }
         var state = RecoveredState(access: .locked)
-        do throws(StartError) {
+        do throws(StorageError) {
             try DataDirectory.read(data, into: &state)
         } catch {
             printError(error.description)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import PandoServer
+import PandoStorage
 
 /// The exit codes of `pando`, after BSD's `sysexits.h`.
 enum Exit {
@@ -14,6 +15,13 @@ extension Exit {
     /// Prints the error.
     /// - Returns: The exit code for it.
     static func reporting(_ error: StartError) -> ExitCode {
+        printError(error.description)
+        return ExitCode(error.exitCode)
+    }
+
+    /// Prints the error.
+    /// - Returns: The exit code for it.
+    static func reporting(_ error: StorageError) -> ExitCode {
         printError(error.description)
         return ExitCode(error.exitCode)
     }

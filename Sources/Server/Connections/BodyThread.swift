@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoCompression
+import PandoDatabase
 import PandoEngine
 import PandoREST
 import PandoReactor

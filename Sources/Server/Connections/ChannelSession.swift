@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoReactor
 
@@ -30,7 +31,7 @@ class ChannelSession: ClientSession, ChannelDelegate {
 
     override func cut() { channel.reset() }
 
-    override func end(_ reason: OutputBatch.CloseReason) { channel.closeAfterFlush() }
+    override func end(_ reason: DisconnectReason) { channel.closeAfterFlush() }
 
     final override var peerAddress: SocketAddress? { channel.peerAddress }
 

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoREST
@@ -43,7 +44,7 @@ class ClientSession {
         case shared(SharedBytes)
         case large(LargeMessage)
         case windowMark
-        case close(OutputBatch.CloseReason)
+        case close(DisconnectReason)
         /// It was sent.
         case gone
     }
@@ -126,7 +127,7 @@ class ClientSession {
     var isKnownToDatabase: Bool { true }
 
     /// Ends the connection, with the closing words that its protocol has.
-    func end(_ reason: OutputBatch.CloseReason) { cut() }
+    func end(_ reason: DisconnectReason) { cut() }
 
     /// Tells that a message is larger than can be sent; a request that asked for it gets its answer.
     func refuse(_ message: LargeMessage) { cut() }
@@ -157,7 +158,7 @@ class ClientSession {
     func recheck(_ revocations: RevocationState) {}
 
     /// What came of a REST request.
-    func receive(_ outcome: RESTOutcome) {}
+    func receive(_ outcome: RESTCallResult) {}
 
     /// What the helper thread has found out about data that the session asked it about.
     func finish(_ survey: NodeSizeCheck) {}
@@ -246,7 +247,7 @@ class ClientSession {
         owner.encode(message, for: id)
     }
 
-    func close(_ reason: OutputBatch.CloseReason) {
+    func close(_ reason: DisconnectReason) {
         if case .ready = outlet { return end(reason) }
         // What was to be said first is said first; who goes away is not waited for.
         if reason == .finished { wait(.close(reason), byteCount: 0) } else { end(reason) }

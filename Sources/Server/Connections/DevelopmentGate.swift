@@ -1,5 +1,6 @@
 import Logging
 import PandoBytes
+import PandoDatabase
 import PandoHTTP
 import PandoREST
 

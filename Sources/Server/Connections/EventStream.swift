@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoREST
 import PandoReactor
 import PandoTree

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoHTTP
 import PandoIdentity
 import PandoREST
@@ -7,7 +8,7 @@ import PandoReactor
 // Answers and events on their way to the client: a piece at a time, as it reads.
 
 extension HTTPConnection {
-    func answer(_ outcome: RESTOutcome, etag: String?, _ pending: PendingRequest) {
+    func answer(_ outcome: RESTCallResult, etag: String?, _ pending: PendingRequest) {
         cancelTimeout()
         if pending.context.acceptsGzip, !owner.mayCompress { pending.context.acceptsGzip = false }
         send(outcome.answer(to: pending.request, pending.updates, etag: etag, pending.context), pending)

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoHTTP
 import PandoREST
 import PandoReactor

@@ -1,7 +1,9 @@
 import PandoBytes
+import PandoDatabase
 import PandoHTTP
 import PandoREST
 import PandoReactor
+import PandoStorage
 import PandoWebSocket
 
 // From HTTP to a WebSocket (realtime §1).

@@ -1,9 +1,11 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoHTTP
 import PandoIdentity
 import PandoREST
 import PandoReactor
+import PandoStorage
 import PandoTree
 import PandoWire
 
@@ -87,7 +89,7 @@ final class HTTPConnection: ChannelSession {
     var answer: RESTResponse?
     var stream: EventStream?
     /// What waits until the helper thread has looked at its data.
-    var surveyed: RESTOutcome?
+    var surveyed: RESTCallResult?
     var timeout: TimerToken?
     /// The token of the request under way is being verified; what the request holds waits in ``content``.
     var isVerifying = false
@@ -288,7 +290,7 @@ final class HTTPConnection: ChannelSession {
 
     // MARK: Answers and events
 
-    override func receive(_ outcome: RESTOutcome) {
+    override func receive(_ outcome: RESTCallResult) {
         // An answer under way is that of a request given up, whose outcome comes too late.
         if case .admitting(let pending) = stage {
             if case .admitted = outcome {

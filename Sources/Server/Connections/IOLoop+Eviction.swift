@@ -1,3 +1,4 @@
+import PandoDatabase
 import PandoReactor
 
 // Which connections are closed when as many are open as may be (``ConnectionLimiter``): first those which

@@ -1,3 +1,4 @@
+import PandoDatabase
 import PandoEngine
 import PandoReactor
 

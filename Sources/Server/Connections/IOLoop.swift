@@ -1,10 +1,12 @@
 import Logging
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoHTTP
 import PandoIdentity
 import PandoREST
 import PandoReactor
+import PandoStorage
 import PandoTree
 import PandoWire
 
@@ -179,7 +181,7 @@ final class IOLoop: @unchecked Sendable {
             switch congestion.add(byteCount) {
             case .goOn: break
             case .pause: isCongested = true
-            case .tellAll:
+            case .resumeAll:
                 for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
             }
         }
@@ -206,7 +208,7 @@ final class IOLoop: @unchecked Sendable {
     private func flushOutgoing() {
         guard !outgoing.isEmpty else { return }
         if hasHeavyOutgoing { return handOver() }
-        database.take(&outgoing, onLoop: Int(index))
+        database.process(&outgoing, onQueue: Int(index))
         allLoops[Int(index)].drain(into: &delivered)
         var batches: [OutputBatch] = []
         swap(&batches, &delivered)
@@ -272,8 +274,8 @@ final class IOLoop: @unchecked Sendable {
             var batch = OutputBatch()
             swap(&batch, &batches[index])
             deliver(batch)
-            if outputCongestion.remove(batch.byteCount) { database.post(.proceed) }
-            OutputBatch.give(consume batch, to: spareOutputs)
+            if outputCongestion.remove(batch.byteCount) { database.post(.outputsDelivered) }
+            OutputBatch.recycle(consume batch, into: spareOutputs)
         }
     }
 
@@ -357,20 +359,4 @@ final class IOLoop: @unchecked Sendable {
     private static let sweepTickCount = 400
     /// Between two of them: a tick of the loop's timers.
     private static let sweepPause: Duration = .milliseconds(8)
-}
-
-extension SessionID {
-    //  ┌────────────┬──────┬──────┐
-    //  │ generation │ loop │ slot │
-    //  │     32     │   8  │  24  │   a slot is used again, a generation is not (within 2^32 connections)
-    //  └────────────┴──────┴──────┘
-
-    init(loop: UInt8, slot: UInt32, generation: UInt32) {
-        // More connections than descriptors a process can have.
-        precondition(slot < 1 << 24)
-        self.init(UInt64(generation) << 32 | UInt64(loop) << 24 | UInt64(slot))
-    }
-
-    var loop: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 24) }
-    var slot: UInt32 { UInt32(truncatingIfNeeded: rawValue) & 0xFF_FFFF }
 }

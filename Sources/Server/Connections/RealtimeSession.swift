@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
@@ -161,7 +162,7 @@ final class RealtimeSession {
         return UInt32(signIns.count)
     }
 
-    private func answer(_ answer: Answer, _ byteCount: Int) {
+    private func answer(_ answer: SessionResponse, _ byteCount: Int) {
         owner.post(.answer(id, answer, byteCount: byteCount), byteCount: byteCount, for: transport)
         markWindow(byteCount)
     }

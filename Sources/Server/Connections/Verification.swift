@@ -1,5 +1,6 @@
 import Glibc
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoREST

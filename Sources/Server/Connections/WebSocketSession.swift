@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
@@ -251,7 +252,7 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: The end
 
-    override func end(_ reason: OutputBatch.CloseReason) {
+    override func end(_ reason: DisconnectReason) {
         switch reason {
         case .finished, .replaced: act(closing.close(.normal))
         case .goingAway: act(closing.close(.goingAway))

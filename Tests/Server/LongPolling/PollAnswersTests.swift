@@ -4,6 +4,7 @@ import PandoReactor
 import PandoWebSocket
 import Testing
 
+@testable import PandoDatabase
 @testable import PandoServer
 
 /// What the official JavaScript client does with answers: it puts responses in order, and ignores those that

@@ -1,7 +1,9 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoHTTP
 import PandoReactor
+import PandoStorage
 
 // The sessions by long polling of one loop, and the connections that are moved to their loops
 // (``SessionDirectory``).

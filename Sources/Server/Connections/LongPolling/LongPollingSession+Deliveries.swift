@@ -1,3 +1,4 @@
+import PandoDatabase
 import PandoReactor
 
 // Whether the client has received what it was answered, as its connections show it.

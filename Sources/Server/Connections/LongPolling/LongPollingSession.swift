@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
@@ -337,7 +338,7 @@ final class LongPollingSession: ClientSession {
 
     /// Where the server has said its last, that is delivered first; a client that is replaced, or whose
     /// server ends, gets the end at once.
-    override func end(_ reason: OutputBatch.CloseReason) {
+    override func end(_ reason: DisconnectReason) {
         guard reason == .finished, phase == .open, !isLeaving else { return cut() }
         phase = .finishing
         endSession()

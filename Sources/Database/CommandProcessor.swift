@@ -1,0 +1,253 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoRules
+import PandoStorage
+import PandoTree
+import PandoWire
+
+/// Executes commands on databases: decides them, appends what they change to the log, commits them, and encodes
+/// what they cause. It holds what all commands share: the databases, the sessions, the log, and the outputs.
+///
+///     request ──▶ Engine.decide ──▶ LogAppender ──▶ Engine.commit ──▶ pushes, then the reply ──▶ OutputEncoder
+///                                       └─ no space: refused, and nothing is changed
+///
+/// Used by one thread at a time, as ``DatabaseHost`` is.
+final class CommandProcessor {
+    let options: DatabaseOptions
+    let environment: any Environment
+    /// Stamps commands, so that the order of times is the order of commits.
+    let clock: WallClock
+    var databases: DatabaseTable
+    var sessions = SessionRegistry()
+    var log: LogAppender
+    var encoder: OutputEncoder
+    /// What sessions that read slowly are not sent yet.
+    var coalescer = PushCoalescer()
+    var denials: DenialLog
+    var profiler = Profiler()
+    /// Has another thread release values that take long to free.
+    private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
+
+    /// Bytes that the onDisconnect writes of one session may take in the log.
+    static let queuedByteLimit = 16 << 20
+    /// Bytes of a request up to which none of its data is large: it prints in about as many, or some times as
+    /// many (the names of an array's elements are not sent).
+    static let smallByteCount = 8 << 10
+
+    init(
+        _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?, queueCount: Int,
+        environment: any Environment, logger: Logger,
+        releaseElsewhere: @escaping @Sendable (consuming any Sendable) -> Void
+    ) {
+        self.options = options
+        self.environment = environment
+        self.releaseElsewhere = releaseElsewhere
+        clock = WallClock(notBefore: recovered.lastTime, in: environment)
+        databases = DatabaseTable(recovered)
+        log = LogAppender(
+            journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
+        encoder = OutputEncoder(queueCount: queueCount)
+        denials = DenialLog(logger)
+    }
+
+    // MARK: Realtime requests
+
+    /// Processes a request of a realtime session (realtime §4).
+    func process(_ request: PostedRequest) {
+        let (session, number) = (request.session, request.number)
+        var queryText: (tag: Int64, text: Text?)?
+        switch request.action {
+        case .listen(let listen): queryText = listen.tag.map { ($0, listen.queryText) }
+        case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
+        default: break
+        }
+        // Freed elsewhere, whether the request succeeds or not.
+        let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
+        defer { releaseLater(largeNodes) }
+        guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
+        if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
+            return encoder.answer(.tooBig(number), to: session)
+        }
+        let reply = execute(
+            consume operation, session, request.credential, number: number, byteCount: request.byteCount)
+        if let queryText, case .listening? = reply {
+            sessions[session]?.queryTexts[queryText.tag] = queryText.text
+        }
+    }
+
+    /// Has nodes released by another thread; nothing happens where there are none.
+    func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releaseElsewhere(nodes) } }
+
+    /// Has a value released by another thread.
+    func releaseLater(_ value: consuming any Sendable) { releaseElsewhere(consume value) }
+
+    /// Whether the writes may be queued beside those that the session has queued already: they are written
+    /// once more when it ends. O(size of the writes).
+    private func mayQueue(_ writes: [Write], for session: SessionID) -> Bool {
+        guard let database = sessions[session]?.database else { return false }
+        var left = Self.queuedByteLimit - database.engine.queuedByteCount(of: session)
+        for write in writes where left >= 0 { left -= write.queuedByteCount }
+        return left >= 0
+    }
+
+    /// Executes an operation of a realtime session, and encodes its reply.
+    /// - Returns: The reply; nil where nothing was done.
+    private func execute(
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64,
+        byteCount: Int
+    ) -> CommandResult? {
+        guard let database = sessions[session]?.database else { return nil }
+        // Copied only while a database is watched: otherwise it is moved.
+        let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
+        var reply: CommandResult?
+        do throws(WriteRefusal) {
+            reply = try perform(operation, session, credential, in: database)
+            // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
+            if !coalescer.isEmpty { catchUp(session) }
+            if let reply { encoder.encode(reply, number, to: session) }
+        } catch {
+            switch error {
+            case .tooLarge: encoder.answer(.tooBig(number), to: session)
+            case .diskFull: encoder.answer(.diskFull(number), to: session)
+            }
+        }
+        if let profiled {
+            let record = ProfileRecord(profiled.operation, reply, byteCount: byteCount, of: database)
+            if let record { profile(record, on: database, began: profiled.began) }
+        }
+        return reply
+    }
+
+    // MARK: Executing
+
+    /// Executes an operation, appends it to the log, and encodes the pushes that it causes.
+    /// - Parameters:
+    ///   - paths: The locations that it replaces, where their size is limited.
+    ///   - byteLimit: Bytes that they may hold together, about; nil for any number.
+    /// - Returns: The reply; nil for the end of a session.
+    /// - Throws: ``WriteRefusal``; then nothing was changed.
+    func perform(
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
+        in database: StoredDatabase, replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+    ) throws(WriteRefusal) -> CommandResult? {
+        let isListen = if case .listen = operation { true } else { false }
+        let time = clock.last
+        // The command and the delta are moved from step to step: nothing of them is copied.
+        var delta = database.engine.decide(
+            Command(session: session, credential: credential, time: time, operation: operation))
+        if case .denied(let operation) = delta.kind {
+            let command = Command(session: session, credential: credential, time: time, operation: operation)
+            denials.note(command, in: database)
+        }
+        if case .ok? = delta.result, var left = byteLimit {
+            let root = database.engine.root
+            // Behind the decision: a client that may not write does not learn how much data there is.
+            if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
+        }
+        let savepoint = try log.append(&delta, of: database, at: time)
+        let effects = database.engine.commit(consume delta)
+        if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
+        if let replaced = database.engine.removeReplacedNodes() { releaseElsewhere(replaced) }
+        guard !effects.pushes.isEmpty else { return effects.result }
+        if coalescer.isEmpty || isListen {
+            encoder.encode(effects.pushes)
+        } else {
+            encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
+        }
+        // The initial push of a listen is part of its own record.
+        if !isListen, profiler.isActive {
+            for push in effects.pushes { profile(ProfileRecord(push), on: database) }
+        }
+        return effects.result
+    }
+
+    /// Sends a session that lags what it has not been sent yet.
+    func catchUp(_ session: SessionID) {
+        if let backlog = coalescer.take(of: session) { send(backlog, to: session) }
+    }
+
+    /// Sends a session what it has not been sent yet.
+    func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
+        guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
+        encoder.encode(database.engine.catchUp(session, paths: backlog.paths, tags: backlog.tags))
+    }
+
+    /// Sends a record to the sessions that watch the database.
+    /// - Parameter began: When the operation began; nil for one that takes no time of its own.
+    func profile(_ record: ProfileRecord, on database: StoredDatabase, began: MonotonicTime? = nil) {
+        profiler.send(record, of: database.id, at: clock, began: began, through: &encoder)
+    }
+
+    // MARK: Namespaces
+
+    /// The database that a client means, created where this server creates namespaces on first use.
+    /// - Parameter name: As the client spelled it; nil means `default`.
+    /// - Returns: Nil for one that does not exist.
+    /// - Throws: ``WriteRefusal/diskFull`` for one that would have to be created.
+    func database(named name: String?) throws(WriteRefusal) -> StoredDatabase? {
+        if let found = databases.find(name) { return found }
+        guard options.createsNamespaces,
+            let name = NamespaceName.canonical(name ?? NamespaceName.standard)
+        else { return nil }
+        try log.checkSpace(forPayloadOf: name.utf8.count)
+        let database = databases.create(name, access: .open)
+        log.append(
+            JournalRecord(
+                .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
+        return database
+    }
+
+    /// Changes a setting (rest §10), and appends it to the log.
+    /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
+    func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(WriteRefusal) {
+        let payload = RecoveredState.settingPayload(name, json)
+        try log.checkSpace(forPayloadOf: payload.count)
+        database.settings[name] = json
+        log.append(
+            JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
+    }
+
+    /// Everything as it is between two commands. As an output it is released when all of it is durable.
+    var backup: BackupBytes {
+        let time = clock.now()
+        let header = CheckpointHeader(
+            directory: log.origin.directory, timeline: log.origin.timeline, sequence: log.lastSequence,
+            timestamp: time)
+        return BackupBytes(header, of: databases.snapshot(at: time))
+    }
+}
+
+extension Operation {
+    /// Nil for actions that the session answers itself.
+    /// - Parameter signIn: Which of the session's sign-ins the action belongs to.
+    init?(_ action: consuming Action, signIn: UInt32) {
+        switch consume action {
+        case .listen(let listen):
+            self = .listen(
+                PandoEngine.Listen(
+                    path: listen.path, query: listen.query, tag: listen.tag, hash: listen.hash,
+                    compoundHash: listen.compoundHash))
+        case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
+        // Clients send an empty query for none, and do not spell the default order.
+        case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
+        case .put(let target, let draft, let hash, let wantsCurrentValue):
+            let write = Write(target, draft)
+            self =
+                if let hash {
+                    .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+                } else { .put(write) }
+        case .merge(let base, let entries):
+            self = .merge(base: base, entries)
+        case .onDisconnectPut(let target, let draft):
+            self = .onDisconnect([Write(target, draft)], signIn: signIn)
+        case .onDisconnectMerge(_, let entries):
+            self = .onDisconnect(entries, signIn: signIn)
+        case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
+            return nil
+        }
+    }
+}

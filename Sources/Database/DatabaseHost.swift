@@ -1,0 +1,399 @@
+import Logging
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoStorage
+
+/// Hosts all databases: takes messages in fair turns, has them processed, and lets no output out before the log
+/// entries that it depends on are durable.
+///
+///     connections ──▶ RequestBacklog ──▶ CommandProcessor, RESTHandler … ──▶ log entries ──▶ journal thread
+///                                                      │                                        │ durable
+///                                                      ▼                                        ▼
+///                                                   outputs ─────────▶ DurabilityGate ─────▶ OutputSink
+///
+/// Times are stamped here, so their order is the order of commits. What is processed in one go is one batch:
+/// one post to the journal thread, one to each queue of outputs.
+///
+/// Used by one thread at a time, through the ``DatabaseExecutor``: the database thread, a loop that has little
+/// to ask, or the journal thread, which calls ``release(upTo:)`` alone.
+package final class DatabaseHost {
+    /// Bytes of requests that were not answered yet.
+    private let requestBackpressure: BackpressureGate
+    /// Bytes of outputs that were not delivered yet.
+    private let outputBackpressure: BackpressureGate
+    private let sink: any OutputSink
+    /// Emptied batches of outputs, to be filled again.
+    private let outputPool: BufferPool<OutputBatch>
+    /// The queue of outputs whose thread runs this now; nil on the database thread and the journal thread.
+    private var currentQueue: Int?
+
+    let processor: CommandProcessor
+    let sessions: SessionManager
+    private let access: AccessManager
+    private let rest: RESTHandler
+    private let preparer: RequestPreparer
+    let backlog = RequestBacklog()
+
+    private var gate = DurabilityGate<[OutputBatch]>()
+    /// Bytes of requests that were processed since the last ``seal()``.
+    private var answeredByteCount = 0
+    /// Whether too many outputs wait for the disk or for delivery: then no request is processed.
+    private var isWaiting = false
+    /// The journal thread waits for a snapshot.
+    private var isCheckpointDue = false
+    /// The disk has space again: operations that wait for it may be performed.
+    private var isSpaceAvailable = false
+
+    private var isDraining = false
+    private var isFinalCheckpointPosted = false
+    private var onDrained: (@Sendable () -> Void)?
+
+    /// Bytes of outputs, and of log entries, from which on a batch is sealed before the next message.
+    private static let batchByteLimit = 1 << 20
+    private static let entryBatchByteLimit = 8 << 20
+    /// Nanoseconds after which a burst is not processed in the order of arrival any more: a thousand small
+    /// writes in one burst take three milliseconds, and are answered together.
+    package static let burstTurn: UInt64 = 4_000_000
+    /// Nanoseconds of work of one session, and of one database, before the turn of the next one.
+    package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
+    /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
+    private static let fairTurn: UInt64 = 1_000_000
+
+    /// - Parameters:
+    ///   - journal: Nil where everything is kept in memory: then everything counts as durable at once.
+    ///   - requestBackpressure: Whoever posts a request adds its bytes; they are removed when its output is
+    ///     released.
+    ///   - outputBackpressure: Bytes of outputs are added here; whoever delivers them removes them, and posts
+    ///     ``DatabaseMessage/outputsDelivered`` where that is asked for.
+    ///   - outputPool: Whoever has delivered a batch gives it back (``OutputBatch/recycle(_:into:)``).
+    ///   - preparation: How long computations are left to other threads.
+    ///   - post: Posts a message to this host, from any thread.
+    package init(
+        _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?,
+        requestBackpressure: BackpressureGate, outputBackpressure: BackpressureGate,
+        sink: any OutputSink, outputPool: BufferPool<OutputBatch>,
+        environment: any Environment = .machine, logger: Logger, preparation: PreparationWorkers,
+        post: @escaping @Sendable (DatabaseMessage) -> Void
+    ) {
+        self.requestBackpressure = requestBackpressure
+        self.outputBackpressure = outputBackpressure
+        self.sink = sink
+        self.outputPool = outputPool
+        processor = CommandProcessor(
+            options, recovered: recovered, journal: journal, queueCount: sink.queueCount,
+            environment: environment, logger: logger, releaseElsewhere: preparation.release)
+        sessions = SessionManager(processor, post: post)
+        access = AccessManager(processor)
+        rest = RESTHandler(processor, access)
+        preparer = RequestPreparer(
+            processor, start: preparation.start, cancel: preparation.cancel, post: post)
+    }
+
+    // MARK: Receiving
+
+    /// Adds a burst of messages, and processes as much of what waits as takes a few milliseconds: see
+    /// ``hasWork``. Events of the disk, and deliveries, count at once; the others wait for their turn.
+    /// - Parameters:
+    ///   - batch: Is left empty.
+    ///   - queue: The queue of outputs whose thread calls this, if any: it looks into its queue next, without
+    ///     being woken.
+    package func receive(_ batch: inout [DatabaseMessage], onQueue queue: Int? = nil) {
+        enqueue(&batch, onQueue: queue)
+        processor.clock.now()
+        if isSpaceAvailable { sessions.performDeferred() }
+        isSpaceAvailable = false
+        processBacklog()
+    }
+
+    /// Notes the events in a burst, and keeps the rest of it until ``receive(_:onQueue:)`` is called.
+    func enqueue(_ batch: inout [DatabaseMessage], onQueue queue: Int? = nil) {
+        currentQueue = queue
+        for message in batch {
+            switch message {
+            case .storage(.durable(let ticket)): gate.confirm(upTo: ticket)
+            case .storage(.checkpointDue): isCheckpointDue = true
+            case .storage(.spaceAvailable): isSpaceAvailable = true
+            case .outputsDelivered: isWaiting = false
+            default: break
+            }
+        }
+        backlog.add(&batch, databaseOf: databaseID)
+        noteDropped()
+        processor.profiler.burstArrived()
+        release()
+    }
+
+    /// Whether ``receive(_:onQueue:)`` is to be called again although nothing new arrives.
+    package var hasWork: Bool { isSpaceAvailable || backlog.hasNext && !isWaiting }
+
+    /// Whether a loop may process these messages itself: nothing waits before them, and none may take long.
+    func isLight(_ batch: [DatabaseMessage]) -> Bool {
+        backlog.isIdle && sessions.isIdle && LightWork.isLight(batch, for: processor)
+    }
+
+    /// The database that a message is about; 0 where it is about none that exists.
+    private func databaseID(of message: DatabaseMessage) -> RequestBacklog.DatabaseID {
+        switch message {
+        case .request(let request): processor.sessions[request.session]?.database.id ?? 0
+        case .rest(_, let call, _): processor.databases[call.namespace]?.id ?? 0
+        case .open(_, let request): processor.databases[request.namespace]?.id ?? 0
+        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session),
+            .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
+            processor.sessions[session]?.database.id ?? 0
+        case .rules, .storage, .outputsDelivered, .prepared, .drain: 0
+        }
+    }
+
+    /// Counts the bytes of dropped requests as answered, and cancels what their sessions waited for.
+    private func noteDropped() {
+        answeredByteCount += backlog.takeDroppedByteCount()
+        for session in backlog.takeEndedSessions() { preparer.cancelJobs(of: session) }
+    }
+
+    // MARK: Turns
+
+    private func processBacklog() {
+        var turn = Turn(began: processor.environment.workTime)
+        processBurst(&turn)
+        processInTurn(&turn)
+        noteDropped()
+        seal()
+    }
+
+    /// Processes a burst in the order of arrival; the rest of one that takes long is left to be processed in
+    /// turn.
+    private func processBurst(_ turn: inout Turn) {
+        // In a local variable: the compiler then omits the checks and copies that a property needs. Nothing
+        // arrives before this returns.
+        var burst: [DatabaseMessage] = []
+        backlog.takeBurst(&burst)
+        let clockReadMask = processor.environment.clockReadMask
+        var processedCount = 0
+        while processedCount < burst.count, !isWaiting {
+            // Moved out of the burst: its parts are not retained.
+            let message = exchange(&burst[processedCount], with: .outputsDelivered)
+            processedCount += 1
+            let isLight = message.isLight
+            let progress = process(consume message, isLight: isLight)
+            sealIfLarge()
+            if case .suspended(let session, let database) = progress {
+                backlog.returnBurst(&burst, from: processedCount)
+                return backlog.suspend(session, databaseOf: databaseID, database: database)
+            }
+            guard !isLight || processedCount & clockReadMask == 0 else { continue }
+            processor.clock.now()
+            _ = turn.readClock(processor.environment.workTime)
+            guard turn.elapsed > Self.burstTurn else { continue }
+            backlog.returnBurst(&burst, from: processedCount)
+            return backlog.beginFairness(databaseOf: databaseID)
+        }
+        backlog.returnBurst(&burst, from: processedCount)
+    }
+
+    /// Processes what waits, in fair turns, for a while.
+    private func processInTurn(_ turn: inout Turn) {
+        while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
+            var resumed: SessionID?
+            switch process(message, isLight: message.isLight) {
+            case .done: break
+            case .suspended(let session, let database):
+                backlog.suspend(session, databaseOf: databaseID, database: database)
+            case .resumed(let session):
+                backlog.resume(session)
+                resumed = session
+            }
+            sealIfLarge()
+            processor.clock.now()
+            let work = turn.readClock(processor.environment.workTime)
+            if let resumed { backlog.charge(work, to: resumed) }
+            backlog.finish(work: work)
+        }
+    }
+
+    /// How long one call of ``processBacklog()`` has worked.
+    private struct Turn {
+        let began: MonotonicTime
+        private var lastReading: MonotonicTime
+
+        init(began: MonotonicTime) {
+            self.began = began
+            lastReading = began
+        }
+
+        /// Nanoseconds from its beginning to the last reading.
+        var elapsed: UInt64 { lastReading.nanoseconds &- began.nanoseconds }
+
+        /// - Returns: Nanoseconds since the last reading.
+        mutating func readClock(_ now: MonotonicTime) -> Int {
+            let work = (now - lastReading).nanosecondCount
+            lastReading = max(now, lastReading)
+            return Int(clamping: work)
+        }
+    }
+
+    // MARK: Processing
+
+    /// What became of a message.
+    private enum Progress {
+        case done
+        /// It waits for a computation, and everything behind it of its session does, too.
+        case suspended(SessionID, RequestBacklog.DatabaseID)
+        /// It was what a suspended session waited for.
+        case resumed(SessionID)
+    }
+
+    /// - Parameter isLight: Nothing has to be computed first.
+    private func process(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
+        // Before any other write: what waits was to be written first.
+        if !sessions.isIdle { sessions.performDeferredIfPossible() }
+        switch consume message {
+        case .request(let request):
+            if !isLight, let database = preparer.suspend(request) {
+                return .suspended(request.session, database)
+            }
+            answeredByteCount += request.byteCount
+            processor.process(request)
+        case .rest(let session, let call, let byteCount):
+            if !isLight, let database = preparer.suspend(call, byteCount: byteCount, of: session) {
+                return .suspended(session, database)
+            }
+            answeredByteCount += byteCount
+            rest.process(call, byteCount: byteCount, of: session)
+            if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
+        case .answer(let session, let answer, let byteCount):
+            answeredByteCount += byteCount
+            processor.encoder.answer(answer, to: session)
+        case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
+        case .lagging(let session):
+            if processor.sessions[session] != nil { processor.coalescer.begin(session) }
+        case .caughtUp(let session):
+            if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
+        case .open(let session, let request):
+            if isDraining {
+                processor.encoder.close(session, .goingAway)
+            } else {
+                sessions.open(session, request)
+            }
+        case .identity(let session, let credential):
+            switch access.change(session, to: credential) {
+            case .applied: break
+            case .tooManyChecks:
+                processor.encoder.close(session, .finished)
+                sessions.end(session)
+            }
+        case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
+        case .closed(let session):
+            if sessions.endSomeListens(of: session) { break }
+            if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
+            sessions.end(session)
+        case .rules(let rulesets): access.load(rulesets)
+        case .prepared(let prepared):
+            guard preparer.finish(prepared, execute: execute) else { return .done }
+            answeredByteCount += prepared.byteCount
+            // By another thread: what was printed may be large.
+            if case .printed = prepared.preparation { processor.releaseLater(prepared) }
+            return .resumed(prepared.session)
+        // Noted when they arrived.
+        case .storage, .outputsDelivered: break
+        case .drain(let completion):
+            for session in processor.sessions.ids {
+                processor.encoder.close(session, .goingAway)
+                sessions.end(session)
+            }
+            isDraining = true
+            onDrained = completion
+        }
+        return .done
+    }
+
+    /// Executes a request that was prepared.
+    private func execute(_ message: DatabaseMessage) {
+        switch message {
+        case .request(let request): processor.process(request)
+        case .rest(let session, let call, let byteCount):
+            rest.process(call, byteCount: byteCount, of: session)
+        case .closed(let session): sessions.end(session)
+        default: preconditionFailure("only requests and ends of sessions are prepared")
+        }
+    }
+
+    // MARK: Sealing and releasing
+
+    private func sealIfLarge() {
+        if processor.encoder.byteCount > Self.batchByteLimit
+            || processor.log.pendingByteCount > Self.entryBatchByteLimit
+        {
+            seal()
+        }
+    }
+
+    /// Ends a batch: its log entries go to the journal thread, its outputs wait for the last of them.
+    private func seal() {
+        processor.log.flush()
+        if processor.log.isEnabled, isCheckpointDue || wantsFinalCheckpoint {
+            isCheckpointDue = false
+            // Everything committed so far is in the entries before it, and nothing else.
+            processor.log.post(processor.databases.snapshot(at: processor.clock.now()))
+        }
+        let ticket = processor.log.lastTicket
+        let batches = processor.encoder.takeBatches(refillingFrom: outputPool)
+        if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
+            switch outputBackpressure.add(batches.reduce(0) { $0 + $1.byteCount }) {
+            case .goOn: break
+            case .pause: isWaiting = true
+            case .resumeAll: isWaiting = false
+            }
+            gate.hold(batches, until: ticket, requestByteCount: answeredByteCount)
+            answeredByteCount = 0
+        }
+        release()
+        if let onDrained, gate.isDurable(ticket), gate.isEmpty {
+            self.onDrained = nil
+            onDrained()
+        }
+    }
+
+    /// Whether all sessions have ended, and the next start would have much log to read.
+    private var wantsFinalCheckpoint: Bool {
+        guard onDrained != nil, !isFinalCheckpointPosted, processor.log.wantsFinalCheckpoint else {
+            return false
+        }
+        isFinalCheckpointPosted = true
+        return true
+    }
+
+    /// The journal thread: everything up to this ticket is durable. Releases what waits for it.
+    /// - Returns: false, and nothing is done, while the server stops: then ``receive(_:onQueue:)`` must get the
+    ///   event.
+    package func release(upTo ticket: UInt64) -> Bool {
+        guard !isDraining else { return false }
+        currentQueue = nil
+        gate.confirm(upTo: ticket)
+        release()
+        return true
+    }
+
+    /// Posts the outputs that have become durable, in order.
+    private func release() {
+        var resumes = false
+        gate.release { held in
+            if requestBackpressure.remove(held.requestByteCount) { resumes = true }
+            for queue in held.outputs.indices where !held.outputs[queue].isEmpty {
+                // Moved out: the queue's thread is its only owner.
+                post(exchange(&held.outputs[queue], with: OutputBatch()), to: queue)
+            }
+        }
+        if resumes {
+            for queue in 0..<sink.queueCount { post(OutputBatch(items: [.resumeReading]), to: queue) }
+        }
+    }
+
+    private func post(_ batch: consuming OutputBatch, to queue: Int) {
+        sink.post(consume batch, to: queue, wakes: queue != currentQueue)
+    }
+
+    /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation that
+    /// must know what a server had decided when it died.
+    package func takeHeld() -> [OutputBatch] { gate.removeAll().flatMap { $0 } }
+}

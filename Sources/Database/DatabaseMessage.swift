@@ -1,0 +1,208 @@
+import PandoBytes
+import PandoEngine
+import PandoReactor
+import PandoRules
+import PandoStorage
+import PandoTree
+import PandoWire
+
+/// Whose rights a session has; what a client sends to sign in is ``PandoWire/Credential``.
+package typealias Credential = PandoRules.Credential
+
+/// A message to the databases: from connections, from the journal, from workers, and from the operator.
+///
+/// Messages of one session are processed in the order in which they were posted, and their outputs are posted in
+/// that order (``OutputBatch``).
+package enum DatabaseMessage: Sendable {
+    /// A realtime session begins.
+    indirect case open(SessionID, OpenRequest)
+    /// A request of a realtime session.
+    case request(PostedRequest)
+    /// The credential of the session from now on.
+    case identity(SessionID, Credential)
+    /// These sign-ins of the session, by its own numbers, are revoked (``Operation/revokeOnDisconnect(_:)``).
+    case revoked(SessionID, Set<UInt32>)
+    /// A REST request, on a session of its own.
+    indirect case rest(SessionID, RESTCall, byteCount: Int)
+    /// The response to a request that needs no database; it keeps its place among the others.
+    case answer(SessionID, SessionResponse, byteCount: Int)
+    /// Comes back as ``OutputBatch/Item/windowMark(_:)`` behind the responses to everything before it.
+    case windowMark(SessionID)
+    /// The client leaves much unread: its pushes are coalesced until ``caughtUp(_:)`` (``PushCoalescer``).
+    case lagging(SessionID)
+    /// The client has read what it was sent.
+    case caughtUp(SessionID)
+    /// The connection is closed, for whatever reason: the session ends.
+    case closed(SessionID)
+    /// A worker has finished what a suspended request waited for.
+    case prepared(PreparedRequest)
+    /// The files of `--rules` were read again: all rules, by namespace.
+    case rules([String: Ruleset])
+    /// How far the log is durable, that a checkpoint is due, or that a full disk has space again.
+    case storage(StorageEvent)
+    /// Enough outputs were delivered for more requests to be processed.
+    case outputsDelivered
+    /// End all sessions, and call back once their outputs are released. What clients post later is dropped.
+    case drain(@Sendable () -> Void)
+}
+
+extension DatabaseMessage {
+    /// Bytes of a request up to which it may be light: about one frame of a client.
+    fileprivate static let lightByteCount = 16 << 10
+
+    /// Whether processing takes little time, as far as the message alone tells. False for hashes and windows
+    /// of any amount of data, and for the end of a session with all its listens and writes. What a write
+    /// replaces decides the rest (``LightWork``). O(1): decided when the request was made.
+    package var isLight: Bool {
+        switch self {
+        case .request(let request): request.isLight
+        case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
+        case .open(_, let request): request.previousSession == nil
+        case .answer, .windowMark, .lagging: true
+        case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
+            .prepared, .drain:
+            false
+        }
+    }
+}
+
+/// A request that was suspended, with the result of what it waited for.
+package final class PreparedRequest: Sendable {
+    let session: SessionID
+    /// The request, which was not executed yet.
+    let message: DatabaseMessage
+    let target: Target
+    /// The data of the computation: what its location held when it was suspended, or its own data.
+    let work: PreparationJob.Work
+    /// The result.
+    let preparation: Preparation
+    /// Its own data, where it was printed before.
+    let printed: PrintedNodes?
+
+    init(
+        _ session: SessionID, _ message: DatabaseMessage, _ target: Target, _ work: PreparationJob.Work,
+        _ preparation: Preparation, printed: PrintedNodes?
+    ) {
+        self.session = session
+        self.message = message
+        self.target = target
+        self.work = work
+        self.preparation = preparation
+        self.printed = printed
+    }
+}
+
+/// A request on its way from its connection to the databases. An object, so that passing it on copies one word;
+/// its action is moved out in the end, and not copied either. (As a value it was copied three times, with
+/// everything that it holds: a tenth of a set.)
+///
+/// `@unchecked Sendable`: one thread after the other holds it, and passes it on through a ``Mailbox``.
+package final class PostedRequest: @unchecked Sendable {
+    package let session: SessionID
+    /// The client's number of the request, which the response repeats.
+    package let number: Int64
+    /// Whose rights it has.
+    package let credential: Credential
+    /// Which of the session's sign-ins ``credential`` belongs to, for requests that queue writes; otherwise 0.
+    package let signIn: UInt32
+    /// Bytes of its message.
+    package let byteCount: Int
+    package private(set) var action: Action
+    /// See ``DatabaseMessage/isLight``.
+    let isLight: Bool
+    private var isActionTaken = false
+
+    package init(
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
+        byteCount: Int
+    ) {
+        self.session = session
+        number = request.number
+        action = request.action
+        self.credential = credential
+        self.signIn = signIn
+        self.byteCount = byteCount
+        isLight = byteCount <= DatabaseMessage.lightByteCount && action.isLight
+    }
+
+    /// Moves the action out. Once.
+    func takeAction() -> Action {
+        assert(!isActionTaken, "a request is executed once")
+        isActionTaken = true
+        return exchange(&action, with: .statistics)
+    }
+}
+
+extension DatabaseMessage {
+    /// - Parameters:
+    ///   - signIn: Which of the session's sign-ins the credential belongs to, for requests that queue writes.
+    ///   - byteCount: Bytes of the request's message.
+    package static func request(
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0,
+        byteCount: Int
+    ) -> DatabaseMessage {
+        .request(PostedRequest(session, request, credential, signIn: signIn, byteCount: byteCount))
+    }
+}
+
+extension Action {
+    /// Whether it may change the database, or the writes that are queued for the end of the session.
+    package var isWrite: Bool {
+        switch self {
+        case .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+        case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck,
+            .unknown,
+            .invalid:
+            false
+        }
+    }
+
+    fileprivate var isLight: Bool {
+        switch self {
+        case .put(_, _, nil, _): true
+        case .put: false
+        case .get: true
+        case .listen, .unlisten: false
+        case .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: true
+        }
+    }
+}
+
+/// What a client has sent when it connected (realtime §1.1).
+package struct OpenRequest: Sendable {
+    /// The namespace as the client spelled it; nil where neither `ns` nor the host names one.
+    package var namespace: String?
+    /// The `Host` of its request: the handshake names it for reconnecting (realtime §1.4).
+    package var host: Text
+    /// `ls`: an earlier session of this client that may still be open (realtime §12.5).
+    package var previousSession: Text?
+    /// The id of the session for its client; nil where the databases choose one.
+    package var publicID: PublicSessionID?
+
+    package init(
+        namespace: String?, host: Text, previousSession: Text?, publicID: PublicSessionID? = nil
+    ) {
+        self.namespace = namespace
+        self.host = host
+        self.previousSession = previousSession
+        self.publicID = publicID
+    }
+}
+
+/// A response that needs no database, with the number of its request.
+package enum SessionResponse: Sendable {
+    case ok(Int64)
+    case authenticated(Int64, authVariable: Text?, expires: Int64?)
+    case unauthenticated(Int64)
+    case authenticationFailed(Int64, isExpired: Bool, reason: StaticString)
+    /// The token could not be verified now; nothing says that it is invalid.
+    case authenticationUnavailable(Int64, reason: StaticString)
+    /// No response: the connection ends behind those before it.
+    case finished
+    case unknownAction(Int64)
+    case tooBig(Int64)
+    /// The disk is full.
+    case diskFull(Int64)
+    case invalid(Int64, InvalidData)
+}

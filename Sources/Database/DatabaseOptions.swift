@@ -1,0 +1,9 @@
+/// What an operator may choose about the databases.
+package struct DatabaseOptions: Sendable {
+    /// Whether a namespace is created when a client first names it, open to everyone (`--dev`).
+    package var createsNamespaces = false
+    /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
+    package var sessionEndReserveByteCount = 1 << 20
+
+    package init() {}
+}

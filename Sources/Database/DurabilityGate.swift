@@ -1,0 +1,65 @@
+/// Holds outputs back until the log entries that they depend on are durable, and lets them out in the order
+/// in which they were decided.
+///
+/// Every entry of the log has a ticket: 1 for the first, then one more each. An output waits for the ticket of
+/// the last entry that was appended when the output was decided, whether it is about that entry or not: a
+/// client must see nothing that a crash could take back.
+///
+///     hold(a, 3)   hold(b, 3)   hold(c, 5)
+///     held:  a 3 ─ b 3 ─ c 5        confirm(4), release: a, b        confirm(5), release: c
+///
+/// Invariants: the tickets of what is held ascend; everything that is released has a ticket that is durable;
+/// nothing overtakes what was held before it. A value without thread, clock or queue.
+struct DurabilityGate<Outputs> {
+    /// Outputs that were decided together.
+    struct Held {
+        /// What must be durable before they are released.
+        let ticket: UInt64
+        var outputs: Outputs
+        /// Bytes of the requests that they answer.
+        let requestByteCount: Int
+    }
+
+    /// Everything up to this ticket is as durable as was asked for.
+    private(set) var durableTicket: UInt64 = 0
+    /// The oldest first.
+    private var held: [Held] = []
+
+    /// Whether nothing waits.
+    var isEmpty: Bool { held.isEmpty }
+
+    /// Whether everything up to a ticket is durable.
+    func isDurable(_ ticket: UInt64) -> Bool { ticket <= durableTicket }
+
+    /// Holds outputs until `ticket` is durable: also where it already is, ``release(_:)`` comes first.
+    /// - Parameter ticket: That of the last entry appended so far; not less than that of the call before.
+    mutating func hold(_ outputs: consuming Outputs, until ticket: UInt64, requestByteCount: Int) {
+        precondition(ticket >= held.last?.ticket ?? 0, "an output waits for less than the one before it")
+        precondition(requestByteCount >= 0)
+        held.append(Held(ticket: ticket, outputs: outputs, requestByteCount: requestByteCount))
+    }
+
+    /// Notes that everything up to `ticket` is durable. A ticket that is known to be durable changes nothing:
+    /// reports of the journal may arrive by two ways.
+    mutating func confirm(upTo ticket: UInt64) {
+        durableTicket = max(durableTicket, ticket)
+    }
+
+    /// Gives everything that waits for no more than is durable to `body`, the oldest first, and forgets it.
+    /// - Complexity: O(held).
+    mutating func release(_ body: (inout Held) -> Void) {
+        var count = 0
+        while count < held.count, held[count].ticket <= durableTicket {
+            body(&held[count])
+            count += 1
+        }
+        held.removeFirst(count)
+        assert(held.first.map { $0.ticket > durableTicket } ?? true)
+    }
+
+    /// Takes out everything that waits, durable or not, the oldest first.
+    mutating func removeAll() -> [Outputs] {
+        defer { held = [] }
+        return held.map(\.outputs)
+    }
+}

@@ -1,0 +1,173 @@
+import PandoBytes
+import PandoEngine
+import PandoReactor
+import PandoTree
+import PandoWebSocket
+import PandoWire
+import Synchronization
+
+/// A message that takes long to encode, which is left to a worker thread, from a snapshot: a large read, a query
+/// over many children, the initial push of a listen with its comparison of hashes, or a large push, which all
+/// of its listeners share.
+///
+/// `@unchecked Sendable`: a worker encodes it before it posts it to a loop; loops only read what was posted.
+package final class LargeMessage: @unchecked Sendable {
+    package enum Content: Sendable {
+        case push(Push.Body, tag: Int64?)
+        case response(Int64, Node)
+        /// The children of the node that the query lets through.
+        case filtered(Int64, Node, Query)
+        case stale(Int64, CommandResult.CurrentValue)
+    }
+
+    /// Printed bytes from which on a message is large: what prints in a tenth of a millisecond, and so what a
+    /// burst of small commands takes.
+    static let byteCount = 32 << 10
+    /// Bytes of a piece, which is handed to a socket as a whole: far below what a client may leave unread, so
+    /// that a message larger than that gets through to a client that reads.
+    static let pieceByteCount = 128 << 10
+
+    package let content: Content
+    /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while it
+    /// is not encoded, and where it is larger than clients accept.
+    package private(set) var pieces: [SharedBytes]?
+    private var isEncoded = false
+    private var budget: EncodingBudget?
+    private var encodedByteCount = 0
+
+    package init(_ content: Content) {
+        self.content = content
+    }
+
+    deinit {
+        budget?.release(encodedByteCount)
+    }
+
+    /// The number of the request that it answers; nil for a push.
+    package var requestNumber: Int64? {
+        switch content {
+        case .push: nil
+        case .response(let number, _), .filtered(let number, _, _), .stale(let number, _): number
+        }
+    }
+
+    /// Bytes of memory that the message holds while it waits, about: those of a push's value, which may have
+    /// been removed from the tree. Responses are counted when they are encoded; a client has few of them.
+    package var waitingByteCount: Int {
+        guard case .push(let body, _) = content else { return Self.leastByteCount }
+        if case .overwrite(_, let node) = body { return node.weight(upTo: Self.estimateLimit) }
+        return Self.estimateLimit
+    }
+
+    /// Bytes of the pieces from `piece` on.
+    package func byteCount(from piece: Int) -> Int { pieces?[piece...].reduce(0) { $0 + $1.count } ?? 0 }
+
+    /// Whether several clients may get it.
+    package var isShared: Bool {
+        switch content {
+        case .push(.initial, _), .response, .filtered, .stale: false
+        case .push: true
+        }
+    }
+
+    private static let estimateLimit = 256 << 10
+    private static let leastByteCount = 256
+
+    /// Encodes the message as frames, and cuts them into pieces. The second time it does nothing. One worker only.
+    /// - Parameters:
+    ///   - budget: Its bytes are added here, and removed when the message is freed.
+    ///   - hashes: What the same worker has hashed before.
+    package func encode(within budget: EncodingBudget, _ hashes: inout HashMemo) {
+        guard !isEncoded else { return }
+        isEncoded = true
+        let message = printed(&hashes)
+        pieces = message.isEmpty ? [] : Self.pieces(of: message)
+        encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
+        budget.add(encodedByteCount)
+        self.budget = budget
+    }
+
+    /// The message as JSON; empty where there is nothing to send.
+    private func printed(_ hashes: inout HashMemo) -> [UInt8] {
+        var message: [UInt8] = []
+        switch content {
+        case .push(.initial(let state), let tag):
+            let hash = state.comparesSimpleHash ? hashes.hash(of: state.node) : nil
+            guard let body = state.body(knowing: hash) else { break }
+            message.append(pushHead: body)
+            message.append(pushTail: tag)
+        case .push(let body, let tag):
+            message.append(pushHead: body)
+            message.append(pushTail: tag)
+        case .response(let number, let node): message.append(response: number, .ok, .node(node))
+        case .filtered(let number, let node, let query):
+            message.append(response: number, .ok, .node(Window(query, over: node).node))
+        case .stale(let number, let current): message.append(staleResponse: number, current)
+        }
+        return message
+    }
+
+    /// Whole frames only: a ping may be answered between two pieces.
+    private static func pieces(of message: [UInt8]) -> [SharedBytes]? {
+        var frames: [UInt8] = []
+        guard case .chunks(let ranges) = Segmenter.split(message.rawSpan) else {
+            guard frames.append(framesOf: message.rawSpan) else { return nil }
+            return [SharedBytes(frames)]
+        }
+        var pieces: [SharedBytes] = []
+        frames.append(countFrame: ranges.count)
+        for range in ranges {
+            frames.append(frame: .text, payload: message.rawSpan.extracting(range))
+            guard frames.count >= pieceByteCount else { continue }
+            pieces.append(SharedBytes(frames))
+            frames.removeAll(keepingCapacity: true)
+        }
+        if !frames.isEmpty { pieces.append(SharedBytes(frames)) }
+        return pieces
+    }
+}
+
+/// Bytes of encoded large messages that were not sent yet. Over the limit no more are encoded, so that clients
+/// that do not read cannot fill memory with what they request.
+package final class EncodingBudget: Sendable {
+    private let byteLimit: Int
+    private let byteCount = Atomic<Int>(0)
+    /// Wakes the thread that encodes.
+    private let wakeup: WakeupEvent
+
+    package init(byteLimit: Int, signalling wakeup: WakeupEvent) {
+        self.byteLimit = byteLimit
+        self.wakeup = wakeup
+    }
+
+    var isExhausted: Bool { byteCount.load(ordering: .relaxed) >= byteLimit }
+
+    package func add(_ bytes: Int) {
+        byteCount.add(bytes, ordering: .relaxed)
+    }
+
+    package func release(_ bytes: Int) {
+        byteCount.subtract(bytes, ordering: .relaxed)
+        wakeup.signal()
+    }
+}
+
+extension Push.Body {
+    /// Whether it prints to more bytes than `byteLimit`, about. O(`byteLimit`).
+    func isHeavier(than byteLimit: Int) -> Bool {
+        switch self {
+        case .overwrite(_, let node): node.isHeavier(than: byteLimit)
+        case .merge(_, let entries): isHeavy(entries, byteLimit)
+        case .rangeMerge, .initial: true
+        }
+    }
+
+    private func isHeavy(_ entries: [Push.Entry], _ byteLimit: Int) -> Bool {
+        var left = byteLimit
+        for entry in entries {
+            left -= entry.path.keys.reduce(4) { $0 + $1.text.utf8Count + 1 }
+            if left < 0 || entry.node.weigh(&left) { return true }
+        }
+        return false
+    }
+}

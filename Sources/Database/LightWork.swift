@@ -1,0 +1,72 @@
+import PandoEngine
+import PandoREST
+import PandoStorage
+import PandoTree
+import PandoWire
+
+/// Whether a loop may process a burst of messages itself (``DatabaseExecutor``): the part of the decision that
+/// needs the databases. What the messages alone tell is decided once, when they are made
+/// (``DatabaseMessage/isLight``).
+struct LightWork {
+    private let processor: CommandProcessor
+    /// What the messages so far may take in the log, generously; the space is only asked about.
+    private var logByteCount = 0
+
+    /// Data up to this size is replaced, weighed and freed by a loop: some tens of microseconds.
+    private static let lightlyReplacedByteCount = 64 << 10
+    /// Locations that one write of a loop may have.
+    private static let locationLimit = 32
+    /// Bytes of log for each byte of a request, and for each location beside.
+    private static let logBytesPerByte = 4
+    private static let logBytesPerLocation = 1024
+
+    private init(_ processor: CommandProcessor) {
+        self.processor = processor
+    }
+
+    /// Whether no message may take long, little is replaced, and the log has space without waiting.
+    static func isLight(_ batch: [DatabaseMessage], for processor: CommandProcessor) -> Bool {
+        var work = LightWork(processor)
+        for message in batch {
+            guard message.isLight, work.replacesLittle(message) else { return false }
+        }
+        return processor.log.hasReservedSpace(forWriteOf: work.logByteCount)
+    }
+
+    private mutating func replacesLittle(_ message: DatabaseMessage) -> Bool {
+        switch message {
+        case .request(let request):
+            let database = processor.sessions[request.session]?.database
+            switch request.action {
+            case .put(let target, _, _, _):
+                return replacesLittle(CollectionOfOne(target), in: database, request.byteCount)
+            case .merge(_, let entries):
+                return replacesLittle(entries.lazy.map(\.target), in: database, request.byteCount)
+            default:
+                logByteCount += Self.logBytesPerByte * request.byteCount + Self.logBytesPerLocation
+                return true
+            }
+        case .rest(_, let call, let byteCount):
+            guard case .data(let request, let body?, _) = call.action,
+                case .data(let target) = request.location
+            else { return true }
+            let database = processor.databases[call.namespace]
+            if case .update(let updates) = body {
+                return replacesLittle(updates.lazy.map(\.target), in: database, byteCount)
+            }
+            return request.method == .post
+                || replacesLittle(CollectionOfOne(target), in: database, byteCount)
+        default: return true
+        }
+    }
+
+    private mutating func replacesLittle(
+        _ targets: some Collection<Target>, in database: StoredDatabase?, _ byteCount: Int
+    ) -> Bool {
+        logByteCount += Self.logBytesPerByte * byteCount + targets.count * Self.logBytesPerLocation
+        guard targets.count <= Self.locationLimit, let database else { return targets.count == 0 }
+        return targets.allSatisfy {
+            !database.engine.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)
+        }
+    }
+}

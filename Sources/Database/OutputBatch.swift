@@ -1,0 +1,127 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoReactor
+
+/// The outputs of one batch of the databases for one queue (``OutputSink``), in the order in which they must be
+/// sent.
+///
+/// Small responses lie one behind the other in `arena`, as WebSocket frames, so that a response costs no
+/// allocation. A message for many connections is framed once, in ``SharedBytes``.
+package struct OutputBatch: Sendable {
+    package enum Item: Sendable {
+        /// Frames for a session: a range of the arena.
+        case frames(SessionID, Range<Int>)
+        /// The same frames for several sessions.
+        case shared(SharedBytes, ContiguousArray<SessionID>)
+        /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session wait
+        /// for it.
+        case large(SessionID, LargeMessage)
+        /// The result of a REST request.
+        case rest(SessionID, RESTCallResult)
+        /// Events for an event stream.
+        case events(SessionID, [StreamEvent])
+        /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested before
+        /// is answered.
+        case windowMark(SessionID)
+        /// The session has ended: close its connection once everything before is sent.
+        case close(SessionID, DisconnectReason)
+        /// Sockets that were paused by backpressure may be read again.
+        case resumeReading
+    }
+
+    /// Frames; the items name ranges of them.
+    package var arena: [UInt8] = []
+    package private(set) var items: [Item] = []
+    /// Frames at the end of the arena that are not an item yet: whose they are, and where they begin.
+    private var open: (session: SessionID, start: Int)?
+    /// Bytes of the shared frames, each counted once.
+    package var sharedByteCount = 0
+
+    package init(items: [Item] = []) {
+        self.items = items
+    }
+
+    /// Bytes that are reserved in advance, in the arena and for items each; and the capacity of both together
+    /// up to which it is kept, since arrays grow to up to twice of what they hold.
+    private static let reservedByteLimit = 256 << 10
+    private static let keptByteLimit = 512 << 10
+
+    /// An empty batch with capacity for as much as another one holds: bursts resemble each other.
+    init(withRoomFor other: OutputBatch) {
+        arena.reserveCapacity(min(other.arena.count, Self.reservedByteLimit))
+        items.reserveCapacity(min(other.items.count, Self.reservedByteLimit / MemoryLayout<Item>.stride))
+    }
+
+    /// Removes everything, and keeps the capacity unless it is large.
+    mutating func removeAll() {
+        let isKept = arena.capacity + items.capacity * MemoryLayout<Item>.stride <= Self.keptByteLimit
+        arena.removeAll(keepingCapacity: isKept)
+        items.removeAll(keepingCapacity: isKept)
+        open = nil
+        sharedByteCount = 0
+    }
+
+    private var hasCapacity: Bool { arena.capacity > 0 }
+
+    /// Gives a batch that was delivered back to the pool, to be filled again.
+    package static func recycle(_ batch: consuming OutputBatch, into spares: BufferPool<OutputBatch>) {
+        batch.removeAll()
+        // One without frames, or with very many, has no buffer to use again.
+        if batch.hasCapacity { spares.release(consume batch) }
+    }
+
+    /// A pool with enough batches for those on their way to each loop and back, and those that wait for the
+    /// disk.
+    package static func pool(loopCount: Int) -> BufferPool<OutputBatch> {
+        BufferPool(atMost: 4 + 4 * loopCount)
+    }
+
+    /// Bytes up to which frames are joined to one item: a channel takes an item as a whole, or not at all.
+    private static let joinedByteLimit = 64 << 10
+
+    /// Adds what was appended to the arena from `start` on as frames for a session. Frames for one session that
+    /// lie one behind the other are one item: a client that sends sixteen requests at once gets sixteen
+    /// responses with one item.
+    /// - Precondition: `start` is the end of what was added before.
+    mutating func appendFrames(from start: Int, to session: SessionID) {
+        assert(start >= open?.start ?? 0 && start <= arena.count)
+        if let open, open.session.rawValue == session.rawValue,
+            arena.count - open.start <= Self.joinedByteLimit
+        {
+            return
+        }
+        close(at: start)
+        open = (session, start)
+    }
+
+    mutating func append(_ item: Item) {
+        close(at: arena.count)
+        items.append(item)
+    }
+
+    /// Makes items of everything that was added. Before ``items`` is read.
+    mutating func finish() { close(at: arena.count) }
+
+    /// Makes an item of the open frames, which end at `end`.
+    private mutating func close(at end: Int) {
+        guard let open else { return }
+        items.append(.frames(open.session, open.start..<end))
+        self.open = nil
+    }
+
+    /// Bytes that the batch holds in memory until it is delivered.
+    package var byteCount: Int { arena.count + sharedByteCount }
+
+    var isEmpty: Bool { items.isEmpty && open == nil }
+}
+
+/// Why the databases end a session's connection.
+package enum DisconnectReason: Sendable {
+    /// The server has said why before: with a shutdown message, say.
+    case finished
+    /// The client has come back on another connection (realtime §12.5).
+    case replaced
+    /// The server stops.
+    case goingAway
+}

@@ -1,0 +1,304 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoReactor
+import PandoTree
+import PandoWebSocket
+import PandoWire
+
+/// Encodes replies and pushes as frames, in one batch for each queue of outputs: each distinct push is printed
+/// once, each small response goes to the arena of its batch (realtime §3, §5). Used by one thread at a time.
+struct OutputEncoder {
+    private var batches: [OutputBatch]
+    /// The message being printed; kept, so that its buffer is used again.
+    private var message: [UInt8] = []
+    /// Event streams among the sessions.
+    var streams: [SessionID: StreamRoot] = [:]
+
+    /// The buffer keeps no more capacity than this between messages.
+    private static let keptByteCount = 1 << 20
+
+    init(queueCount: Int) {
+        batches = Array(repeating: OutputBatch(), count: queueCount)
+    }
+
+    /// Takes out what was encoded, one batch for each queue.
+    /// - Parameter spares: Supplies the batches that are filled next.
+    mutating func takeBatches(refillingFrom spares: BufferPool<OutputBatch>) -> [OutputBatch] {
+        batches.indices.map { index in
+            guard !batches[index].isEmpty else { return OutputBatch() }
+            batches[index].finish()
+            let empty = spares.acquire() ?? OutputBatch(withRoomFor: batches[index])
+            return exchange(&batches[index], with: empty)
+        }
+    }
+
+    // MARK: Effects
+
+    mutating func encode(_ pushes: [Push]) {
+        for push in pushes { encode(streams.isEmpty ? push : divert(push)) }
+    }
+
+    private mutating func encode(_ push: Push) {
+        let untagged = push.recipients
+        // Clients number their tags from one, so listeners of one query often share theirs.
+        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
+        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
+        if push.body.isHeavier(than: LargeMessage.byteCount) {
+            if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
+            for (tag, sessions) in byTag { sendLarge(.push(push.body, tag: tag), to: [sessions]) }
+            return
+        }
+        message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
+        message.append(pushHead: push.body)
+        let headCount = message.count
+        if untagged.contains(where: { !$0.isEmpty }) {
+            message.append(pushTail: nil)
+            send(to: untagged)
+        }
+        for (tag, sessions) in byTag {
+            message.removeSubrange(headCount...)
+            message.append(pushTail: tag)
+            send(to: [sessions])
+        }
+    }
+
+    mutating func encode(_ reply: CommandResult, _ number: Int64, to session: SessionID) {
+        switch reply {
+        case .ok: return acknowledge(number, to: session)
+        case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
+            return append(.large(session, LargeMessage(.response(number, node))), to: session)
+        case .filtered(let node, let query):
+            return append(.large(session, LargeMessage(.filtered(number, node, query))), to: session)
+        case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
+            return append(.large(session, LargeMessage(.stale(number, current))), to: session)
+        default: break
+        }
+        respond(to: session) { message in
+            switch reply {
+            case .ok, .filtered: break
+            case .listening: message.append(response: number, .ok, .object)
+            case .data(let node): message.append(response: number, .ok, .node(node))
+            case .permissionDenied:
+                message.append(response: number, .permissionDenied, .text("Permission denied"))
+            case .dataStale(nil): message.append(response: number, .dataStale, .text(staleText))
+            case .dataStale(let current?): message.append(staleResponse: number, current)
+            case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
+            }
+        }
+    }
+
+    /// Encodes the most frequent response right into the arena: printed elsewhere and then framed, it costs
+    /// twice as much.
+    private mutating func acknowledge(_ number: Int64, to session: SessionID) {
+        let loop = Int(session.loop)
+        let start = batches[loop].arena.count
+        let byteLimit = ByteWriter.shortFrameHeaderByteCount + ByteWriter.acknowledgementByteLimit
+        batches[loop].arena.append(atMost: byteLimit) { writer in
+            writer.append(shortFrame: .text) { $0.append(acknowledgement: number) }
+        }
+        batches[loop].appendFrames(from: start, to: session)
+    }
+
+    // MARK: REST and event streams
+
+    /// The location that an event stream listens to.
+    struct StreamRoot {
+        var path: Path
+        /// As the client gave it, also where it filters nothing: rules may read it.
+        var query: Query?
+        /// Whether its events are about the children that a query lets through.
+        var isQuery: Bool
+    }
+
+    mutating func answer(_ result: RESTCallResult, to session: SessionID) {
+        append(.rest(session, result), to: session)
+    }
+
+    /// Encodes that a listen is revoked (realtime §5.4).
+    /// - Parameter queryText: The query of a filtered listen, as the client spelled it.
+    mutating func revoke(_ path: Path, queryText: Text?, _ session: SessionID) {
+        respond(to: session) { $0.append(listenRevoked: path, queryText: queryText) }
+    }
+
+    mutating func send(_ events: [StreamEvent], to session: SessionID) {
+        append(.events(session, events), to: session)
+    }
+
+    mutating func cancelStream(_ session: SessionID) {
+        append(.events(session, [.cancel("Permission denied")]), to: session)
+    }
+
+    /// Encodes the events of a push for event streams.
+    /// - Returns: The push without them, for realtime sessions.
+    private mutating func divert(_ push: Push) -> Push {
+        var rest = push
+        var streamed: [(SessionID, StreamRoot)] = []
+        for (index, group) in push.recipients.enumerated() where group.contains(where: { streams[$0] != nil })
+        {
+            rest.recipients[index] = group.filter { streams[$0] == nil }
+            for session in group { if let root = streams[session] { streamed.append((session, root)) } }
+        }
+        if push.taggedRecipients.contains(where: { streams[$0.session] != nil }) {
+            rest.taggedRecipients.removeAll { streams[$0.session] != nil }
+            for recipient in push.taggedRecipients {
+                if let root = streams[recipient.session] { streamed.append((recipient.session, root)) }
+            }
+        }
+        for (session, root) in streamed {
+            append(.events(session, Self.events(push.body, root)), to: session)
+        }
+        return rest
+    }
+
+    private static func events(_ body: Push.Body, _ root: StreamRoot) -> [StreamEvent] {
+        switch body {
+        case .overwrite(let path, let node): [.put(root.path.relative(path), node)]
+        case .merge(let base, let entries):
+            StreamEvent.events(
+                merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
+                isQuery: root.isQuery)
+        // Replies to hashes, which streams do not send.
+        case .rangeMerge, .initial: []
+        }
+    }
+
+    // MARK: Responses without a command
+
+    mutating func answer(_ answer: SessionResponse, to session: SessionID) {
+        if case .finished = answer { return close(session, .finished) }
+        respond(to: session) { message in
+            switch answer {
+            case .ok(let number): message.append(response: number, .ok)
+            case .authenticated(let number, let variable, let expires):
+                message.append(
+                    response: number, .ok,
+                    .authenticated(json: variable.map { Array($0.string.utf8) }, expires: expires))
+            case .unauthenticated(let number): message.append(response: number, .ok, .text("unauthenticated"))
+            case .authenticationFailed(let number, let isExpired, let reason):
+                message.append(
+                    response: number, isExpired ? .expiredToken : .invalidToken, .text(Text("\(reason)")))
+            case .authenticationUnavailable(let number, let reason):
+                message.append(response: number, .unavailable, .text(Text("\(reason)")))
+            case .finished: break
+            case .unknownAction(let number): message.append(response: number, .error, .text("Unknown action"))
+            case .tooBig(let number):
+                message.append(
+                    response: number, .tooBig,
+                    .text("Data to write exceeds the maximum size that can be pending"))
+            case .diskFull(let number):
+                message.append(response: number, .unavailable, .text(Text(RESTError.diskFull.text)))
+            case .invalid(let number, let problem):
+                let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
+                message.append(
+                    response: number, isSize ? .tooBig : .invalidData, .text(Text(problem.message)))
+            }
+        }
+    }
+
+    mutating func handshake(_ session: SessionID, milliseconds: Int64, host: Text, publicID: Text) {
+        respond(to: session) { $0.append(handshake: milliseconds, host: host, sessionID: publicID) }
+    }
+
+    mutating func shutdown(_ session: SessionID, reason: Text) {
+        respond(to: session) { $0.append(shutdown: reason) }
+    }
+
+    /// Returns a session's mark: everything before it is answered.
+    mutating func returnWindowMark(to session: SessionID) {
+        append(.windowMark(session), to: session)
+    }
+
+    mutating func close(_ session: SessionID, _ reason: DisconnectReason) {
+        append(.close(session, reason), to: session)
+    }
+
+    // MARK: Frames
+
+    private mutating func append(_ item: OutputBatch.Item, to session: SessionID) {
+        batches[Int(session.loop)].append(item)
+    }
+
+    /// Prints one message for one session.
+    private mutating func respond(to session: SessionID, _ print: (inout [UInt8]) -> Void) {
+        message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
+        print(&message)
+        sendToOne(session)
+    }
+
+    private mutating func sendToOne(_ session: SessionID) {
+        let loop = Int(session.loop)
+        // Moved out of `self` while its bytes are borrowed.
+        let message = exchange(&self.message, with: [])
+        defer { self.message = message }
+        let start = batches[loop].arena.count
+        let isFramed = batches[loop].arena.append(framesOf: message.rawSpan)
+        precondition(isFramed, "a message that could exceed the limit of frames is a large message")
+        batches[loop].appendFrames(from: start, to: session)
+    }
+
+    private mutating func send(to groups: [ContiguousArray<SessionID>]) {
+        if groups.count == 1, groups[0].count == 1 { return sendToOne(groups[0][0]) }
+        var frames: [UInt8] = []
+        frames.reserveCapacity(message.count + 10)
+        let isFramed = frames.append(framesOf: message.rawSpan)
+        precondition(isFramed, "a message that could exceed the limit of frames is a large message")
+        let shared = SharedBytes(frames)
+        for loop in batches.indices {
+            batches[loop].sharedByteCount += shared.count
+            for group in groups { batches[loop].append(.shared(shared, group)) }
+        }
+    }
+
+    /// Has a worker encode a message once, for all of its recipients.
+    private mutating func sendLarge(_ content: LargeMessage.Content, to groups: [ContiguousArray<SessionID>])
+    {
+        let message = LargeMessage(content)
+        for session in groups.joined() { append(.large(session, message), to: session) }
+    }
+
+    /// Bytes that were encoded since ``takeBatches(refillingFrom:)``.
+    var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }
+}
+
+private let staleText: Text = "Transaction hash does not match"
+
+extension [UInt8] {
+    mutating func append(pushHead body: Push.Body) {
+        switch body {
+        case .overwrite(let path, let node): append(push: node, at: path)
+        case .merge(let base, let entries):
+            append(
+                mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
+        case .rangeMerge(let path, let ranges): append(rangeMergePush: ranges, at: path)
+        case .initial: preconditionFailure("the initial push of a listen is a large message")
+        }
+    }
+
+    /// Appends a message as text frames, behind a count frame where it takes more than one (realtime §2.1).
+    /// - Returns: false, and nothing is appended, where it takes more frames than clients accept.
+    package mutating func append(framesOf message: RawSpan) -> Bool {
+        switch Segmenter.split(message) {
+        case .whole: append(frame: .text, payload: message)
+        case .chunks(let ranges):
+            append(countFrame: ranges.count)
+            for range in ranges { append(frame: .text, payload: message.extracting(range)) }
+        case .tooBig: return false
+        }
+        return true
+    }
+
+    /// Appends the frame that announces so many chunks.
+    mutating func append(countFrame count: Int) {
+        var digits: [UInt8] = []
+        digits.append(decimal: UInt64(count))
+        append(frame: .text, payload: digits.rawSpan)
+    }
+
+    /// Appends the refusal of a compare-and-set, with the value it was compared with (realtime §11.2).
+    mutating func append(staleResponse number: Int64, _ current: CommandResult.CurrentValue) {
+        append(
+            response: number, .dataStale,
+            .current(reason: staleText, node: current.node, hash: Text(current.hash)))
+    }
+}

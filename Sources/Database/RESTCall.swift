@@ -1,0 +1,153 @@
+import PandoREST
+import PandoStorage
+import PandoTree
+
+/// One REST request on its way to the databases (rest §9: an unknown namespace is reported before anything
+/// else that is wrong with a request).
+///
+/// An object, so that passing it on copies one word.
+package final class RESTCall: Sendable {
+    package enum Action: Sendable {
+        /// The connection has found an error in the request.
+        case refuse(RESTError)
+        /// A large body is announced: may the request succeed, whatever the body holds?
+        case admit(RESTRequest, Credential)
+        /// A request for data, with the body of a write.
+        case data(RESTRequest, RESTBody?, Credential)
+        /// `/.settings/rules.json`, with the new source of a PUT.
+        case rules(RESTRequest, source: [UInt8], Credential)
+        /// Another `/.settings/<name>.json`, with the new value of a PUT.
+        case setting(String, RESTRequest, value: [UInt8], Credential)
+        /// The names of all namespaces.
+        case listDatabases(Credential)
+        /// `/.inspect/denials.json`.
+        case listDenials(Credential)
+        /// `/.inspect/backup`.
+        case backup(Credential)
+    }
+
+    /// Nil means `default`.
+    package let namespace: String?
+    package let action: Action
+    /// See ``DatabaseMessage/isLight``.
+    let isLight: Bool
+
+    /// Whether it may change data, rules or settings.
+    package var isWrite: Bool {
+        switch action {
+        case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _):
+            !request.method.isRead
+        case .refuse, .admit, .listDatabases, .listDenials, .backup: false
+        }
+    }
+
+    package init(namespace: String?, action: Action) {
+        self.namespace = namespace
+        self.action = action
+        isLight =
+            switch action {
+            case .refuse, .admit: true
+            case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
+            case .rules, .setting, .listDatabases, .listDenials, .backup: false
+            }
+    }
+}
+
+extension BackupBytes: ResponseBodySource {}
+
+extension StoredDatabase {
+    /// What a REST write without `writeSizeLimit` is measured against (rest §4, §10).
+    var defaultWriteSizeLimit: WriteSizeLimit {
+        guard let json = settings["defaultWriteSizeLimit"],
+            case .string(let text)? = try? Node(json: json.rawSpan)
+        else { return .large }
+        return WriteSizeLimit(rawValue: text.string) ?? .large
+    }
+}
+
+/// The result of a REST request, from which its connection makes the HTTP response.
+package enum RESTCallResult: Sendable {
+    /// The data at the location.
+    case read(Node)
+    /// The children of a node that a query lets through: a worker finds them, and the result becomes a
+    /// ``read(_:)``.
+    indirect case filtered(Node, Query)
+    /// What a PUT or DELETE has left at its location.
+    case written(Node)
+    /// What a PUT has written, as it was sent: the client may not read the stored value. It has no ETag, which
+    /// would reveal that value.
+    case writtenUnread(Node)
+    /// What a PATCH has written, one value for each of its updates.
+    case updated([Node])
+    /// The key of a new child, and its value; nil where the client may not read that.
+    case pushed(Key, Node?)
+    /// The data, which has another ETag than the request expects (rest §7).
+    case stale(Node)
+    /// An error of the REST API.
+    case refused(RESTError)
+    /// 400, with this text.
+    case failed(String)
+    /// An event stream is open: events follow (rest §8).
+    case stream
+    /// JSON that is sent as it is.
+    case verbatim([UInt8])
+    /// Everything as it is now; all of it is durable when this result is released.
+    case backup(BackupBytes)
+    /// The body may be sent.
+    case admitted
+}
+
+extension RESTCallResult {
+    /// The data of the result.
+    package var node: Node? {
+        switch self {
+        case .read(let node), .written(let node), .stale(let node): node
+        case .pushed(_, let node): node
+        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted:
+            nil
+        }
+    }
+
+    /// Whether the data counts against the limit of a read.
+    package var isRead: Bool {
+        switch self {
+        case .read, .filtered: true
+        default: false
+        }
+    }
+
+    /// Whether the response has the ETag of ``node``, which takes O(size) to compute.
+    package func wantsETag(_ request: RESTRequest) -> Bool {
+        if case .stale = self { true } else { node != nil && request.returnsETag }
+    }
+
+    /// The HTTP response (rest §2, §7).
+    /// - Parameters:
+    ///   - request: Nil for one that was refused before it was parsed.
+    ///   - updates: The updates of a PATCH.
+    ///   - etag: The ETag of ``node``, where ``wantsETag(_:)``.
+    package func answer(
+        to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: ResponseContext
+    ) -> RESTResponse {
+        guard let request else {
+            if case .refused(let error) = self { return .error(error, context) }
+            return .error(.internalError, context)
+        }
+        switch self {
+        case .read(let node):
+            if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
+            return .value(node, etag: etag, to: request, context)
+        case .written(let node), .writtenUnread(let node):
+            return .value(node, etag: etag, to: request, context)
+        case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
+        case .pushed(let key, _): return .name(key, etag: etag, to: request, context)
+        case .stale(let node):
+            return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)
+        case .refused(let error): return .error(error, context)
+        case .failed(let text): return .error(.badRequest, text: text, context)
+        case .verbatim(let bytes): return .verbatim(bytes, context)
+        case .backup(let bytes): return .download(bytes, name: bytes.fileName, context)
+        case .filtered, .stream, .admitted: return .error(.internalError, context)
+        }
+    }
+}

@@ -1,0 +1,366 @@
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoREST
+import PandoRules
+import PandoStorage
+import PandoTree
+
+/// Processes REST requests: they use the same engines, and wait for the same log, as realtime ones (rest §9).
+/// Used by one thread at a time.
+final class RESTHandler {
+    private let processor: CommandProcessor
+    private let access: AccessManager
+    private var pushIDs = PushIDGenerator()
+
+    init(_ processor: CommandProcessor, _ access: AccessManager) {
+        self.processor = processor
+        self.access = access
+    }
+
+    /// Processes a request, and posts its result, or opens an event stream.
+    /// - Parameter byteCount: Bytes of the request's body.
+    func process(_ call: RESTCall, byteCount: Int, of session: SessionID) {
+        do throws(RESTError) {
+            guard
+                let database = try orRefuse({ () throws(WriteRefusal) in
+                    try processor.database(named: call.namespace)
+                })
+            else {
+                throw .noSuchDatabase
+            }
+            switch call.action {
+            case .refuse(let error): throw error
+            case .admit(let request, let credential):
+                if case .locked = database.engine.access, !credential.isAdmin, request.method.isWrite {
+                    throw .permissionDenied
+                }
+                processor.encoder.answer(.admitted, to: session)
+            case .data(let request, let body, let credential):
+                let began = processor.profiler.startTime
+                var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
+                do throws(RESTError) {
+                    result = try handle(request, body, byteCount: byteCount, credential, database, session)
+                    if let result { processor.encoder.answer(result, to: session) }
+                } catch {
+                    failure = error
+                    processor.encoder.answer(.refused(error), to: session)
+                }
+                let record =
+                    began == nil
+                    ? nil : ProfileRecord(request, result, failure, byteCount: byteCount, of: database)
+                if let record { processor.profile(record, on: database, began: began) }
+            case .rules(let request, let source, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.answer(try rules(request, source, database), to: session)
+            case .setting("profile", let request, _, let credential) where request.wantsStream:
+                guard credential.isAdmin else { throw .unauthorized }
+                watchOperations(on: database, session)
+            case .setting(let name, let request, let value, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.answer(try setting(name, request, value, database), to: session)
+            case .listDatabases(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.answer(.verbatim(databaseList), to: session)
+            case .listDenials(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.answer(.verbatim(processor.denials.json(of: database)), to: session)
+            case .backup(let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.answer(.backup(processor.backup), to: session)
+            }
+        } catch {
+            processor.encoder.answer(.refused(error), to: session)
+        }
+    }
+
+    /// Translates the refusal of a write.
+    private func orRefuse<Result>(_ body: () throws(WriteRefusal) -> Result) throws(RESTError) -> Result {
+        do throws(WriteRefusal) { return try body() } catch {
+            switch error {
+            case .tooLarge: throw .writeTooLarge
+            case .diskFull: throw .diskFull
+            }
+        }
+    }
+
+    /// - Returns: Nil where events follow in place of an answer.
+    private func handle(
+        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential,
+        _ database: StoredDatabase,
+        _ session: SessionID
+    ) throws(RESTError) -> RESTCallResult? {
+        guard case .data(let target) = request.location else { throw .internalError }
+        if request.method.isRead {
+            try checkRead(request, target, credential, database)
+            guard request.wantsStream else { return read(request, target, database) }
+            stream(request, target.path, credential, database, session)
+            return nil
+        }
+        guard let body else { throw .internalError }
+        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map {
+            $0 - byteCount
+        }
+        guard limit ?? 0 >= 0 else { throw .writeTooLarge }
+        return try write(request, body, replacingAtMost: limit, target, credential, database, session)
+    }
+
+    /// Sends the session every operation on the database from now on.
+    private func watchOperations(on database: StoredDatabase, _ session: SessionID) {
+        processor.sessions.add(HostedSession(database: database, publicID: nil), as: session)
+        processor.profiler.addWatcher(session, of: database.id)
+        processor.encoder.answer(.stream, to: session)
+    }
+
+    // MARK: Reading
+
+    /// Checks that the data may be read, and that a query has its index. O(depth): the loop finds out later
+    /// whether it is too much.
+    private func checkRead(
+        _ request: RESTRequest, _ target: Target, _ credential: Credential, _ database: StoredDatabase
+    ) throws(RESTError) {
+        try checkRead(target.path, request.query, credential, database)
+        // Not even an administrator may query without an index (rest §5.1).
+        if request.isFiltered, let query = request.query, request.indexName != nil,
+            !database.engine.access.hasIndex(query.index, at: target.path)
+        {
+            throw request.missingIndex(at: target.path)
+        }
+    }
+
+    private func checkRead(
+        _ path: Path, _ query: Query?, _ credential: Credential, _ database: StoredDatabase
+    ) throws(RESTError) {
+        let time = processor.clock.now()
+        guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
+        let get = Operation.get(path, query)
+        processor.denials.note(
+            Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
+        throw .permissionDenied
+    }
+
+    private func read(_ request: RESTRequest, _ target: Target, _ database: StoredDatabase) -> RESTCallResult
+    {
+        let node = database.engine.root.value(at: target.fullPath)
+        guard request.isFiltered, let query = request.query, !query.loadsAllData else { return .read(node) }
+        if query.visits(moreThan: Engine.inlineQueryChildCount, of: node) { return .filtered(node, query) }
+        return .read(Window(query, over: node).node)
+    }
+
+    /// Opens an event stream: a listen whose pushes are sent as events (rest §8).
+    private func stream(
+        _ request: RESTRequest, _ path: Path, _ credential: Credential, _ database: StoredDatabase,
+        _ session: SessionID
+    ) {
+        let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
+        processor.sessions.add(
+            HostedSession(database: database, publicID: nil, credential: credential), as: session)
+        processor.encoder.answer(.stream, to: session)
+        processor.encoder.streams[session] = OutputEncoder.StreamRoot(
+            path: path, query: request.query, isQuery: filter != nil)
+        let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
+        // Authorised above, with the query as it was given, so the rules are not evaluated again. Nothing is
+        // logged, so nothing is refused.
+        _ = try? processor.perform(.listen(listen), session, .admin, in: database)
+    }
+
+    // MARK: Writing
+
+    private func write(
+        _ request: RESTRequest, _ body: RESTBody, replacingAtMost byteLimit: Int?, _ target: Target,
+        _ credential: Credential, _ database: StoredDatabase, _ session: SessionID
+    ) throws(RESTError) -> RESTCallResult {
+        switch body {
+        case .value(let draft) where request.method == .post:
+            let key = nextPushID()
+            let path = target.path.appending(key)
+            let put = Operation.put(Write(Target(path), draft))
+            if let failure = try failure(of: put, session, credential, database) { return failure }
+            return .pushed(
+                key, mayShow(draft, at: Target(path), credential, database) ? database.engine.root[path] : nil
+            )
+        case .value(let draft):
+            // A refused compare-and-set returns the value, so it takes the right to read (rest §7).
+            if request.expectedHash != nil { try checkRead(target.path, nil, credential, database) }
+            let write = Write(target, draft)
+            let operation: PandoEngine.Operation =
+                if let hash = request.expectedHash {
+                    .transaction(write, expectedHash: hash, wantsCurrentValue: true)
+                } else { .put(write) }
+            if let failure = try failure(
+                of: operation, session, credential, database, replacing: [target.fullPath], atMost: byteLimit)
+            {
+                return failure
+            }
+            return mayShow(draft, at: target, credential, database)
+                ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
+        case .update(let updates):
+            let writes = updates.map { Write($0.target, $0.draft) }
+            let merge = Operation.merge(base: target.path, writes)
+            if let failure = try failure(
+                of: merge, session, credential, database, replacing: updates.map(\.target.fullPath),
+                atMost: byteLimit)
+            {
+                return failure
+            }
+            return .updated(shownValues(of: updates, below: target.path, credential, database))
+        }
+    }
+
+    // MARK: The data in the response to a write
+
+    /// Whether the response to a write may show what is stored now. Resolved server values are data like any
+    /// other, and a client that may write is perhaps not allowed to read (rest §2.1). Without server values
+    /// the data is what the client sent, and no rule is evaluated.
+    private func mayShow(
+        _ draft: Draft, at target: Target, _ credential: Credential, _ database: StoredDatabase
+    )
+        -> Bool
+    {
+        draft.placeholders.isEmpty
+            || database.engine.mayRead(target.path, nil, as: credential, at: processor.clock.last)
+    }
+
+    /// Locations of one PATCH whose rules are evaluated one by one where its base may not be read; each may
+    /// cost as much as a request. The values of further ones are returned as they were sent.
+    private static let askedLocationLimit = 32
+
+    /// What a PATCH has written, one value for each of its updates: as it is stored where that may be read,
+    /// otherwise as it was sent.
+    private func shownValues(
+        of updates: [RESTUpdate], below base: Path, _ credential: Credential, _ database: StoredDatabase
+    ) -> [Node] {
+        // A priority for a node that does not exist is accepted and ignored: the stored value would show
+        // whether the node exists.
+        let isSecret = { (update: RESTUpdate) in
+            !update.draft.placeholders.isEmpty || update.target.isPriority
+        }
+        let root = database.engine.root
+        guard updates.contains(where: isSecret),
+            !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last)
+        else { return updates.map { root.value(at: $0.target.fullPath) } }
+        var askedCount = 0
+        return updates.map { update in
+            guard isSecret(update) else { return update.draft.node }
+            askedCount += 1
+            let mayShow =
+                askedCount <= Self.askedLocationLimit
+                && database.engine.mayRead(update.target.path, nil, as: credential, at: processor.clock.last)
+            return mayShow ? root.value(at: update.target.fullPath) : update.draft.unresolved
+        }
+    }
+
+    /// Performs a write.
+    /// - Returns: Why it was not done; nil where it was.
+    private func failure(
+        of write: Operation, _ session: SessionID, _ credential: Credential, _ database: StoredDatabase,
+        replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+    ) throws(RESTError) -> RESTCallResult? {
+        let reply = try orRefuse { () throws(WriteRefusal) in
+            try processor.perform(
+                write, session, credential, in: database, replacing: paths, atMost: byteLimit)
+        }
+        switch reply {
+        case .ok, .listening, .data, .filtered: return nil
+        case .permissionDenied: throw .permissionDenied
+        case .failed(let reason): return .failed("\(reason)")
+        case .dataStale(let current?): return .stale(current.node)
+        case .dataStale(nil): throw .permissionDenied
+        case nil: throw .internalError
+        }
+    }
+
+    // MARK: Rules and databases
+
+    private func rules(
+        _ request: RESTRequest, _ source: [UInt8], _ database: StoredDatabase
+    ) throws(RESTError) -> RESTCallResult {
+        guard request.method == .put else {
+            guard case .loaded(let rules) = database.engine.access else {
+                return .verbatim(Array(Self.rulesText(of: database.engine.access).utf8))
+            }
+            return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
+        }
+        let rules: Ruleset
+        do throws(InvalidRules) { rules = try Ruleset(loading: source) } catch {
+            return .failed(error.description)
+        }
+        if !request.isDryRun {
+            guard database.fileRules == nil else { return .failed(Self.fileRulesText) }
+            try orRefuse { () throws(WriteRefusal) in try access.load(rules, source, into: database) }
+        }
+        return .verbatim(Array("{\"status\":\"ok\"}".utf8))
+    }
+
+    private static let fileRulesText =
+        "The rules of this database are given by --rules and can't be replaced here."
+
+    /// The rules that a database without rules behaves like.
+    private static func rulesText(of access: Access) -> String {
+        if case .open = access {
+            "{\"rules\":{\".read\":true,\".write\":true}}"
+        } else {
+            "{\"rules\":{\".read\":false,\".write\":false}}"
+        }
+    }
+
+    /// Reads or changes a setting (rest §10). Triggers belong to a service that does not exist here: they
+    /// are accepted and ignored.
+    private func setting(
+        _ name: String, _ request: RESTRequest, _ value: [UInt8], _ database: StoredDatabase
+    ) throws(RESTError) -> RESTCallResult {
+        let json = request.method == .put ? value : Array("null".utf8)
+        guard let node = try? Node(json: json.rawSpan) else { throw .malformedData }
+        switch name {
+        case "defaultWriteSizeLimit":
+            if request.method == .put {
+                guard case .string(let text) = node, WriteSizeLimit(rawValue: text.string) != nil else {
+                    throw .writeSizeLimitMalformed
+                }
+                try change(name, to: node, in: database)
+            }
+            return .verbatim(database.settings[name] ?? Array("\"large\"".utf8))
+        case "strictTriggerValidation":
+            if request.method == .put {
+                guard case .boolean = node else { throw .malformedData }
+                try change(name, to: node, in: database)
+            }
+            let stored = database.settings[name] ?? Array("false".utf8)
+            return .verbatim(Array("{\"value\":".utf8) + stored + Array("}".utf8))
+        case "functionTriggers": return .verbatim(Array("{}".utf8))
+        // There are no staged rulesets: the one in force is `/.settings/rules.json`.
+        case "rulesets", "ruleset_labels":
+            guard request.method.isRead else { throw .methodNotAllowed(allowed: .inspect) }
+            return .verbatim(Array("{}".utf8))
+        case "profile": return .failed("profile.json is an event stream: ask with Accept: text/event-stream")
+        default: throw .invalidPath
+        }
+    }
+
+    private func change(_ name: String, to node: Node, in database: StoredDatabase) throws(RESTError) {
+        var json: [UInt8] = []
+        json.append(json: node)
+        try orRefuse { () throws(WriteRefusal) in try processor.change(name, to: json, in: database) }
+    }
+
+    private var databaseList: [UInt8] {
+        var json: [UInt8] = []
+        json.append("[")
+        for (index, name) in processor.databases.names.enumerated() {
+            if index > 0 { json.append(",") }
+            json.append("{\"name\":")
+            json.append(json: Text(name))
+            json.append("}")
+        }
+        json.append("]")
+        return json
+    }
+
+    /// A key for a new child: keys ascend in the order of commits.
+    private func nextPushID() -> Key {
+        let environment = processor.environment
+        let random = PushIDGenerator.RandomBits(
+            high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
+        return pushIDs.next(milliseconds: processor.clock.now(), random: random)
+    }
+}

@@ -1,0 +1,206 @@
+import PandoEngine
+
+/// The messages that wait to be processed.
+///
+///     burst ──▶ processed in the order of arrival          while a burst takes a few milliseconds: nearly always
+///       └─ takes longer ──▶ FairScheduler ──▶ processed    sessions in turn by the time that their requests take,
+///                                                          and databases in turn
+///
+/// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
+/// order. Changed rules, finished preparations (hash, window, print) and reports that a client lags come first; a
+/// drain comes last.
+///
+/// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client cannot
+/// know whether they were (SDKs send again what was not acknowledged).
+///
+/// A class, so that it is not moved for every burst. Used by one thread at a time.
+final class RequestBacklog {
+    /// A number of a database; 0 for none.
+    typealias DatabaseID = UInt32
+
+    private var burst: [DatabaseMessage] = []
+    /// Processed before all others.
+    private var urgent: [DatabaseMessage] = []
+    /// The server stops: processed behind all others.
+    private var drain: DatabaseMessage?
+    /// Bytes of requests that were dropped since the last ``takeDroppedByteCount()``.
+    private var droppedByteCount = 0
+    private var endedSessions: [SessionID] = []
+    private var scheduler = FairScheduler<DatabaseID, SessionID, DatabaseMessage>(
+        quantum: quantum, debtLimit: debtLimit, placeholder: .outputsDelivered)
+    /// Whether messages are processed in turn, not in the order of arrival.
+    private(set) var isFair = false
+
+    /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred
+    /// small writes.
+    static let quantum = 200_000
+    /// The most that a session can owe the others, however long its request took.
+    private static let debtLimit = 1_000_000_000
+    /// The capacity for messages that is kept after a burst.
+    private static let keptBurstCount = 4096
+
+    /// Whether nothing waits and no session is suspended: what arrives may be processed without the backlog.
+    var isIdle: Bool { burst.isEmpty && urgent.isEmpty && drain == nil && !isFair }
+
+    /// Whether there is a message to process.
+    var hasNext: Bool {
+        !burst.isEmpty || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle
+    }
+
+    /// Adds what has arrived, and leaves an empty array. O(1) while nothing waits.
+    func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
+        if isFair {
+            for message in batch { schedule(message, databaseOf) }
+            batch.removeAll(keepingCapacity: true)
+        } else if burst.isEmpty {
+            // Nearly always nothing waits: then the arrays are exchanged, and no message is copied.
+            swap(&burst, &batch)
+        } else {
+            burst.append(contentsOf: batch)
+            batch.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// Takes out everything that is to be processed in the order of arrival. ``returnBurst(_:from:)`` follows,
+    /// before anything is added.
+    /// - Parameter taken: Empty before.
+    func takeBurst(_ taken: inout [DatabaseMessage]) { swap(&burst, &taken) }
+
+    /// Returns what is left of a burst: the messages from `first` on. Leaves an empty array.
+    func returnBurst(_ rest: inout [DatabaseMessage], from first: Int) {
+        if first == rest.count {
+            rest.removeAll(keepingCapacity: rest.capacity <= Self.keptBurstCount)
+        } else {
+            rest.removeFirst(first)
+        }
+        swap(&burst, &rest)
+    }
+
+    /// The next message of those that are processed in turn. ``finish(work:)`` follows.
+    func next() -> DatabaseMessage? {
+        if !urgent.isEmpty { return urgent.removeFirst() }
+        if let (_, item) = scheduler.next() { return item }
+        return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
+    }
+
+    /// The message of the last ``next()`` is processed.
+    /// - Parameter work: Nanoseconds that it took.
+    func finish(work: Int) {
+        scheduler.finish(work: work)
+        if scheduler.isIdle { isFair = false }
+    }
+
+    /// From now on, messages are processed in turn.
+    func beginFairness(databaseOf: (DatabaseMessage) -> DatabaseID) {
+        guard !isFair else { return }
+        isFair = true
+        for message in exchange(&burst, with: []) { schedule(message, databaseOf) }
+        if scheduler.isIdle { isFair = false }
+    }
+
+    /// Nothing more of a session is processed until ``resume(_:)``: its last message is not done yet.
+    func suspend(_ session: SessionID, databaseOf: (DatabaseMessage) -> DatabaseID, database: DatabaseID) {
+        scheduler.suspend(session, of: database)
+        if !isFair { beginFairness(databaseOf: databaseOf) }
+    }
+
+    /// Charges a suspended session with what it waited for.
+    /// - Parameter work: Nanoseconds.
+    func charge(_ work: Int, to session: SessionID) { scheduler.charge(work, to: session) }
+
+    /// A suspended session goes on.
+    func resume(_ session: SessionID) {
+        scheduler.resume(session)
+        if isFair, scheduler.isIdle { isFair = false }
+    }
+
+    /// Bytes of requests that were dropped since the last call: they get no response.
+    func takeDroppedByteCount() -> Int {
+        defer { droppedByteCount = 0 }
+        return droppedByteCount
+    }
+
+    /// Suspended sessions that have ended since the last call: what they wait for is not needed any more.
+    func takeEndedSessions() -> [SessionID] {
+        defer { if !endedSessions.isEmpty { endedSessions = [] } }
+        return endedSessions
+    }
+
+    private func schedule(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {
+        if drain != nil, !message.isProcessedWhileDraining {
+            // Clients that go on sending must not keep the server from stopping.
+            droppedByteCount += message.requestByteCount
+            return
+        }
+        switch message {
+        case .storage, .outputsDelivered: return  // Noted when they arrived.
+        case .rules, .prepared, .lagging, .caughtUp: return urgent.append(message)
+        case .drain:
+            // It ends all sessions.
+            for session in scheduler.waitingFlows { dropReads(of: session) }
+            endedSessions += scheduler.waitingFlows.filter { scheduler.isSuspended($0) }
+            return drain = message
+        case .closed(let session):
+            dropReads(of: session)
+            if scheduler.isSuspended(session) { endedSessions.append(session) }
+        case .request, .open, .identity, .rest, .answer, .windowMark, .revoked: break
+        }
+        guard let session = message.session else { return }
+        scheduler.append(message, to: session, of: databaseOf(message))
+    }
+
+    private func dropReads(of session: SessionID) {
+        scheduler.drop(session) { message in
+            guard !message.outlivesSession else { return false }
+            droppedByteCount += message.requestByteCount
+            return true
+        }
+    }
+}
+
+extension DatabaseMessage {
+    /// The session with which it takes its turn; nil for a message that concerns none.
+    fileprivate var session: SessionID? {
+        switch self {
+        case .request(let request): request.session
+        case .open(let session, _), .identity(let session, _), .rest(let session, _, _),
+            .answer(let session, _, _),
+            .windowMark(let session), .revoked(let session, _), .lagging(let session),
+            .caughtUp(let session), .closed(let session):
+            session
+        case .rules, .storage, .outputsDelivered, .prepared, .drain: nil
+        }
+    }
+
+    /// Bytes that the client has sent for it.
+    fileprivate var requestByteCount: Int {
+        switch self {
+        case .request(let request): request.byteCount
+        case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
+        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .storage,
+            .outputsDelivered, .prepared, .drain:
+            0
+        }
+    }
+
+    /// Whether it is processed also when the server has begun to stop.
+    fileprivate var isProcessedWhileDraining: Bool {
+        switch self {
+        case .closed, .prepared, .storage, .outputsDelivered, .drain: true
+        case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules:
+            false
+        }
+    }
+
+    /// Whether it is processed also when its session ended before its turn.
+    fileprivate var outlivesSession: Bool {
+        switch self {
+        case .request(let request): request.action.isWrite
+        case .rest(_, let call, _): call.isWrite
+        case .open, .identity, .revoked, .closed: true
+        case .answer, .windowMark, .lagging, .caughtUp, .rules, .storage,
+            .outputsDelivered, .prepared, .drain:
+            false
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoStorage
+import PandoTree
+
+/// Opens and ends sessions. The end of a session cannot be refused, so where the log has no space for it, it
+/// waits here. Used by one thread at a time.
+final class SessionManager {
+    private let processor: CommandProcessor
+    /// Posts a message to the databases, which is processed later.
+    private let post: @Sendable (DatabaseMessage) -> Void
+    private var deferred = DeferredOperations()
+    /// The listens of sessions that have ended and had many: they are ended a part at a time.
+    private(set) var endingListens: [SessionID: (database: StoredDatabase, listens: EndingListens)] = [:]
+
+    /// Listens that are ended in one step: a millisecond.
+    private static let listensEndedAtOnce = 1000
+    /// What the original says (realtime §1.3).
+    private static let unknownNamespaceText = Text(
+        "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
+            + "correctly.")
+
+    init(_ processor: CommandProcessor, post: @escaping @Sendable (DatabaseMessage) -> Void) {
+        self.processor = processor
+        self.post = post
+    }
+
+    /// Opens a realtime session, and greets its client.
+    func open(_ session: SessionID, _ request: OpenRequest) {
+        let found: StoredDatabase?
+        do throws(WriteRefusal) { found = try processor.database(named: request.namespace) } catch {
+            processor.encoder.shutdown(session, reason: Text(RESTError.diskFull.text))
+            return processor.encoder.close(session, .finished)
+        }
+        guard let database = found else {
+            processor.encoder.shutdown(session, reason: Self.unknownNamespaceText)
+            return processor.encoder.close(session, .finished)
+        }
+        if let previous = request.previousSession.flatMap({ PublicSessionID($0) }),
+            let old = processor.sessions.session(knownAs: previous),
+            processor.sessions[old]?.database === database, old != session
+        {
+            // The client has reconnected before its old connection was found to be dead (realtime §12.5).
+            processor.encoder.close(old, .replaced)
+            end(old)
+        }
+        let publicID = request.publicID ?? PublicSessionID(processor.environment)
+        processor.sessions.add(HostedSession(database: database, publicID: publicID), as: session)
+        processor.encoder.handshake(
+            session, milliseconds: processor.clock.now(), host: request.host, publicID: publicID.text)
+        if processor.profiler.isActive {
+            processor.profile(ProfileRecord(name: "concurrent-connect"), on: database)
+        }
+    }
+
+    /// Ends a session: removes it, and runs its onDisconnect writes. Does nothing the second time.
+    func end(_ session: SessionID) {
+        guard let hosted = processor.sessions.remove(session) else { return }
+        let database = hosted.database
+        if database.engine.listenCount(of: session) > Self.listensEndedAtOnce,
+            let listens = database.engine.detachListens(of: session)
+        {
+            // Other sessions have their turn between two parts.
+            endingListens[session] = (database, listens)
+            post(.closed(session))
+        }
+        if hosted.queryTexts.count > Self.listensEndedAtOnce {
+            processor.releaseLater(exchange(&hosted.queryTexts, with: [:]))
+        }
+        processor.encoder.streams[session] = nil
+        _ = processor.coalescer.end(session)
+        processor.profiler.removeWatcher(session, of: database.id)
+        if hosted.publicID != nil, processor.profiler.isActive {
+            processor.profile(ProfileRecord(name: "concurrent-disconnect"), on: database)
+        }
+        deferred.append(.endSession, of: session, in: database)
+        performDeferred()
+    }
+
+    /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is
+    /// dropped with the connection.
+    /// - Returns: false for a session that has none.
+    func endSomeListens(of session: SessionID) -> Bool {
+        // Out of the table while it is changed, so that it has one owner.
+        guard var ending = endingListens.removeValue(forKey: session) else { return false }
+        ending.database.engine.end(&ending.listens, atMost: Self.listensEndedAtOnce)
+        if ending.listens.isEmpty {
+            processor.releaseLater(ending.listens)
+        } else {
+            endingListens[session] = ending
+            post(.closed(session))
+        }
+        return true
+    }
+
+    /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. Everything that
+    /// the session does next comes after it.
+    func revoke(_ signIns: Set<UInt32>, of session: SessionID) {
+        guard let hosted = processor.sessions[session] else { return }
+        deferred.append(.revokeOnDisconnect(signIns), of: session, in: hosted.database)
+        performDeferred()
+    }
+
+    // MARK: Operations that wait for space
+
+    /// Whether no operation waits for space.
+    var isIdle: Bool { deferred.isEmpty }
+
+    /// Performs what waits for space, if the log may have space for the first of it. Before every other write:
+    /// what waits was to be written first.
+    func performDeferredIfPossible() {
+        if !deferred.isEmpty, processor.log.hasSpace(for: deferred.firstByteCount) { performDeferred() }
+    }
+
+    /// Performs what waits for space, in order, as far as the log has space.
+    func performDeferred() {
+        deferred.perform { [processor] item, isFirst, byteCount in
+            // An operation of a session with an empty queue writes nothing; none of the others overtakes an
+            // older one.
+            let hasQueue = item.database.engine.hasQueue(item.session)
+            guard !hasQueue || isFirst && processor.log.hasSpace(for: byteCount) else {
+                return .waits(byteCount: nil)
+            }
+            do throws(WriteRefusal) {
+                _ = try processor.perform(item.operation, item.session, .anonymous, in: item.database)
+                return .done(wroteLog: hasQueue)
+            } catch {
+                return .waits(byteCount: processor.log.refusedByteCount)
+            }
+        }
+    }
+}
+
+/// Operations that cannot be refused and wait because the log has no space: the ends of sessions, whose
+/// onDisconnect writes run when there is space or at the next start, and the removal of such writes by
+/// revocations. The oldest first.
+struct DeferredOperations {
+    struct Item {
+        let session: SessionID
+        let database: StoredDatabase
+        let operation: Operation
+    }
+
+    enum Outcome {
+        case done(wroteLog: Bool)
+        /// It needs this many bytes of log; nil where that was not found out.
+        case waits(byteCount: Int?)
+    }
+
+    private var items: [Item] = []
+    /// Bytes of log that the first of ``items`` needs, so that it is not printed again before there is as much
+    /// space; 0 where it was not tried yet.
+    private(set) var firstByteCount = 0
+
+    var isEmpty: Bool { items.isEmpty }
+
+    mutating func append(_ operation: Operation, of session: SessionID, in database: StoredDatabase) {
+        items.append(Item(session: session, database: database, operation: operation))
+    }
+
+    /// Tries every item in order, and keeps those that wait.
+    /// - Parameter perform: Gets an item, whether no older item waits, and the bytes of log that the first one
+    ///   needs. It must not use this value.
+    mutating func perform(_ perform: (_ item: Item, _ isFirst: Bool, _ firstByteCount: Int) -> Outcome) {
+        var waiting: [Item] = []
+        for item in items {
+            switch perform(item, waiting.isEmpty, firstByteCount) {
+            case .done(let wroteLog): if wroteLog { firstByteCount = 0 }
+            case .waits(let byteCount):
+                if let byteCount { firstByteCount = byteCount }
+                waiting.append(item)
+            }
+        }
+        items = waiting
+    }
+}

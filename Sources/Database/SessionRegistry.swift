@@ -1,0 +1,66 @@
+import PandoBytes
+import PandoEngine
+import PandoStorage
+import PandoTree
+
+/// What the databases know of a session: a realtime connection, or an event stream. A class, so that looking
+/// one up copies a reference.
+final class HostedSession {
+    let database: StoredDatabase
+    /// The id that its client knows; nil for an event stream.
+    let publicID: PublicSessionID?
+    /// Whose rights it has: its listens are checked again when the rules change.
+    var credential = Credential.anonymous
+    /// Listens that were checked again in this minute because the credential changed.
+    var rechecks: (minute: Int64, count: Int) = (0, 0)
+    /// The queries of its filtered listens by tag, as the client spelled them: a revoked listen is named by
+    /// its text (realtime §5.4).
+    var queryTexts: [Int64: Text] = [:]
+
+    init(database: StoredDatabase, publicID: PublicSessionID?, credential: Credential = .anonymous) {
+        self.database = database
+        self.publicID = publicID
+        self.credential = credential
+    }
+}
+
+/// The sessions of all databases, by their ids and by the ids that clients know.
+///
+/// Invariant: a public id leads to a session that is registered.
+struct SessionRegistry {
+    private var byID: [SessionID: HostedSession] = [:]
+    private var byPublicID: [PublicSessionID: SessionID] = [:]
+    /// The session that was found last: a client that sends sixteen requests at once is looked up once.
+    private var last: (id: SessionID, session: HostedSession)?
+
+    /// Nil for a session that does not exist, or has ended.
+    subscript(id: SessionID) -> HostedSession? {
+        mutating get {
+            if let last, last.id.rawValue == id.rawValue { return last.session }
+            guard let found = byID[id] else { return nil }
+            last = (id, found)
+            return found
+        }
+    }
+
+    /// The session that a client knows by this id.
+    func session(knownAs publicID: PublicSessionID) -> SessionID? { byPublicID[publicID] }
+
+    mutating func add(_ session: HostedSession, as id: SessionID) {
+        byID[id] = session
+        if let publicID = session.publicID { byPublicID[publicID] = id }
+        last = (id, session)
+    }
+
+    /// Removes a session.
+    /// - Returns: Nil where it was removed before.
+    mutating func remove(_ id: SessionID) -> HostedSession? {
+        last = nil
+        guard let session = byID.removeValue(forKey: id) else { return nil }
+        if let publicID = session.publicID { byPublicID[publicID] = nil }
+        return session
+    }
+
+    /// All sessions, in ascending order.
+    var ids: [SessionID] { byID.keys.sorted { $0.rawValue < $1.rawValue } }
+}

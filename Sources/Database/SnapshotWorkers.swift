@@ -1,0 +1,378 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoReactor
+import PandoStorage
+import PandoTree
+import PandoWire
+
+/// A large message to encode, and where the result goes.
+package struct EncodingJob: Sendable {
+    package var session: SessionID
+    package var message: LargeMessage
+    package var answer: Mailbox<EncodedMessage>
+
+    package init(session: SessionID, message: LargeMessage, answer: Mailbox<EncodedMessage>) {
+        self.session = session
+        self.message = message
+        self.answer = answer
+    }
+}
+
+/// The result of an ``EncodingJob``.
+package struct EncodedMessage: Sendable {
+    package var session: SessionID
+    package var message: LargeMessage
+}
+
+/// Finds what a query lets through, whether that is more than may be sent, and its ETag. O(size).
+package struct NodeSizeCheckJob: Sendable {
+    package var session: SessionID
+    package var node: Node
+    /// Nil for all of the node.
+    package var query: Query?
+    /// Bytes that it may print to, about; nil for any number.
+    package var byteLimit: Int?
+    package var wantsETag: Bool
+    package var answer: Mailbox<NodeSizeCheck>
+
+    package init(
+        session: SessionID, node: Node, query: Query?, byteLimit: Int?, wantsETag: Bool,
+        answer: Mailbox<NodeSizeCheck>
+    ) {
+        self.session = session
+        self.node = node
+        self.query = query
+        self.byteLimit = byteLimit
+        self.wantsETag = wantsETag
+        self.answer = answer
+    }
+}
+
+/// The result of a ``NodeSizeCheckJob``.
+package struct NodeSizeCheck: Sendable {
+    package var session: SessionID
+    /// What the query lets through; nil where there is none.
+    package var filtered: Node?
+    package var isTooHeavy: Bool
+    package var etag: String?
+}
+
+/// A computation that a request needs before it can be executed (``RequestPreparer``).
+package struct PreparationJob: Sendable {
+    package enum Work: Sendable {
+        /// A compare-and-set needs the hash of the node.
+        case hash(Node)
+        /// A listen needs the window of the query.
+        case window(Query, Node)
+        /// The log needs them as text.
+        case print([Node])
+    }
+
+    package var session: SessionID
+    package var work: Work
+    /// Called on the worker thread.
+    package var finish: @Sendable (Preparation) -> Void
+
+    /// Whether it is for a write, which is executed also when its session has ended.
+    var outlivesSession: Bool { if case .print = work { true } else { false } }
+
+    /// Does the work, and calls ``finish``. O(size).
+    package func perform(_ hashes: inout HashMemo) {
+        switch work {
+        case .hash(let node): finish(.hash(hashes.hash(of: node)))
+        case .window(let query, let node): finish(.window(Window(query, over: node)))
+        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
+        }
+    }
+}
+
+/// The result of a ``PreparationJob``.
+package enum Preparation: Sendable {
+    case hash(String)
+    case window(Window)
+    case printed(PrintedNodes)
+    /// The session has ended: nothing was computed.
+    case abandoned
+}
+
+/// A large message of a client to parse.
+package struct ParsingJob: Sendable {
+    package var session: SessionID
+    package var message: [UInt8]
+    /// The most nodes that its data may have.
+    package var nodeLimit: Int
+    package var answer: Mailbox<ParsedMessage>
+
+    package init(
+        session: SessionID, message: [UInt8], nodeLimit: Int, answer: Mailbox<ParsedMessage>
+    ) {
+        self.session = session
+        self.message = message
+        self.nodeLimit = nodeLimit
+        self.answer = answer
+    }
+}
+
+/// The result of a ``ParsingJob``.
+package struct ParsedMessage: Sendable {
+    package var session: SessionID
+    package var result: Result<ClientMessage, MalformedMessage>
+    /// Bytes of the message.
+    package var byteCount: Int
+}
+
+/// Work that takes long, and needs nothing but what it is given.
+package enum SnapshotJob: Sendable {
+    case parse(ParsingJob)
+    case encode(EncodingJob)
+    case survey(NodeSizeCheckJob)
+    case prepare(PreparationJob)
+
+    var session: SessionID {
+        switch self {
+        case .parse(let job): job.session
+        case .encode(let job): job.session
+        case .survey(let job): job.session
+        case .prepare(let job): job.session
+        }
+    }
+}
+
+/// Parses large messages, and prints, queries and hashes large nodes, from snapshots, while the databases and
+/// the loops go on.
+///
+///     loops, databases ──▶ light thread ───────────────────▶ result        jobs of milliseconds
+///                               └─ heavy jobs ──▶ heavy thread ──▶ result  others
+///
+/// Each thread serves sessions in turn by the time that their jobs take (``FairScheduler``): many jobs of one
+/// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while too
+/// much was encoded and not sent (``EncodingBudget``).
+package final class SnapshotWorkers: Sendable {
+    private let light: SnapshotLane
+    private let heavy: SnapshotLane
+
+    /// - Parameter encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
+    ///   encoded.
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
+    package init(encodedByteLimit: Int) throws(SocketError) {
+        heavy = try SnapshotLane("pando-heavy", niceness: SnapshotLane.heavyNiceness)
+        light = try SnapshotLane("pando-light", niceness: SnapshotLane.lightNiceness)
+        let budget = EncodingBudget(byteLimit: encodedByteLimit, signalling: heavy.wakeup)
+        try heavy.start(budget, overflow: nil)
+        try light.start(budget, overflow: heavy)
+    }
+
+    /// Any thread: adds a job.
+    package func post(_ job: SnapshotJob) {
+        light.post(job)
+    }
+
+    /// Any thread: has the heavy thread release a value, which is freed if that was its last reference.
+    package func release(_ value: consuming any Sendable) { heavy.release(consume value) }
+
+    /// Any thread: the session has ended, and its jobs are dropped. The one being done is finished.
+    package func abandonJobs(of session: SessionID) {
+        light.abandonJobs(of: session)
+    }
+
+    /// Drops all jobs, and ends the threads.
+    package func stop() {
+        light.stop()
+        heavy.stop()
+    }
+}
+
+/// One thread of ``SnapshotWorkers``.
+private final class SnapshotLane: Sendable {
+    private enum Request: Sendable {
+        case job(SnapshotJob)
+        case abandon(SessionID)
+        /// Released with the batch of requests.
+        case release(any Sendable)
+    }
+
+    /// Printed bytes, and children that a query visits, from which on a job is heavy: about two milliseconds.
+    private static let heavyByteCount = 1 << 20
+    private static let heavyChildCount = 20_000
+    /// Nanoseconds of one session's jobs before the next session's, where both wait.
+    private static let quantum = 500_000
+    /// The most that a session can owe the others, however long its job took.
+    private static let debtLimit = 2_000_000_000
+    private static let stackByteCount = 8 << 20
+    /// Where more threads want to run than there are processors, loops and databases come first, and light jobs
+    /// before heavy ones.
+    static let lightNiceness = 5
+    static let heavyNiceness = 10
+
+    private let thread: WorkerThread<Request>
+
+    init(_ name: String, niceness: Int) throws(SocketError) {
+        thread = try WorkerThread(name, stackByteCount: Self.stackByteCount, niceness: niceness)
+    }
+
+    /// Wakes the thread, for an ``EncodingBudget``.
+    var wakeup: WakeupEvent { thread.wakeup }
+
+    /// - Parameters:
+    ///   - budget: What the heavy thread encodes waits for it; the light one only counts with it.
+    ///   - overflow: Where heavy jobs go; nil for the thread that does them.
+    func start(_ budget: EncodingBudget, overflow: SnapshotLane?) throws(SocketError) {
+        try thread.start { queue in
+            var worker = Worker(budget, overflow: overflow)
+            worker.serve(queue)
+        }
+    }
+
+    func post(_ job: SnapshotJob) { thread.post(.job(job)) }
+    func abandonJobs(of session: SessionID) { thread.post(.abandon(session)) }
+    func release(_ value: consuming any Sendable) { thread.post(.release(consume value)) }
+    func stop() { thread.stop() }
+
+    /// The state of the thread.
+    private struct Worker {
+        private let overflow: SnapshotLane?
+        private let budget: EncodingBudget
+        private var waiting: FairScheduler<UInt8, SessionID, SnapshotJob?>
+        /// Heavy messages to encode, which wait for the budget; other jobs do not wait for them.
+        private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
+        private var printsNext = false
+        private var hashes = HashMemo()
+
+        init(_ budget: EncodingBudget, overflow: SnapshotLane?) {
+            self.overflow = overflow
+            self.budget = budget
+            waiting = FairScheduler(
+                quantum: SnapshotLane.quantum, debtLimit: SnapshotLane.debtLimit, placeholder: nil)
+            printing = waiting
+        }
+
+        /// Until the thread is asked to stop: then what waits is dropped.
+        mutating func serve(_ queue: WorkerQueue<Request>) {
+            var batch: [Request] = []
+            while !queue.isStopping {
+                let isIdle = !waiting.hasNext && !mayPrint
+                if isIdle { hashes = HashMemo() }
+                guard queue.receive(into: &batch, timeout: isIdle ? nil : .zero), !queue.isStopping else {
+                    return
+                }
+                for request in batch {
+                    switch request {
+                    case .job(let job): add(job)
+                    case .abandon(let session):
+                        abandon(session)
+                        overflow?.abandonJobs(of: session)
+                    case .release: break
+                    }
+                }
+                batch.removeAll()
+                printsNext = mayPrint && (printsNext || !waiting.hasNext)
+                let began = MonotonicTime.now
+                guard let job = printsNext ? printing.next()?.item : waiting.next()?.item else { continue }
+                perform(job)
+                let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
+                if printsNext { printing.finish(work: work) } else { waiting.finish(work: work) }
+                printsNext.toggle()
+            }
+        }
+
+        private var mayPrint: Bool { printing.hasNext && !budget.isExhausted }
+
+        /// Drops the jobs of a session. A request that waits for one gets ``Preparation/abandoned``.
+        private mutating func abandon(_ session: SessionID) {
+            waiting.drop(session) { job in
+                guard case .prepare(let job)? = job else { return true }
+                if !job.outlivesSession { job.finish(.abandoned) }
+                return !job.outlivesSession
+            }
+            printing.drop(session) { _ in true }
+        }
+
+        private mutating func add(_ job: SnapshotJob) {
+            if let overflow, job.isHeavier(than: SnapshotLane.heavyByteCount, SnapshotLane.heavyChildCount) {
+                return overflow.post(job)
+            }
+            if case .encode = job, overflow == nil {
+                printing.append(job, to: job.session, of: 0)
+            } else {
+                waiting.append(job, to: job.session, of: 0)
+            }
+        }
+
+        private mutating func perform(_ job: SnapshotJob) {
+            switch job {
+            case .parse(let job): parse(job)
+            case .encode(let job):
+                job.message.encode(within: budget, &hashes)
+                job.answer.post(EncodedMessage(session: job.session, message: job.message))
+            case .survey(let job): survey(job)
+            case .prepare(let job): job.perform(&hashes)
+            }
+        }
+
+        private func parse(_ job: ParsingJob) {
+            let result: Result<ClientMessage, MalformedMessage>
+            do throws(MalformedMessage) {
+                result = .success(try ClientMessage(parsing: job.message.rawSpan, nodeLimit: job.nodeLimit))
+            } catch {
+                result = .failure(error)
+            }
+            job.answer.post(
+                ParsedMessage(session: job.session, result: result, byteCount: job.message.count))
+        }
+
+        private func survey(_ job: NodeSizeCheckJob) {
+            let filtered = job.query.map { Window($0, over: job.node).node }
+            let node = filtered ?? job.node
+            let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
+            let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
+            job.answer.post(
+                NodeSizeCheck(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
+        }
+    }
+}
+
+/// The hash of the snapshot that was hashed last: many clients that reconnect to one large location need the
+/// same.
+package struct HashMemo {
+    private var last: (node: Node, hash: String)?
+
+    package init() {}
+
+    /// The simple hash of a node. O(size), unless it is the snapshot that was hashed last.
+    package mutating func hash(of node: Node) -> String {
+        if let last, last.node.isSameSnapshot(as: node) { return last.hash }
+        let hash = node.hash
+        last = (node, hash)
+        return hash
+    }
+}
+
+extension SnapshotJob {
+    /// - Complexity: O(`byteLimit`), at most.
+    fileprivate func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        switch self {
+        case .parse(let job): job.message.count > byteLimit / 4
+        case .encode(let job):
+            switch job.message.content {
+            case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
+            case .push(let body, _): body.isHeavier(than: byteLimit)
+            case .response(_, let node): node.isHeavier(than: byteLimit)
+            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
+            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
+            }
+        case .survey(let job):
+            if let query = job.query {
+                query.visits(moreThan: childLimit, of: job.node)
+            } else {
+                job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
+            }
+        case .prepare(let job):
+            switch job.work {
+            case .hash(let node): node.isHeavier(than: byteLimit)
+            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
+            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import PandoReactor
+
+/// Decides when the next checkpoint is written: when enough log has gathered, or when it is time. A value:
+/// it is told what happens, and the time.
+///
+///     log grows ──▶ due ──▶ begun ──▶ finished ──▶ the log it covers counts no more
+///                                        └─ failed ──▶ not before 30 s later
+struct CheckpointSchedule {
+    /// Bytes of log that make one due.
+    private let byteLimit: Int
+    /// The time between two that are due by the clock; zero for none.
+    private let interval: Duration
+    /// Bytes of log that no checkpoint covers.
+    private(set) var logByteCount: Int
+    /// How many of them the checkpoint under way covers.
+    private var coveredByteCount = 0
+    private var isUnderWay = false
+    /// When the next one is due by the clock; nil for never.
+    private var deadline: MonotonicTime?
+    /// After a failure: none is due before.
+    private var retryTime: MonotonicTime?
+
+    private static let retryInterval: Duration = .seconds(30)
+
+    /// - Parameters:
+    ///   - byteLimit: Bytes of log; more than 0.
+    ///   - logByteCount: Bytes of log that recovery has read behind the last checkpoint.
+    init(byteLimit: Int, interval: Duration, logByteCount: Int) {
+        precondition(byteLimit > 0 && logByteCount >= 0)
+        self.byteLimit = byteLimit
+        self.interval = interval
+        self.logByteCount = logByteCount
+    }
+
+    /// The clock starts.
+    mutating func start(at now: MonotonicTime) {
+        if interval > .zero { deadline = now + interval }
+    }
+
+    mutating func logGrew(by byteCount: Int) {
+        assert(byteCount >= 0)
+        logByteCount += byteCount
+    }
+
+    /// Whether the log is long enough for one before the server stops.
+    var isLongLog: Bool { !isUnderWay && logByteCount >= byteLimit / 4 }
+
+    /// When ``beginIfDue(at:)`` is to be called again although the log does not grow; nil for never.
+    var nextCheck: MonotonicTime? {
+        guard !isUnderWay else { return nil }
+        if logByteCount >= byteLimit { return retryTime ?? deadline }
+        return deadline.map { max($0, retryTime ?? $0) }
+    }
+
+    /// - Returns: Whether a checkpoint is due; then it counts as under way.
+    mutating func beginIfDue(at now: MonotonicTime) -> Bool {
+        guard !isUnderWay, retryTime.map({ $0 <= now }) ?? true else { return false }
+        let isTime = deadline.map { $0 <= now } ?? false
+        guard logByteCount >= byteLimit || isTime else { return false }
+        if interval > .zero { deadline = now + interval }
+        guard logByteCount > 0 else { return false }
+        isUnderWay = true
+        return true
+    }
+
+    /// A snapshot was taken behind all of the log so far.
+    mutating func snapshotTaken() { coveredByteCount = logByteCount }
+
+    /// The snapshot is being written.
+    mutating func began() { isUnderWay = true }
+
+    /// - Parameter isWritten: Whether there is a new checkpoint.
+    mutating func finished(isWritten: Bool, at now: MonotonicTime) {
+        isUnderWay = false
+        if isWritten { logByteCount -= coveredByteCount }
+        // Two may be under way when the server stops: the second must not subtract the same bytes again.
+        coveredByteCount = 0
+        retryTime = isWritten ? nil : now + Self.retryInterval
+        assert(logByteCount >= 0, "a checkpoint covers no more log than there is")
+    }
+}

@@ -1,0 +1,22 @@
+import PandoJournal
+
+/// Where the log ended when its server started.
+package struct JournalOrigin: Sendable {
+    package var directory: DirectoryID
+    package var timeline: UInt32
+    /// The last record of the log.
+    package var sequence: SequenceNumber
+
+    package init<Storage: Disk>(_ journal: borrowing Journal<Storage>) {
+        directory = journal.directory
+        timeline = journal.timeline
+        sequence = journal.lastAppended
+    }
+
+    /// The origin of a server that keeps everything in memory: a random directory and an empty log.
+    package init(inMemory environment: any Environment) {
+        directory = DirectoryID(environment.randomBits(), environment.randomBits())
+        timeline = 1
+        sequence = .zero
+    }
+}

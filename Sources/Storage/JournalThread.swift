@@ -1,0 +1,79 @@
+import Glibc
+import Logging
+import PandoJournal
+import PandoReactor
+
+/// The journal thread: writes and syncs the requests that have gathered since the last time, and reports how
+/// far it got (``JournalWriter``).
+///
+/// While the disk works, the databases go on and the next batch gathers: the slower the disk, the larger the
+/// batches (group commit). A failed write or sync is final under every ``Durability``: what was acknowledged
+/// cannot be promised any more, so the process says so and exits with 74.
+package final class JournalThread: Sendable {
+    /// Where the databases post their entries.
+    package let queue: JournalQueue
+    private let thread: WorkerThread<JournalRequest>
+    private let checkpoints: CheckpointThread
+    private let segments: SegmentThread
+
+    /// Starts the journal thread, the checkpoint thread and the segment thread.
+    /// - Parameters:
+    ///   - checkpointDisk: The same directory, for the checkpoint thread.
+    ///   - segmentDisk: The same directory, for the segment thread.
+    ///   - report: The sink of the journal's events, called on the journal thread.
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
+    package init<Storage: Disk>(
+        _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
+        options: StorageOptions, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void
+    ) throws(SocketError) {
+        let thread = try WorkerThread<JournalRequest>("pando-journal")
+        self.thread = thread
+        let requests = thread.mailbox
+        let space = try LogSpace()
+        let queue = JournalQueue(requests, space: space, origin: JournalOrigin(journal)) {
+            space.waitForUpdate()
+        }
+        self.queue = queue
+        let checkpoints = try CheckpointThread(
+            on: checkpointDisk, keeping: options.keptCheckpointCount, logger: logger
+        ) { isWritten in requests.post(.checkpointFinished(isWritten: isWritten)) }
+        self.checkpoints = checkpoints
+        let segments = try SegmentThread(on: segmentDisk, logger: logger) {
+            requests.post(.segmentPrepared(byteCount: $0))
+        }
+        self.segments = segments
+        let writer = JournalWriter(
+            journal, options: options, queue: queue, environment: .machine, logger: logger,
+            report: report, writeCheckpoint: { checkpoints.post($0) },
+            preparer: SegmentPreparer(
+                prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() }))
+        try thread.start { incoming in
+            var batch: [JournalRequest] = []
+            do throws(JournalError) {
+                try writer.begin()
+                while true {
+                    if !incoming.receive(into: &batch, timeout: writer.timeUntilDue) { batch = [.stop] }
+                    guard try writer.process(&batch) else { return }
+                }
+            } catch {
+                logger.critical(
+                    "the log cannot be written, so no further write can be promised; stopping at once with exit code 74: \(error)"
+                )
+                // At once: nothing more may leave the process, and nothing is left to be cleaned up.
+                _exit(74)
+            }
+        }
+    }
+
+    /// Gives up the checkpoint being written. Any thread.
+    package func cancelCheckpoint() { checkpoints.cancel() }
+
+    /// Makes everything durable, under every ``Durability``, finishes the checkpoint being written, and ends
+    /// the threads.
+    package func stop() {
+        // First: its last report is processed before the stop.
+        segments.stop()
+        thread.stop()
+        checkpoints.stop()
+    }
+}

@@ -1,0 +1,277 @@
+import Logging
+import PandoJournal
+import PandoReactor
+
+/// The work of the journal thread, one batch of requests at a time; it has no thread of its own.
+///
+///     entries ──▶ append … append ──▶ write ──▶ sync ──▶ durable(last ticket)      always
+///                                          └──▶ durable(last ticket), sync after 100 ms     interval
+///                                          └──▶ durable(last ticket), sync after a second   none
+///
+/// It also reserves space on the disk ahead of what is written (``LogSpace``), has the next segment prepared
+/// where every write is synced (`PreparedSegment`), and has checkpoints written: when ``CheckpointSchedule``
+/// says so, it asks the databases for a snapshot, which arrives behind the entries that it holds, and so at an
+/// exact sequence.
+///
+/// Every error that it throws is final: nothing more may leave the process.
+///
+/// `@unchecked Sendable`: made before its thread begins, and used by that thread alone.
+package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
+    private var journal: Journal<Storage>
+    private let durability: Durability
+    private let report: @Sendable (StorageEvent) -> Void
+    private let environment: any Environment
+    private let logger: Logger
+    /// Its space, its pool of batches, and the flag for a long log are set here.
+    private let queue: JournalQueue
+    /// When what was written must be synced; nil while everything is.
+    private var syncDeadline: MonotonicTime?
+
+    /// Reserve more when less than this is left.
+    private let minimumReservedByteCount: Int
+    /// Bytes appended to the journal in all.
+    private var appendedByteCount = 0
+    private var isDiskFull = false
+    /// While the disk is full: when it is asked again for space.
+    private var spaceRetryTime: MonotonicTime?
+
+    private var checkpoints: CheckpointSchedule
+    private let writeCheckpoint: @Sendable (CheckpointJob) -> Void
+    /// Whether the last checkpoint failed: then the space there is, is left to the next one.
+    private var hasCheckpointFailed = false
+
+    private var segmentCount: Int
+    private var isRotationPostponed = false
+    private var reportedPreparedCount = 0
+    private let preparer: SegmentPreparer
+    private var isPreparingSegment = false
+    /// How many segments there were when the preparation of one was last asked for: once for each.
+    private var preparedAtCount = 0
+
+    private static var spaceRetryInterval: Duration { .seconds(1) }
+
+    /// How long an acknowledged write may remain unsynced. Under `none` nothing is promised, but each sync
+    /// moves the mark below which recovery can tell damage from a torn end.
+    private static func syncInterval(_ durability: Durability) -> Duration {
+        switch durability {
+        case .always: .zero
+        case .interval: .milliseconds(100)
+        case .none: .seconds(1)
+        }
+    }
+
+    /// - Parameters:
+    ///   - queue: Where its requests come from, and where it publishes the space it has.
+    ///   - report: The sink of its events; called by ``process(_:)``.
+    ///   - writeCheckpoint: Has a checkpoint written, and later posts
+    ///     ``JournalRequest/checkpointFinished(isWritten:)``.
+    ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
+    package init(
+        _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
+        environment: any Environment, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void,
+        writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
+        preparer: SegmentPreparer
+    ) {
+        self.preparer = preparer
+        checkpoints = CheckpointSchedule(
+            byteLimit: options.checkpointByteLimit, interval: options.checkpointInterval,
+            logByteCount: journal.recovery.replayedByteCount)
+        segmentCount = journal.segmentCount
+        self.journal = journal
+        durability = options.durability
+        minimumReservedByteCount = options.minimumReservedByteCount
+        self.report = report
+        self.environment = environment
+        self.queue = queue
+        self.writeCheckpoint = writeCheckpoint
+        self.logger = logger
+    }
+
+    /// Segments that were prepared before they were begun.
+    package var usedPreparedCount: Int { journal.usedPreparedCount }
+
+    private var now: MonotonicTime { environment.monotonicTime }
+
+    /// How long to wait for requests before ``process(_:)`` must be called without any; nil for ever.
+    package var timeUntilDue: Duration? {
+        let deadlines = [syncDeadline, spaceRetryTime, checkpoints.nextCheck].compactMap { $0 }
+        return deadlines.min().map { max(.zero, $0 - now) }
+    }
+
+    /// Reserves the first space, and asks for a checkpoint if one is due. Before the first requests.
+    /// - Throws: ``JournalError``, which is final.
+    package func begin() throws(JournalError) {
+        checkpoints.start(at: now)
+        try reserveSpace(for: 0)
+        requestCheckpointIfDue()
+    }
+
+    /// Processes a batch of requests, and whatever is due, and leaves `batch` empty.
+    /// - Returns: false after ``JournalRequest/stop``.
+    /// - Throws: ``JournalError``, which is final; what is left in `batch` then means nothing.
+    package func process(_ batch: inout [JournalRequest]) throws(JournalError) -> Bool {
+        var lastTicket: UInt64?
+        var goesOn = true
+        var wantedByteCount = 0
+        var snapshot: (content: Snapshot, sequence: SequenceNumber)?
+        for index in batch.indices {
+            // Moved out of the array: the entries have one owner, and their buffers can be used again.
+            switch exchange(&batch[index], with: .reserve(0)) {
+            case .entries(let entries, let ticket):
+                assert(lastTicket ?? 0 < ticket, "tickets ascend")
+                try append(consume entries)
+                lastTicket = ticket
+            case .checkpoint(let taken):
+                snapshot = (taken, journal.lastAppended)
+                checkpoints.snapshotTaken()
+            case .checkpointFinished(let isWritten):
+                checkpoints.finished(isWritten: isWritten, at: now)
+                hasCheckpointFailed = !isWritten
+                if hasCheckpointFailed, isPreparingSegment { preparer.cancel() }
+            case .segmentPrepared(let byteCount):
+                isPreparingSegment = false
+                if let byteCount { journal.usePreparedSegment(byteCount: byteCount) }
+                if isDiskFull { spaceRetryTime = now }
+            case .reserve(let byteCount): wantedByteCount = max(wantedByteCount, byteCount)
+            case .stop: goesOn = false
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+        if lastTicket != nil { try journal.write() }
+        // A checkpoint must not hold what its log could lose.
+        try syncIfDue(hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil)
+        if let lastTicket { report(.durable(upTo: lastTicket)) }
+        try reserveSpace(for: wantedByteCount)
+        if let snapshot { write(snapshot.content, at: snapshot.sequence) }
+        logPostponedRotation()
+        logNewSegment()
+        requestCheckpointIfDue()
+        try prepareSegmentIfDue()
+        if !goesOn { try journal.releaseReservation() }
+        return goesOn
+    }
+
+    private func append(_ entries: consuming LogBatch) throws(JournalError) {
+        let before = journal.pendingByteCount
+        try journal.append(&entries)
+        if entries.hasCapacity { queue.entryPool.release(consume entries) }
+        appendedByteCount += journal.pendingByteCount - before
+        checkpoints.logGrew(by: journal.pendingByteCount - before)
+    }
+
+    private func syncIfDue(hasWritten: Bool, must: Bool) throws(JournalError) {
+        if must {
+            syncDeadline = nil
+            return try journal.sync()
+        }
+        switch durability {
+        case .always:
+            if hasWritten { try journal.sync() }
+        case .interval, .none:
+            if hasWritten, syncDeadline == nil { syncDeadline = now + Self.syncInterval(durability) }
+            if let syncDeadline, syncDeadline <= now {
+                try journal.sync()
+                self.syncDeadline = nil
+            }
+        }
+    }
+
+    // MARK: Space
+
+    /// Reserves the next step where little is left, and more where the databases have asked for it.
+    private func reserveSpace(for byteCount: Int) throws(JournalError) {
+        let wanted = max(0, byteCount - appendedByteCount)
+        let isDue = journal.reservedByteCount < minimumReservedByteCount || journal.reservedByteCount < wanted
+        let mayAsk = !isDiskFull || wanted > 0 || spaceRetryTime.map { $0 <= now } ?? true
+        if isDue, mayAsk {
+            var hasSpace = try journal.reserve(max(wanted, minimumReservedByteCount))
+            if !hasSpace, wanted > 0 { hasSpace = try journal.reserve(wanted) }
+            // A segment being prepared gives its space back; `process` asks again once it has.
+            if !hasSpace, isPreparingSegment { preparer.cancel() }
+            noteDisk(isFull: !hasSpace)
+        } else if isDiskFull, mayAsk {
+            // There is some: a write that was too large for it is tried again when it is asked for again.
+            noteDisk(isFull: false)
+        }
+        queue.space.update(granted: appendedByteCount + journal.reservedByteCount, isFull: isDiskFull)
+    }
+
+    private func noteDisk(isFull: Bool) {
+        spaceRetryTime = isFull ? now + Self.spaceRetryInterval : nil
+        guard isFull != isDiskFull else { return }
+        isDiskFull = isFull
+        if isFull {
+            logger.error(
+                "the disk is full: \(max(0, journal.reservedByteCount)) bytes are reserved for the log, then writes are refused; free some space, it is tried again every second"
+            )
+        } else {
+            logger.notice("the disk has space again: writes are accepted")
+            queue.space.update(granted: appendedByteCount + journal.reservedByteCount, isFull: false)
+            report(.spaceAvailable)
+        }
+    }
+
+    // MARK: Segments
+
+    /// Logs once that a full segment is still written to; the next new segment is logged anyway.
+    private func logPostponedRotation() {
+        let isPostponed = journal.postponedRotation != nil
+        guard isPostponed != isRotationPostponed else { return }
+        isRotationPostponed = isPostponed
+        guard let failure = journal.postponedRotation else { return }
+        logger.warning(
+            "\(journal.segmentName) is full and is still written to, because the next segment cannot be made; it is tried again: \(failure)"
+        )
+    }
+
+    private func logNewSegment() {
+        guard journal.segmentCount != segmentCount else { return }
+        segmentCount = journal.segmentCount
+        let how = usedPreparedCount > reportedPreparedCount ? ", prepared" : ""
+        reportedPreparedCount = usedPreparedCount
+        logger.info("a new segment of the log: \(journal.segmentName)\(how)")
+    }
+
+    private func prepareSegmentIfDue() throws(JournalError) {
+        // Space is scarce: it is left to writes and to checkpoints.
+        if isDiskFull || hasCheckpointFailed { return try journal.discardPreparedSegment() }
+        guard durability == .always, !isPreparingSegment, preparedAtCount != segmentCount,
+            journal.wantsPreparedSegment
+        else { return }
+        isPreparingSegment = true
+        preparedAtCount = segmentCount
+        preparer.prepare(journal.wantedPreparedByteCount)
+    }
+
+    // MARK: Checkpoints
+
+    private func requestCheckpointIfDue() {
+        queue.hasLongLog.store(checkpoints.isLongLog, ordering: .relaxed)
+        if checkpoints.beginIfDue(at: now) { report(.checkpointDue) }
+    }
+
+    private func write(_ snapshot: Snapshot, at sequence: SequenceNumber) {
+        // An empty log needs none.
+        guard sequence > .zero else { return checkpoints.finished(isWritten: false, at: now) }
+        checkpoints.began()
+        let header = CheckpointHeader(
+            directory: journal.directory, timeline: journal.timeline, sequence: sequence,
+            timestamp: snapshot.time)
+        writeCheckpoint(CheckpointJob(header: header, snapshot: snapshot))
+    }
+}
+
+/// How a ``JournalWriter`` has segments prepared: by another thread (``SegmentThread``), or by a simulation.
+package struct SegmentPreparer: Sendable {
+    /// Begins to make a file of this many bytes; one at a time.
+    package var prepare: @Sendable (_ byteCount: Int) -> Void
+    /// Gives it up, unless it is finished.
+    package var cancel: @Sendable () -> Void
+
+    package init(
+        prepare: @escaping @Sendable (_ byteCount: Int) -> Void, cancel: @escaping @Sendable () -> Void
+    ) {
+        self.prepare = prepare
+        self.cancel = cancel
+    }
+}

@@ -1,0 +1,76 @@
+import PandoReactor
+import Synchronization
+
+/// Clocks that stand still until they are advanced, and random bits that follow from a seed.
+package final class ScriptedEnvironment: Environment {
+    private let wall: Atomic<Int64>
+    private let monotonic = Atomic<Int64>(0)
+    private let state: Atomic<UInt64>
+    private let work = Atomic<UInt64>(0)
+    private let reads = Atomic<UInt64>(0)
+    /// Nanoseconds by which a reading advances ``workTime``, and by which about every 16th one does.
+    private let workStep: UInt64
+    private let heavyWorkStep: UInt64
+
+    /// - Parameters:
+    ///   - milliseconds: Since 1970.
+    ///   - seed: Of ``randomBits()``.
+    ///   - workStep: Nanoseconds that each piece of work takes.
+    ///   - heavyWorkStep: Nanoseconds that one piece of work in 16 takes; nil for `workStep`.
+    package init(
+        startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil
+    ) {
+        self.workStep = workStep
+        self.heavyWorkStep = heavyWorkStep ?? workStep
+        wall = Atomic(milliseconds)
+        state = Atomic(seed)
+    }
+
+    package var wallMilliseconds: Int64 { wall.load(ordering: .relaxed) }
+    /// Milliseconds since the beginning; never goes back.
+    package var monotonicMilliseconds: Int64 { monotonic.load(ordering: .relaxed) }
+    package var monotonicTime: MonotonicTime {
+        MonotonicTime(nanoseconds: UInt64(monotonicMilliseconds) * 1_000_000)
+    }
+    package var clockReadMask: Int { 0 }
+    package var hasWorkers: Bool { false }
+
+    /// Advances both clocks.
+    /// - Precondition: `milliseconds` is not negative.
+    package func advance(by milliseconds: Int64) {
+        precondition(milliseconds >= 0)
+        wall.add(milliseconds, ordering: .relaxed)
+        monotonic.add(milliseconds, ordering: .relaxed)
+    }
+
+    /// Sets the machine's clock, forward or back.
+    /// - Parameter milliseconds: Since 1970.
+    package func setWall(_ milliseconds: Int64) {
+        wall.store(milliseconds, ordering: .relaxed)
+    }
+
+    /// Nanoseconds of work up to the last reading of ``workTime``.
+    package var workNanoseconds: UInt64 { work.load(ordering: .relaxed) }
+    /// How often ``workTime`` was read.
+    package var lookCount: UInt64 { reads.load(ordering: .relaxed) }
+
+    /// Nanoseconds of work before one reading; readings are counted from 0.
+    package func workNanoseconds(before reading: UInt64) -> UInt64 {
+        // The upper bits of a product with an odd number are well mixed.
+        (reading &* 0x9E37_79B9_7F4A_7C15) >> 60 == 0 ? heavyWorkStep : workStep
+    }
+
+    package var workTime: MonotonicTime {
+        let reading = reads.add(1, ordering: .relaxed).oldValue
+        return MonotonicTime(
+            nanoseconds: work.add(workNanoseconds(before: reading), ordering: .relaxed).newValue)
+    }
+
+    /// SplitMix64.
+    package func randomBits() -> UInt64 {
+        var z = state.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,198 @@
+import Glibc
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoStorage
+import PandoTree
+import PandoWire
+import Testing
+
+@testable import PandoDatabase
+
+/// Queues of outputs that a test drains.
+final class MailboxSink: OutputSink {
+    private let mailboxes: [Mailbox<OutputBatch>]
+
+    init(_ mailboxes: [Mailbox<OutputBatch>]) {
+        self.mailboxes = mailboxes
+    }
+
+    var queueCount: Int { mailboxes.count }
+
+    func post(_ batch: consuming OutputBatch, to queue: Int, wakes: Bool) {
+        mailboxes[queue].post(consume batch, signals: wakes)
+    }
+}
+
+extension OutputBatch {
+    /// The messages in frames: unmasked, with chunks joined (realtime §2.1).
+    static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
+        var messages: [[UInt8]] = []
+        var rest = frames
+        var chunkCount = 0
+        while rest.count >= 2 {
+            let code = Int(rest[rest.startIndex + 1])
+            let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
+            let bytes = rest.dropFirst(2).prefix(lengthCount)
+            let length = lengthCount == 0 ? code : bytes.reduce(0) { $0 << 8 | Int($1) }
+            let payload = Array(rest.dropFirst(2 + lengthCount).prefix(length))
+            rest = rest.dropFirst(2 + lengthCount + length)
+            if chunkCount > 0 {
+                messages[messages.count - 1] += payload
+                chunkCount -= 1
+            } else if payload.first != UInt8(ascii: "{"),
+                let count = Int(String(decoding: payload, as: UTF8.self))
+            {
+                messages.append([])
+                chunkCount = count
+            } else {
+                messages.append(payload)
+            }
+        }
+        return messages
+    }
+}
+
+/// The databases without their thread: a test hands them messages, and looks at the outputs that are released.
+final class Bench {
+    let wakeup: WakeupEvent
+    let mailbox: Mailbox<DatabaseMessage>
+    let outputs: Mailbox<OutputBatch>
+    let outputCongestion = BackpressureGate(byteLimit: 8 << 20)
+    let spareOutputs = OutputBatch.pool(loopCount: 1)
+    let journal: JournalThread?
+    let host: DatabaseHost
+    /// Nodes that wait to be hashed.
+    let preparationJobs: Mailbox<PreparationJob>
+    let abandoned = Abandoned()
+    private var batch: [OutputBatch] = []
+    private let endsTurns: Bool
+
+    /// - Parameter directory: nil keeps everything in memory.
+    init(directory: String?, isDevelopment: Bool = true, environment: any Environment = .machine) throws {
+        endsTurns = environment is MachineEnvironment
+        wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
+        preparationJobs = Mailbox(signalling: wakeup)
+        outputs = Mailbox(signalling: try WakeupEvent())
+        var options = DatabaseOptions()
+        options.createsNamespaces = isDevelopment
+        var state = RecoveredState(access: isDevelopment ? .open : .locked)
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        if let directory {
+            let opened = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
+            journal = try JournalThread(
+                opened, checkpointDisk: try SystemDisk(directory: directory, create: false),
+                segmentDisk: try SystemDisk(directory: directory, create: false),
+                options: StorageOptions(), logger: logger,
+                report: { [mailbox] in mailbox.post(.storage($0)) })
+        } else {
+            journal = nil
+        }
+        host = DatabaseHost(
+            options, recovered: state, journal: journal?.queue,
+            requestBackpressure: BackpressureGate(byteLimit: 1 << 20), outputBackpressure: outputCongestion,
+            sink: MailboxSink([outputs]), outputPool: spareOutputs, environment: environment, logger: logger,
+            preparation: PreparationWorkers(
+                start: { [preparationJobs] job in preparationJobs.post(job) },
+                cancel: { [abandoned] session in abandoned.sessions.append(session) }),
+            post: { [mailbox] in mailbox.post($0) })
+    }
+
+    /// Sessions whose preparations are not wanted any more. On the thread of the test.
+    final class Abandoned: @unchecked Sendable {
+        var sessions: [SessionID] = []
+    }
+
+    func tell(_ messages: [DatabaseMessage]) {
+        var messages = messages
+        host.receive(&messages)
+        // However slow the machine is: a turn that took long leaves the rest to the next.
+        while endsTurns, host.hasWork { host.receive(&messages) }
+    }
+
+    /// Tells the host what the journal says, until it has said something.
+    func waitForDisk() {
+        var messages: [DatabaseMessage] = []
+        while messages.isEmpty {
+            #expect(wakeup.wait(timeout: .seconds(20)), "the journal is silent")
+            mailbox.drain(into: &messages)
+        }
+        tell(messages)
+    }
+
+    /// The messages let out since the last look, unframed, each with its session's slot.
+    func heard() -> [String] {
+        outputs.drain(into: &batch)
+        defer { batch.removeAll() }
+        return batch.flatMap { batch in
+            batch.items.flatMap { item -> [String] in
+                switch item {
+                case .frames(let session, let range):
+                    OutputBatch.messages(in: batch.arena[range]).map {
+                        "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
+                    }
+                case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
+                case .large(let session, _): ["\(session.slot) large"]
+                case .close(let session, let reason): ["\(session.slot) close \(reason)"]
+                case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
+                case .events(let session, let events): ["\(session.slot) events \(events)"]
+                case .windowMark(let session): ["\(session.slot) mark"]
+                case .resumeReading: ["resume"]
+                }
+            }
+        }
+    }
+
+    /// One small text frame without its header.
+    private func text(_ frame: [UInt8]) -> String {
+        String(decoding: frame[(frame[1] == 126 ? 4 : 2)...], as: UTF8.self)
+    }
+
+    static func session(_ slot: UInt32, generation: UInt32 = 1) -> SessionID {
+        SessionID(loop: 0, slot: slot, generation: generation)
+    }
+
+    static func request(_ slot: UInt32, _ json: String, signIn: UInt32 = 0) throws -> DatabaseMessage {
+        guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
+            throw TruncatedBytes()
+        }
+        return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: json.utf8.count)
+    }
+
+    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage
+    {
+        try request(
+            slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
+    }
+
+    static func listen(_ slot: UInt32, _ number: Int, _ path: String) throws -> DatabaseMessage {
+        try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"\#(path)","h":""}}}"#)
+    }
+
+    static func open(_ slot: UInt32, _ namespace: String = "demo", previous: String? = nil) -> DatabaseMessage
+    {
+        .open(
+            session(slot),
+            OpenRequest(namespace: namespace, host: "h", previousSession: previous.map { Text($0) }))
+    }
+}
+
+/// A directory of its own, gone after the test.
+func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = "/tmp/pando-host-tests-\(UInt64.random(in: .min ... .max))"
+    let disk = try SystemDisk(directory: path, create: true)
+    defer {
+        for name in (try? disk.list()) ?? [] { try? disk.remove(name) }
+        removeDirectory(path)
+    }
+    try body(path)
+}
+
+/// Removes an empty directory.
+func removeDirectory(_ path: String) {
+    unsafe rmdir(path)
+}

@@ -1,0 +1,110 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoReactor
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+@Suite struct DatabaseExecutorTests {
+    /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each
+    /// message is taken once, those of one loop in their order, and none is left behind.
+    @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
+        let executor = try DatabaseExecutor()
+        let bells = try (0..<loopCount).map { _ in try WakeupEvent() }
+        let outputs = bells.map { Mailbox<OutputBatch>(signalling: $0) }
+        executor.open(
+            DatabaseHost(
+                DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
+                requestBackpressure: BackpressureGate(byteLimit: 1 << 30),
+                outputBackpressure: BackpressureGate(byteLimit: 1 << 30),
+                sink: MailboxSink(outputs), outputPool: BufferPool(atMost: 1), logger: Logger(label: "test"),
+                preparation: PreparationWorkers(start: { _ in }), post: { [executor] in executor.post($0) }))
+        let database = try NamedThread.start("database") { executor.serve() }
+        let heard = (0..<loopCount).map { _ in Log() }
+        // Many ends: after each, nothing more comes that could wake somebody who was forgotten.
+        for round in 0..<Self.roundCount {
+            let numbers = round * Self.countInRound..<(round + 1) * Self.countInRound
+            var threads = try (0..<loopCount).map { loop in
+                try NamedThread.start("loop") { [outputs, heard] in
+                    Self.send(numbers, onLoop: loop, through: executor) { heard[loop].hear(outputs[loop]) }
+                }
+            }
+            if round.isMultiple(of: 2) {
+                threads.append(
+                    try NamedThread.start("journal") {
+                        for ticket in 0..<20 { executor.release(upTo: UInt64(ticket)) }
+                    })
+            }
+            for thread in threads { thread.join() }
+            for loop in 0..<loopCount {
+                heard[loop].hear(outputs[loop])
+                while heard[loop].numbers.count < numbers.upperBound {
+                    guard bells[loop].wait(timeout: .seconds(20)) else { break }
+                    heard[loop].hear(outputs[loop])
+                }
+                try #require(
+                    heard[loop].numbers == Array(0..<Int64(numbers.upperBound)),
+                    "loop \(loop), round \(round)")
+            }
+        }
+        executor.stop()
+        database.join()
+    }
+
+    private static let roundCount = 200
+    private static let countInRound = 40
+
+    /// What a loop does: a few messages a tick.
+    private static func send(
+        _ numbers: Range<Int>, onLoop loop: Int, through executor: DatabaseExecutor,
+        _ lookAtOutputs: () -> Void
+    ) {
+        var random = SystemRandomNumberGenerator()
+        var number = numbers.lowerBound
+        while number < numbers.upperBound {
+            var messages: [DatabaseMessage] = []
+            for _ in 0..<Int.random(in: 1...5, using: &random) where number < numbers.upperBound {
+                let session = SessionID(loop: UInt8(loop), slot: 0, generation: 1)
+                messages.append(.answer(session, .ok(Int64(number)), byteCount: 0))
+                number += 1
+            }
+            // One that no loop does itself; the session is nobody's.
+            if Int.random(in: 0..<7, using: &random) == 0 {
+                messages.append(.closed(SessionID(loop: UInt8(loop), slot: 1, generation: 1)))
+            }
+            if Int.random(in: 0..<5, using: &random) == 0 {
+                executor.post(movingFrom: &messages)
+            } else {
+                executor.process(&messages, onQueue: loop)
+                lookAtOutputs()
+            }
+        }
+    }
+
+    /// Numbers of the answers that a loop was given.
+    ///
+    /// `@unchecked Sendable`: its loop's thread, and the test when that is over.
+    private final class Log: @unchecked Sendable {
+        private(set) var numbers: [Int64] = []
+        private var batches: [OutputBatch] = []
+
+        func hear(_ mailbox: Mailbox<OutputBatch>) {
+            mailbox.drain(into: &batches)
+            for batch in batches {
+                for case .frames(_, let range) in batch.items {
+                    numbers += OutputBatch.messages(in: batch.arena[range]).map { Self.number($0[...]) }
+                }
+            }
+            batches.removeAll()
+        }
+
+        /// Of `…{"t":"d","d":{"r":17,…`, or -1.
+        private static func number(_ message: ArraySlice<UInt8>) -> Int64 {
+            let text = String(decoding: message, as: UTF8.self)
+            guard let start = text.firstRange(of: "\"r\":")?.upperBound else { return -1 }
+            return Int64(text[start...].prefix { $0.isNumber }) ?? -1
+        }
+    }
+}

@@ -1,0 +1,294 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoTree
+import PandoWire
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+@Suite struct DatabaseHostTests {
+    /// Answers to one session that lie one behind the other are handed to its loop as one item, in their
+    /// order; another session's end the row.
+    @Test func responsesToOneSessionAreOneItem() throws {
+        var encoder = OutputEncoder(queueCount: 1)
+        for (slot, number) in [(1, 1), (1, 2), (2, 3), (1, 4), (1, 5), (1, 6)] as [(UInt32, Int64)] {
+            encoder.encode(number == 5 ? .permissionDenied : .ok, number, to: Bench.session(slot))
+        }
+        let batch = encoder.takeBatches(refillingFrom: BufferPool(atMost: 0))[0]
+        var told: [String] = []
+        for case .frames(let session, let range) in batch.items {
+            let texts = OutputBatch.messages(in: batch.arena[range]).map {
+                String(decoding: $0, as: UTF8.self)
+            }
+            let numbers = texts.map { text in
+                (1...6).first {
+                    text.contains("\"r\":\($0),\"b\":{\"s\":\"\($0 == 5 ? "permission_denied" : "ok")\"")
+                } ?? 0
+            }
+            told.append("\(session.slot) \(numbers)")
+        }
+        #expect(told == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
+        #expect(batch.items.count == 3)
+    }
+
+    /// Each burst is stamped with a look at the clock of its own, however many messages it has, and never
+    /// with an earlier time than the one before it.
+    @Test func eachBurstIsStampedWithTheTimeOfItsProcessing() throws {
+        let start: Int64 = 1_700_000_000_000
+        let clock = ScriptedEnvironment(startingAt: start, seed: 1)
+        let bench = try Bench(directory: nil, environment: clock)
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        var number = 0
+        for (passed, count, expected) in [(0, 1, 0), (7, 1, 7), (1, 200, 8), (-5, 3, 8), (10, 64, 13)]
+            as [(Int64, Int, Int64)]
+        {
+            clock.setWall(clock.wallMilliseconds + passed)
+            bench.tell(
+                try (0..<count).map { _ in
+                    number += 1
+                    return try Bench.put(1, number, "/a/\(number % 100)", #"{".sv":"timestamp"}"#)
+                })
+            bench.tell([
+                try Bench.request(1, #"{"t":"d","d":{"r":999,"a":"g","b":{"p":"/a/\#(number % 100)"}}}"#)
+            ])
+            let last = try #require(bench.heard().last)
+            #expect(last == #"1 {"t":"d","d":{"r":999,"b":{"s":"ok","d":\#(start + expected)}}}"#)
+        }
+    }
+
+    /// What a loop has dealt out holds what comes later, and nothing of what it held.
+    @Test func emptiedBatchesAreReused() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        var places: [UInt] = []
+        var decoys: [[UInt8]] = []
+        for number in 1...9 {
+            bench.tell([try Bench.put(1, number, "/a", "\(number)")])
+            var batches: [OutputBatch] = []
+            bench.outputs.drain(into: &batches)
+            var batch = OutputBatch()
+            swap(&batch, &batches[0])
+            let texts = batch.items.flatMap { item in
+                guard case .frames(_, let range) = item else { return [String]() }
+                return OutputBatch.messages(in: batch.arena[range]).map {
+                    String(decoding: $0, as: UTF8.self)
+                }
+            }
+            #expect(texts == [#"{"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#])
+            places.append(unsafe batch.arena.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) })
+            let capacity = batch.arena.capacity
+            OutputBatch.recycle(consume batch, into: bench.spareOutputs)
+            // Were it freed, this would have its place, and the next batch another.
+            for _ in 0..<8 { decoys.append([UInt8](repeating: 0, count: capacity)) }
+        }
+        // One is filled while the other is dealt out.
+        #expect(Set(places.dropFirst(3)).count == 2 && places[8] == places[6])
+    }
+
+    /// The durable barrier: the push, the acknowledgement, and even a
+    /// read of what was there before wait for the disk.
+    @Test func outputsWaitUntilTheLogIsDurable() throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1), Bench.open(2)])
+            #expect(bench.heard().isEmpty, "the namespace was just made: even the handshake waits")
+            bench.waitForDisk()
+            #expect(bench.heard().count == 2)
+
+            bench.tell([try Bench.listen(2, 1, "/a")])
+            #expect(
+                bench.heard() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#], "all is durable already"
+            )
+
+            bench.tell([try Bench.put(1, 1, "/a", "7")])
+            bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
+            #expect(bench.heard().isEmpty, "neither the push, nor the answer, nor a later read")
+            bench.waitForDisk()
+            #expect(
+                bench.heard() == [
+                    #"2 {"t":"d","d":{"a":"d","b":{"p":"a","d":7}}}"#,
+                    #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#,
+                    #"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":null}}}"#,
+                ], "in the order of their decision")
+            bench.journal?.stop()
+        }
+    }
+
+    /// A put of what is there is answered and leaves no trace in the log: it waits only for what came before
+    /// it.
+    @Test func redundantPutIsNotLogged() throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
+            bench.waitForDisk()
+            #expect(bench.heard().count == 2, "the handshake and the answer are durable")
+            let (recordCount, byteCount) = (
+                bench.host.processor.log.lastSequence.rawValue, bench.host.processor.log.byteCount
+            )
+
+            for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] {
+                bench.tell([try Bench.put(1, 2, "/a", value)])
+            }
+            bench.tell([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
+            #expect(bench.heard().count == 4, "there is nothing to wait for")
+            #expect(bench.host.processor.log.lastSequence.rawValue == recordCount)
+            #expect(bench.host.processor.log.byteCount == byteCount)
+
+            // In one database or another, with listens or without, and first in a batch.
+            bench.tell([Bench.open(2, "other"), try Bench.put(2, 1, "/o", "1"), try Bench.listen(1, 8, "/a")])
+            bench.waitForDisk()
+            _ = bench.heard()
+            bench.tell([
+                try Bench.put(1, 9, "/a/x", #""text""#), try Bench.put(2, 2, "/o", "1"),
+                try Bench.put(2, 3, "/p", "2"),
+                try Bench.put(1, 10, "/a", #"{"x":"text"}"#),
+            ])
+            #expect(bench.heard().isEmpty)
+            bench.waitForDisk()
+            #expect(bench.heard().count == 4, "four answers, and no word of a change")
+            let before = bench.host.processor.log.lastSequence.rawValue
+
+            // Between others, which are written down as if it were not there.
+            bench.tell([
+                try Bench.put(1, 5, "/a/x", "1"), try Bench.put(1, 6, "/a/x", "1"),
+                try Bench.put(1, 7, "/a/y", "2"),
+            ])
+            #expect(bench.heard().isEmpty)
+            bench.waitForDisk()
+            #expect(bench.heard().count == 5, "and two pushes")
+            #expect(bench.host.processor.log.lastSequence.rawValue == before + 2)
+            bench.journal?.stop()
+
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            #expect(state.database(named: "demo")?.root.description == #"{"a":{"x":1,"y":2}}"#)
+        }
+    }
+
+    @Test func acknowledgedWritesAreRecovered() throws {
+        try withDirectory { directory in
+            let first = try Bench(directory: directory)
+            first.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":1}"#)])
+            first.tell([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":2,"a":"o","b":{"p":"/gone","d":{".sv":{"increment":2}}}}}"#)
+            ])
+            first.journal?.stop()
+
+            // The session never ended: recovery ends it.
+            var state = RecoveredState(access: .open)
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            _ = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
+            #expect(state.namespaceNames == ["default", "demo"])
+            #expect(state.database(named: "demo")?.root.description == #"{"a":{"x":1},"gone":2}"#)
+            // Once is enough.
+            var again = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &again)
+            #expect(again.database(named: "demo")?.root.description == #"{"a":{"x":1},"gone":2}"#)
+        }
+    }
+
+    /// What a revoked sign-in has queued neither runs at the end of its session nor after a crash.
+    @Test(arguments: [true, false])
+    func queuedWritesOfARevokedSignInDoNotRun(isCrash: Bool) throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1)])
+            bench.tell(
+                try [("/gone/a", 1), ("/gone/b", 2), ("/gone/c", 0)].map { path, signIn in
+                    try Bench.request(
+                        1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"\#(path)","d":1}}}"#,
+                        signIn: UInt32(signIn))
+                })
+            bench.tell([.revoked(Bench.session(1), [1]), .revoked(Bench.session(7), [1])])
+            if !isCrash { bench.tell([.closed(Bench.session(1))]) }
+            bench.journal?.stop()
+
+            var state = RecoveredState(access: .open)
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            _ = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
+            #expect(state.database(named: "demo")?.root.description == #"{"gone":{"b":1,"c":1}}"#)
+        }
+    }
+
+    @Test func reconnectingClientEndsItsOldSession() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        let handshake = try #require(bench.heard().first)
+        let id = try #require(handshake.components(around: #""s":""#)?.prefix { $0 != "\"" })
+        bench.tell([
+            try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/on","d":false}}}"#),
+            Bench.open(2, previous: String(id)),
+            try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/on","q":{}}}}"#),
+        ])
+        let heard = bench.heard()
+        #expect(heard.contains("1 close replaced"))
+        #expect(heard.last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":false}}}"#)
+        // The id of a session of another namespace proves nothing.
+        bench.tell([Bench.open(3, "other", previous: String(id))])
+        #expect(!bench.heard().contains("2 close replaced"))
+    }
+
+    @Test func unknownNamespacesAreShutDownWithoutDev() throws {
+        let bench = try Bench(directory: nil, isDevelopment: false)
+        bench.tell([Bench.open(1, "nobody"), Bench.open(2, "default")])
+        let heard = bench.heard()
+        #expect(heard.count == 3)
+        #expect(heard[0].hasPrefix(#"1 {"t":"c","d":{"t":"s","d":"Firebase error."#))
+        #expect(heard[1] == "1 close finished")
+        #expect(heard[2].hasPrefix(#"2 {"t":"c","d":{"t":"h""#))
+        bench.tell([try Bench.put(2, 5, "/a", "1")])
+        #expect(
+            bench.heard() == [
+                #"2 {"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}"#
+            ])
+    }
+
+    @Test func largeReadsAreEncodedByWorkers() throws {
+        let bench = try Bench(directory: nil)
+        let many = "{" + (0..<5000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}"
+        bench.tell([Bench.open(1), try Bench.put(1, 1, "/big", many)])
+        _ = bench.heard()
+        bench.tell([
+            try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/big","q":{}}}}"#),
+            try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/big/k7","q":{}}}}"#),
+        ])
+        #expect(bench.heard() == ["1 large", #"1 {"t":"d","d":{"r":3,"b":{"s":"ok","d":7}}}"#])
+    }
+
+    @Test func pendingOnDisconnectWritesAreBounded() throws {
+        let bench = try Bench(directory: nil)
+        bench.tell([Bench.open(1)])
+        _ = bench.heard()
+        let value = "\"" + String(repeating: "x", count: 6 << 20) + "\""
+        for number in 1...3 {
+            bench.tell([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":\#(number),"a":"o","b":{"p":"/gone/\#(number)","d":\#(value)}}}"#)
+            ])
+        }
+        let heard = bench.heard()
+        #expect(heard[0] == #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#)
+        #expect(heard[2].hasPrefix(#"1 {"t":"d","d":{"r":3,"b":{"s":"too_big""#))
+    }
+}
+
+extension String {
+    /// What stands behind the first `mark`.
+    fileprivate func components(around mark: String) -> Substring? {
+        var rest = self[...]
+        while !rest.isEmpty {
+            if rest.hasPrefix(mark) { return rest.dropFirst(mark.count) }
+            rest = rest.dropFirst()
+        }
+        return nil
+    }
+}

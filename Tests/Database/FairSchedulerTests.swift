@@ -1,0 +1,252 @@
+import PandoRandom
+import Testing
+
+@testable import PandoDatabase
+
+/// Who is served next, and how much of a worker each gets.
+@Suite struct FairSchedulerTests {
+    private typealias Scheduler = FairScheduler<Int, String, Int>
+
+    private static func scheduler(quantum: Int = 10, debtLimit: Int = 1_000_000) -> Scheduler {
+        Scheduler(quantum: quantum, debtLimit: debtLimit, placeholder: -1)
+    }
+
+    @Test func itemsOfOneFlowKeepTheirOrder() {
+        var scheduler = Self.scheduler()
+        for item in 0..<500 { scheduler.append(item, to: "a", of: 1) }
+        var served: [Int] = []
+        while let (_, item) = scheduler.next() {
+            served.append(item)
+            scheduler.finish(work: item % 50)
+            scheduler.checkInvariants()
+        }
+        #expect(served == Array(0..<500))
+        #expect(scheduler.isIdle)
+    }
+
+    /// A flow that piles up heavy items delays itself: one that comes later with a light one waits for one
+    /// heavy item at most.
+    @Test func lightItemWaitsForOneHeavyItemOfEachOtherFlow() {
+        var scheduler = Self.scheduler()
+        for item in 0..<1000 { scheduler.append(item, to: "heavy", of: 1) }
+        var done = 0
+        for _ in 0..<20 {
+            guard scheduler.next() != nil else { break }
+            scheduler.finish(work: 5000)
+            done += 1
+        }
+        scheduler.append(7, to: "light", of: 1)
+        #expect(scheduler.next()?.flow == "light")
+        scheduler.finish(work: 1)
+        // In debt, but alone: it goes on.
+        #expect(scheduler.next()?.flow == "heavy")
+        scheduler.finish(work: 5000)
+        #expect(done == 20)
+    }
+
+    @Test func flowsGetEqualWorkWhateverTheirItemsCost() {
+        var scheduler = Self.scheduler()
+        let cost = ["a": 1, "b": 40, "c": 333]
+        for flow in cost.keys { for item in 0..<100_000 { scheduler.append(item, to: flow, of: 1) } }
+        var work: [String: Int] = [:]
+        for _ in 0..<60_000 {
+            guard let (flow, _) = scheduler.next() else { break }
+            scheduler.finish(work: cost[flow] ?? 0)
+            work[flow, default: 0] += cost[flow] ?? 0
+        }
+        let shares = work.values.sorted()
+        #expect(shares.count == 3)
+        #expect(shares[0] + 400 >= shares[2], "\(work)")
+    }
+
+    /// A thousand sessions on one database get together what one session gets on another.
+    @Test func groupsGetEqualWorkWhateverTheirFlows() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<1000 { for item in 0..<100 { scheduler.append(item, to: "many \(flow)", of: 1) } }
+        for item in 0..<10_000 { scheduler.append(item, to: "one", of: 2) }
+        var work = (many: 0, one: 0)
+        for _ in 0..<8000 {
+            guard let (flow, _) = scheduler.next() else { break }
+            scheduler.finish(work: 10)
+            if flow == "one" { work.one += 10 } else { work.many += 10 }
+        }
+        #expect(abs(work.many - work.one) <= 20, "\(work)")
+    }
+
+    /// However many flows pile up work, one that asks for little waits for one turn of another, not for a
+    /// round of all.
+    @Test func flowThatJustCameWaitsForOneTurn() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<500 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
+        // Each of them has had its first turn.
+        for _ in 0..<2 * 500 * 4 {
+            _ = scheduler.next()
+            scheduler.finish(work: 3)
+        }
+        for _ in 0..<50 {
+            scheduler.append(0, to: "light", of: 1)
+            var others = 0
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                scheduler.finish(work: 3)
+                others += 3
+            }
+            scheduler.finish(work: 3)
+            scheduler.checkInvariants()
+            #expect(others <= 2 * 12)
+        }
+    }
+
+    /// Flows that come, ask for one thing and go, one behind the other, take half of the work at most.
+    @Test func flowsThatComeAllTheTimeLeaveHalf() {
+        var scheduler = Self.scheduler()
+        for item in 0..<10_000 { scheduler.append(item, to: "heavy", of: 1) }
+        var work = (heavy: 0, light: 0)
+        for number in 0..<2000 {
+            // As many as there is time for: one always waits.
+            while scheduler.waitingFlows.count < 2 { scheduler.append(0, to: "light \(number)", of: 1) }
+            guard let (flow, _) = scheduler.next() else { break }
+            scheduler.finish(work: 10)
+            if flow == "heavy" { work.heavy += 10 } else { work.light += 10 }
+        }
+        #expect(abs(work.heavy - work.light) <= 20, "\(work)")
+        scheduler.checkInvariants()
+    }
+
+    /// A flow that owes the others something is not new because it was away.
+    @Test func flowInDebtIsNotNew() {
+        var scheduler = Self.scheduler()
+        scheduler.append(0, to: "debtor", of: 1)
+        for item in 0..<1000 { scheduler.append(item, to: "other", of: 1) }
+        while let (flow, _) = scheduler.next() {
+            scheduler.finish(work: flow == "debtor" ? 1000 : 10)
+            if flow == "debtor" { break }
+        }
+        scheduler.append(0, to: "debtor", of: 1)
+        var others = 0
+        while let (flow, _) = scheduler.next(), flow != "debtor" {
+            scheduler.finish(work: 10)
+            others += 10
+        }
+        #expect(others >= 980)
+    }
+
+    @Test func suspendedFlowWaitsAndOthersGoOn() {
+        var scheduler = Self.scheduler()
+        for item in 0..<3 {
+            scheduler.append(item, to: "a", of: 1)
+            scheduler.append(item, to: "b", of: 1)
+        }
+        let first = scheduler.next()
+        scheduler.suspend(first?.flow ?? "", of: 1)
+        scheduler.finish(work: 1)
+        scheduler.checkInvariants()
+        let other = first?.flow == "a" ? "b" : "a"
+        for item in 0..<3 {
+            let next = scheduler.next()
+            #expect(next?.flow == other && next?.item == item)
+            scheduler.finish(work: 1)
+        }
+        #expect(scheduler.next() == nil)
+        #expect(!scheduler.hasNext && !scheduler.isIdle && scheduler.count == 2)
+        scheduler.resume(first?.flow ?? "")
+        #expect(scheduler.next()?.item == 1)
+        scheduler.finish(work: 1)
+        #expect(scheduler.next()?.item == 2)
+        scheduler.finish(work: 1)
+        #expect(scheduler.isIdle)
+        scheduler.checkInvariants()
+    }
+
+    @Test func droppedItemsAreNotServedAndTheOthersKeepTheirOrder() {
+        var scheduler = Self.scheduler()
+        for item in 0..<200 { scheduler.append(item, to: "a", of: 1) }
+        for _ in 0..<70 {
+            _ = scheduler.next()
+            scheduler.finish(work: 1)
+        }
+        #expect(scheduler.drop("a") { $0 % 2 == 0 } == 65)
+        scheduler.checkInvariants()
+        var served: [Int] = []
+        while let (_, item) = scheduler.next() {
+            served.append(item)
+            scheduler.finish(work: 1)
+        }
+        #expect(served == (70..<200).filter { $0 % 2 == 1 })
+        scheduler.append(1, to: "b", of: 1)
+        #expect(scheduler.drop("b") { _ in true } == 1)
+        #expect(scheduler.isIdle && scheduler.next() == nil)
+        scheduler.checkInvariants()
+    }
+
+    /// What is remembered of those who came, worked and left does not grow.
+    @Test func debtsOfFlowsThatLeftAreForgotten() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<10_000 {
+            scheduler.append(0, to: "flow \(flow)", of: flow % 7)
+            _ = scheduler.next()
+            scheduler.finish(work: 1_000_000)
+        }
+        #expect(scheduler.isIdle)
+        scheduler.checkInvariants()
+    }
+
+    /// Random flows, groups, costs, suspensions and drops: each item is served once, in its flow's order,
+    /// unless it was dropped; and no flow that may be served waits while others are served more than a round.
+    @Test(arguments: 0..<100 as Range<UInt64>) func everyItemIsServedOnceAndNoFlowStarves(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var scheduler = FairScheduler<Int, Int, Int>(quantum: 10, debtLimit: 500, placeholder: -1)
+        var expected: [Int: [Int]] = [:]
+        var suspended: Set<Int> = []
+        var number = 0
+        /// Work that others got since the flow was served last while it could have been.
+        var waited: [Int: Int] = [:]
+        let flowCount = 8
+        for _ in 0..<3000 {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<4:
+                let flow = Int.random(in: 0..<flowCount, using: &random)
+                scheduler.append(number, to: flow, of: flow % 2)
+                expected[flow, default: []].append(number)
+                number += 1
+            case 4..<8:
+                guard let (flow, item) = scheduler.next() else { break }
+                #expect(!suspended.contains(flow))
+                #expect(expected[flow]?.first == item, "seed \(seed)")
+                expected[flow]?.removeFirst()
+                let work = Int.random(in: 0..<60, using: &random)
+                if Int.random(in: 0..<20, using: &random) == 0 {
+                    scheduler.suspend(flow, of: flow % 2)
+                    suspended.insert(flow)
+                }
+                scheduler.finish(work: work)
+                waited[flow] = 0
+                for other in 0..<flowCount where other != flow {
+                    let mayBeServed = expected[other]?.isEmpty == false && !suspended.contains(other)
+                    waited[other] = mayBeServed ? (waited[other] ?? 0) + work : 0
+                    // Its own debt, and a round of all others with an item that overdraws each.
+                    let bound = 2 * (500 + flowCount * (10 + 60)) * flowCount
+                    #expect(waited[other] ?? 0 < bound, "flow \(other) starves, seed \(seed)")
+                }
+            case 8:
+                guard let flow = suspended.randomElement(using: &random) else { break }
+                suspended.remove(flow)
+                scheduler.resume(flow)
+            default:
+                let flow = Int.random(in: 0..<flowCount, using: &random)
+                guard Int.random(in: 0..<5, using: &random) == 0 else { break }
+                scheduler.drop(flow) { $0 % 3 == 0 }
+                expected[flow]?.removeAll { $0 % 3 == 0 }
+            }
+            scheduler.checkInvariants()
+        }
+        for flow in suspended { scheduler.resume(flow) }
+        while let (flow, item) = scheduler.next() {
+            #expect(expected[flow]?.first == item)
+            expected[flow]?.removeFirst()
+            scheduler.finish(work: 1)
+        }
+        #expect(expected.values.allSatisfy { $0.isEmpty }, "seed \(seed)")
+        #expect(scheduler.isIdle)
+        scheduler.checkInvariants()
+    }
+}

@@ -1,0 +1,338 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoRules
+import PandoTree
+import PandoWire
+import Synchronization
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+/// A real directory on a disk that can be full: room is granted, and files are made, only while there is
+/// some.
+final class LimitedDisk: Disk {
+    typealias File = SystemDisk.File
+    private let real: SystemDisk
+    private let full: Gauge
+    let overwritesInPlace: Bool
+
+    final class Gauge: Sendable {
+        let isFull = Atomic<Bool>(false)
+        /// How often somebody asked for room in vain.
+        let refusals = Atomic<Int>(0)
+    }
+
+    init(_ directory: String, _ full: Gauge, overwritesInPlace: Bool = true) throws(DiskFailure) {
+        self.overwritesInPlace = overwritesInPlace
+        real = try SystemDisk(directory: directory, create: true)
+        self.full = full
+    }
+
+    private func refuseIfFull(_ operation: DiskOperation) throws(DiskFailure) {
+        guard full.isFull.load(ordering: .relaxed) else { return }
+        full.refusals.add(1, ordering: .relaxed)
+        throw DiskFailure(
+            operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
+    }
+
+    var directory: String { real.directory }
+    func list() throws(DiskFailure) -> [String] { try real.list() }
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
+        if mode == .create { try refuseIfFull(.open) }
+        return try real.open(name, mode)
+    }
+    func byteCount(of file: File) throws(DiskFailure) -> Int { try real.byteCount(of: file) }
+    @unsafe func read(
+        _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(DiskFailure) -> Int {
+        // Passed on as it came.
+        try unsafe real.read(file, at: offset, into: buffer)
+    }
+    func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
+        try real.write(bytes, to: file, at: offset)
+    }
+    func sync(_ file: File) throws(DiskFailure) { try real.sync(file) }
+    func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
+        try refuseIfFull(.reserve)
+        try real.reserve(range, of: file)
+    }
+    func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
+        try real.truncate(file, to: byteCount)
+    }
+    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
+        try real.rename(oldName, to: newName)
+    }
+    func remove(_ name: String) throws(DiskFailure) { try real.remove(name) }
+    func syncDirectory() throws(DiskFailure) { try real.syncDirectory() }
+    func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> { try real.lock(name) }
+}
+
+/// A full disk refuses writes before they are done; reads go on; ends of sessions wait; and all is taken up
+/// again.
+@Suite struct FullDiskTests {
+    private static let refusal =
+        #""b":{"s":"unavailable","d":"The server's disk is full: writes fail until there is space again"}"#
+
+    @Test func writesAreRefusedWhileTheDiskIsFull() throws {
+        try withDirectory { directory in
+            let gauge = LimitedDisk.Gauge()
+            let bench = try HostBench(directory: directory, gauge: gauge)
+            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.waitForDisk()
+            bench.tell([
+                try HostBench.put(1, 1, "/a", "1"), try HostBench.listen(2, 1, "/a"),
+                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone","d":true}}}"#),
+            ])
+            bench.waitForDisk()
+            _ = bench.heard()
+
+            // What was granted is used up; then nothing more is taken.
+            gauge.isFull.store(true, ordering: .relaxed)
+            let count = try bench.fill(first: 2, refusal: Self.refusal)
+            #expect(count > 2, "some room was granted in advance")
+
+            bench.tell([
+                try HostBench.put(1, 201, "/a", "\"" + String(repeating: "x", count: 500) + "\""),
+                try HostBench.put(1, 202, "/filler/2", "\"" + String(repeating: "x", count: 1 << 20) + "\""),
+                try HostBench.put(1, 203, "/missing/" + String(repeating: "y", count: 500), "null"),
+                try HostBench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/a","q":{}}}}"#),
+            ])
+            let heard = bench.hear(until: "2 {")
+            for number in [202, 203] {
+                let answer = #"1 {"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#
+                #expect(heard.contains(answer), "what is there already needs no room: \(heard)")
+            }
+            #expect(heard.contains(#"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":1}}}"#), "reads go on: \(heard)")
+            #expect(heard.allSatisfy { !$0.contains(#""a":"d""#) }, "what is refused is not done")
+
+            // There is room again: the journal finds out by itself.
+            gauge.isFull.store(false, ordering: .relaxed)
+            bench.waitForDisk()
+            bench.tell([try HostBench.put(1, 301, "/a", "3"), .closed(HostBench.session(3))])
+            bench.hear(until: #"1 {"t":"d","d":{"r":301,"b":{"s":"ok","d":""}}}"#)
+            bench.journal.stop()
+
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            let root = try #require(state.database(named: "demo")).root
+            #expect(root["a" as Key] == .integer(3) && root["gone" as Key] == .boolean(true))
+            #expect(root["filler" as Key].children.count == count)
+        }
+    }
+
+    /// The end of a session cannot be refused: its writes come when there is room, before anybody else's.
+    @Test func endsOfSessionsWaitForSpace() throws {
+        try withDirectory { directory in
+            let gauge = LimitedDisk.Gauge()
+            let bench = try HostBench(directory: directory, gauge: gauge)
+            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.tell([try HostBench.listen(2, 1, "/gone")])
+            bench.waitForDisk()
+            let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
+            bench.tell([
+                try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
+                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/3","d":3}}}"#),
+            ])
+            bench.waitForDisk()
+            gauge.isFull.store(true, ordering: .relaxed)
+            _ = try bench.fill(first: 2, refusal: Self.refusal)
+            bench.tell([.closed(HostBench.session(1)), .closed(HostBench.session(3))])
+            #expect(
+                bench.heard().isEmpty, "neither is done: the first has no room, and the second waits for it")
+
+            gauge.isFull.store(false, ordering: .relaxed)
+            let heard = bench.hear(until: "gone/3")
+            #expect(
+                heard.contains { $0.contains("gone/1") },
+                "the older one first: \(heard.map { $0.prefix(80) })")
+            bench.journal.stop()
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
+            #expect(gone.children.count == 2)
+        }
+    }
+}
+
+extension FullDiskTests {
+    /// A revocation cannot be refused either: it waits, and the end of its session waits behind it.
+    @Test func revocationsWaitForSpaceAndComeBeforeTheEnd() throws {
+        try withDirectory { directory in
+            let gauge = LimitedDisk.Gauge()
+            let bench = try HostBench(directory: directory, gauge: gauge)
+            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.tell([try HostBench.listen(2, 1, "/gone")])
+            bench.waitForDisk()
+            let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
+            bench.tell([
+                try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
+                try HostBench.request(
+                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
+                try HostBench.request(
+                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
+            ])
+            bench.waitForDisk()
+            gauge.isFull.store(true, ordering: .relaxed)
+            _ = try bench.fill(first: 2, refusal: Self.refusal)
+            bench.tell([
+                .closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]),
+                .closed(HostBench.session(3)),
+            ])
+            #expect(bench.heard().isEmpty, "all wait for the first, which has no room")
+
+            gauge.isFull.store(false, ordering: .relaxed)
+            let heard = bench.hear(until: "gone/kept")
+            #expect(heard.allSatisfy { !$0.contains("gone/revoked") })
+            bench.journal.stop()
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
+            #expect(gone.children.count == 2 && gone["kept" as Key] == .integer(3))
+            #expect(state.databases.values.allSatisfy { $0.engine.sessionsWithQueue.isEmpty })
+        }
+    }
+}
+
+/// A database thread without a thread, and its journal on a disk that can be full.
+private final class HostBench {
+    let wakeup: WakeupEvent
+    let mailbox: Mailbox<DatabaseMessage>
+    let outputs: Mailbox<OutputBatch>
+    let journal: JournalThread
+    let host: DatabaseHost
+    private var batch: [OutputBatch] = []
+
+    init(directory: String, gauge: LimitedDisk.Gauge) throws {
+        wakeup = try WakeupEvent()
+        mailbox = Mailbox(signalling: wakeup)
+        outputs = Mailbox(signalling: wakeup)
+        var options = DatabaseOptions()
+        options.createsNamespaces = true
+        var state = RecoveredState(access: .open)
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        var journalOptions = JournalOptions()
+        journalOptions.reservationByteCount = 4 << 20
+        let opened = try Journal.open(
+            on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: journalOptions,
+            into: &state)
+        journal = try JournalThread(
+            opened, checkpointDisk: try LimitedDisk(directory, gauge),
+            segmentDisk: try LimitedDisk(directory, gauge), options: StorageOptions(), logger: logger,
+            report: { [mailbox] in mailbox.post(.storage($0)) })
+        host = DatabaseHost(
+            options, recovered: state, journal: journal.queue,
+            requestBackpressure: BackpressureGate(byteLimit: 64 << 20),
+            outputBackpressure: BackpressureGate(byteLimit: 64 << 20), sink: MailboxSink([outputs]),
+            outputPool: BufferPool(atMost: 1), logger: logger,
+            preparation: PreparationWorkers(start: { job in
+                var hashes = HashMemo()
+                job.perform(&hashes)
+            }), post: { [mailbox] in mailbox.post($0) })
+    }
+
+    func tell(_ messages: [DatabaseMessage]) {
+        var messages = messages
+        host.receive(&messages)
+        while host.hasWork { host.receive(&messages) }
+    }
+
+    /// Tells the host what the journal says, until it has said something.
+    func waitForDisk() {
+        var messages: [DatabaseMessage] = []
+        mailbox.drain(into: &messages)
+        while messages.isEmpty {
+            guard wakeup.wait(timeout: .seconds(20)) else {
+                Issue.record("the journal is silent")
+                return
+            }
+            mailbox.drain(into: &messages)
+        }
+        tell(messages)
+    }
+
+    /// Writes until not even a small write is taken.
+    /// - Returns: How many were.
+    func fill(first: Int, refusal: String) throws -> Int {
+        var number = first
+        var takenCount = 0
+        var byteCount = 1 << 20
+        while byteCount > 16 {
+            let value = "\"" + String(repeating: "x", count: byteCount) + "\""
+            tell([try HostBench.put(1, number, "/filler/\(number)", value)])
+            let answer = hear(until: #""r":\#(number),"#).first {
+                $0.hasPrefix(#"1 {"t":"d","d":{"r":\#(number)"#)
+            }
+            if answer == #"1 {"t":"d","d":{"r":\#(number),\#(refusal)}}"# {
+                byteCount /= 2
+            } else {
+                #expect(answer == #"1 {"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#)
+                takenCount += 1
+            }
+            number += 1
+        }
+        return takenCount
+    }
+
+    /// All that is let out until something with this text is.
+    @discardableResult
+    func hear(until text: String) -> [String] {
+        var all: [String] = []
+        for _ in 0..<1000 {
+            all += heard()
+            if all.contains(where: { $0.contains(text) }) { return all }
+            waitForDisk()
+        }
+        Issue.record("never heard \(text): \(all.map { $0.prefix(200) })")
+        return all
+    }
+
+    /// The messages let out since the last look, unframed, each with its session's slot.
+    func heard() -> [String] {
+        outputs.drain(into: &batch)
+        defer { batch.removeAll() }
+        return batch.flatMap { batch in
+            batch.items.flatMap { item -> [String] in
+                switch item {
+                case .frames(let session, let range):
+                    OutputBatch.messages(in: batch.arena[range]).map {
+                        "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
+                    }
+                case .large(let session, let message):
+                    if case .push(.overwrite(let path, _), _) = message.content {
+                        ["\(session.slot) large \(path)"]
+                    } else {
+                        []
+                    }
+                default: []
+                }
+            }
+        }
+    }
+
+    static func session(_ slot: UInt32) -> SessionID { SessionID(loop: 0, slot: slot, generation: 1) }
+
+    static func request(_ slot: UInt32, _ json: String, signIn: UInt32 = 0) throws -> DatabaseMessage {
+        guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
+            throw TruncatedBytes()
+        }
+        return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: 100)
+    }
+
+    static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage
+    {
+        try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
+    }
+
+    static func listen(_ slot: UInt32, _ number: Int, _ path: String) throws -> DatabaseMessage {
+        try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"\#(path)","h":""}}}"#)
+    }
+
+    static func open(_ slot: UInt32) -> DatabaseMessage {
+        .open(session(slot), OpenRequest(namespace: "demo", host: "h", previousSession: nil))
+    }
+}

@@ -1,0 +1,178 @@
+import PandoTree
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+/// Large data is printed for the log elsewhere, while other sessions go on, and is written in its session's
+/// order.
+@Suite struct LargeWriteTests {
+    private static let large = "{" + (0..<5000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
+
+    /// Does the work that waits elsewhere, and posts its results.
+    /// - Returns: How many jobs there were.
+    private static func work(_ bench: Bench) -> Int {
+        var jobs: [PreparationJob] = []
+        bench.preparationJobs.drain(into: &jobs)
+        var hashes = HashMemo()
+        for job in jobs { job.perform(&hashes) }
+        return jobs.count
+    }
+
+    /// Works and waits for the disk until so many answers have been heard.
+    private static func answers(_ count: Int, _ bench: Bench) -> [String] {
+        var lines: [String] = []
+        while lines.count < count {
+            bench.waitForDisk()
+            lines += bench.heard().filter { $0.contains(#""r":"#) && !$0.contains(#""t":"c""#) }
+        }
+        return lines
+    }
+
+    private static func ok(_ slot: Int, _ number: Int) -> String {
+        #"\#(slot) {"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#
+    }
+
+    private static func withBench(_ body: (Bench) throws -> Void) throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            bench.tell([Bench.open(1), Bench.open(2)])
+            bench.waitForDisk()
+            _ = bench.heard()
+            try body(bench)
+            bench.journal?.stop()
+        }
+    }
+
+    private static func child(_ bench: Bench, _ path: Path) -> Node? {
+        bench.host.processor.databases["demo"]?.engine.root[path]
+    }
+
+    @Test func otherSessionsGoOnWhileDataIsPrinted() throws {
+        try Self.withBench { bench in
+            bench.tell([
+                try Bench.put(1, 1, "/large", Self.large), try Bench.put(1, 2, "/a", "1"),
+                try Bench.put(2, 3, "/b", "1"),
+            ])
+            #expect(Self.answers(1, bench) == [Self.ok(2, 3)])
+            #expect(Self.work(bench) == 1)
+            #expect(Self.answers(2, bench) == [Self.ok(1, 1), Self.ok(1, 2)])
+            #expect(Self.child(bench, "large")?.children.count == 5000)
+            #expect(bench.host.backlog.isIdle && bench.host.processor.log.printed == nil)
+        }
+    }
+
+    @Test(arguments: ["large", "large/below"])
+    func mergesToo(name: String) throws {
+        try Self.withBench { bench in
+            bench.tell([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":1,"a":"m","b":{"p":"/m","d":{"a":1,"\#(name)":\#(Self.large)}}}}"#)
+            ])
+            #expect(Self.work(bench) == 1)
+            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            #expect(Self.child(bench, "m")?.children.count == 2)
+        }
+    }
+
+    /// Its own data is printed, then the location's hash is computed.
+    @Test func compareAndSetIsPreparedTwice() throws {
+        try Self.withBench { bench in
+            let hash = try Node(json: Array(Self.large.utf8).rawSpan).hash
+            let new = Self.large.replacing("4999", with: "5000")
+            bench.tell([try Bench.put(1, 1, "/large", Self.large)])
+            #expect(Self.work(bench) == 1)
+            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            bench.tell([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/large","d":\#(new),"h":"\#(hash)"}}}"#)
+            ])
+            #expect(Self.work(bench) == 1)
+            bench.waitForDisk()
+            #expect(bench.heard() == [])
+            #expect(Self.work(bench) == 1)
+            #expect(Self.answers(1, bench) == [Self.ok(1, 2)])
+            #expect(Self.child(bench, "large/k5000") == .integer(5000))
+        }
+    }
+
+    /// A write that was accepted is done, also where its session ends before its data is printed.
+    @Test func writeOfASessionThatEndsIsDone() throws {
+        try Self.withBench { bench in
+            bench.tell([try Bench.put(1, 1, "/large", Self.large), .closed(Bench.session(1))])
+            #expect(bench.abandoned.sessions == [Bench.session(1)])
+            #expect(Self.work(bench) == 1)
+            bench.waitForDisk()
+            #expect(Self.child(bench, "large")?.children.count == 5000)
+            #expect(bench.host.backlog.isIdle)
+        }
+    }
+
+    /// What a session wants written at its end is printed when it is queued, and again at its end.
+    @Test func onDisconnectIsPrintedTwice() throws {
+        try Self.withBench { bench in
+            bench.tell([
+                try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/large","d":\#(Self.large)}}}"#)
+            ])
+            #expect(Self.work(bench) == 1)
+            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            bench.tell([.closed(Bench.session(1)), try Bench.put(2, 2, "/b", "1")])
+            #expect(Self.answers(1, bench) == [Self.ok(2, 2)])
+            #expect(Self.child(bench, "large")?.isEmpty == true)
+            #expect(Self.work(bench) == 1)
+            bench.waitForDisk()
+            #expect(Self.child(bench, "large")?.children.count == 5000)
+        }
+    }
+
+    /// What a session queued runs at its end; its listens, which are many, end in parts, between which others
+    /// go on.
+    @Test(arguments: [#""h":"""#, #""h":"","q":{"l":1,"vf":"r"},"t":"#])
+    func manyListensEndInParts(query: String) throws {
+        try Self.withBench { bench in
+            for number in 0..<2500 {
+                let tag = query.hasSuffix(":") ? "\(number + 1)" : ""
+                bench.tell([
+                    try Bench.request(
+                        1,
+                        #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/l\#(number)",\#(query)\#(tag)}}}"#)
+                ])
+            }
+            bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)])
+            _ = Self.answers(2501, bench)
+            var messages = [DatabaseMessage.closed(Bench.session(1))]
+            var partCount = 0
+            while !messages.isEmpty {
+                partCount += 1
+                bench.tell(messages)
+                #expect(Self.child(bench, "gone") == .integer(1))
+                messages = []
+                bench.mailbox.drain(into: &messages)
+                messages.removeAll { if case .closed = $0 { false } else { true } }
+            }
+            #expect(partCount == 4)
+            #expect(bench.host.sessions.endingListens.isEmpty)
+            // Nobody listens any more.
+            bench.tell([try Bench.put(2, 1, "/l7", "1")])
+            while true {
+                bench.waitForDisk()
+                let lines = bench.heard()
+                #expect(!lines.contains { $0.hasPrefix("1 ") })
+                if lines.contains(Self.ok(2, 1)) { break }
+            }
+        }
+    }
+
+    @Test func drainWaitsForWhatIsPrinted() throws {
+        try Self.withBench { bench in
+            let isDrained = DrainFlag()
+            bench.tell([try Bench.put(1, 1, "/large", Self.large), .drain { isDrained.isSet = true }])
+            #expect(!isDrained.isSet)
+            #expect(Self.work(bench) == 1)
+            while !isDrained.isSet { bench.waitForDisk() }
+            #expect(Self.child(bench, "large")?.children.count == 5000)
+        }
+    }
+
+    private final class DrainFlag: @unchecked Sendable { var isSet = false }
+}
