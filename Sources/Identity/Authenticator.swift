@@ -34,7 +34,7 @@ package final class Authenticator: Sendable {
     private let needsKeys: Bool
     private let tokenByteLimit: Int
 
-    /// The shortest time between two checks of the files. They are checked only when a token is verified.
+    /// The shortest time between two checks of the files. The server checks every few seconds; so does a verification.
     private static let fileInterval: Duration = .seconds(2)
 
     /// Reads secrets and key files. Nothing is fetched yet.
