@@ -92,7 +92,9 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         self.turn = turn
         let orders = Mailbox<JournalRequest>(signalling: wakeup)
         let space = try LogSpace()
-        journalQueue = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) {
+        // Weak: the turn holds the writer, which holds the queue.
+        journalQueue = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) { [weak turn] in
+            guard let turn else { return }
             turn.take()
             // A dead process answers nobody; this one must come back to be looked at.
             if turn.failure != nil { space.update(granted: .max, isFull: true) }

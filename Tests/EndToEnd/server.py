@@ -19,8 +19,11 @@ LISTENING = re.compile(r"^listening on http://(\S+):([0-9]+)$")
 
 
 def clean_environment():
-    """Our environment without settings that would change the server under test."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PANDO_")}
+    """Our environment without settings that would change the server under test, or the way to it."""
+    return {
+        name: value for name, value in os.environ.items()
+        if not name.startswith("PANDO_") and not name.lower().endswith("_proxy")
+    }
 
 
 def run(*arguments, timeout=60, **options):

@@ -246,6 +246,19 @@ def test_a_response_that_is_cut_off_is_bad_data(recorder, tmp_path):
     assert not list(tmp_path.glob("out*"))
 
 
+def test_no_proxy_gets_a_request_and_its_token(servers, recorder):
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "4")
+        handler.end_headers()
+        handler.wfile.write(b'"no"')
+
+    proxy = recorder(answer).url
+    variables = {name: proxy for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")}
+    server = servers()
+    assert run("export", "--url", f"http://127.0.0.1:{server.port}", **variables).stdout == "null\n"
+
+
 def test_an_unknown_variable_is_a_warning_of_serve_only(servers):
     server = servers(start=False)
     server.environment = {"PANDO_NONSENSE": "1"}

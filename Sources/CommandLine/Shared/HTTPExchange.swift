@@ -30,10 +30,17 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable 
     private var outcome: Result<Void, URLError>?
     private var session: URLSession?
 
+    /// Requests go to the server that was named, and the token to nobody else. URLSession on Linux is libcurl,
+    /// which would send both to the proxy that `http_proxy`, `https_proxy` or `all_proxy` names.
+    private static let useNoProxy: Void = {
+        for name in ["no_proxy", "NO_PROXY"] { unsafe setenv(name, "*", 1) }
+    }()
+
     /// Sends the request.
     /// - Parameter silence: Seconds without a byte after which the exchange fails.
     init(_ request: URLRequest, silence: TimeInterval) {
         super.init()
+        _ = Self.useNoProxy
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = silence
         configuration.timeoutIntervalForResource = .greatestFiniteMagnitude
