@@ -86,6 +86,7 @@ let package = Package(
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CCounting", path: "Sources/C/CCounting"),
         library("Random"),
+        library("Time"),
         library("Bytes", c: ["CBytes", "COpenSSL"]),
         library("Compression", on: ["Bytes"], c: ["CZlib"]),
 
@@ -95,12 +96,12 @@ let package = Package(
         library("Engine", on: ["Rules", "Tree", "Bytes"]),
         library("Wire", on: ["Tree", "Bytes"]),
         library("HTTP", on: ["Bytes"]),
-        library("WebSocket", on: ["HTTP", "Bytes"]),
+        library("WebSocket", on: ["HTTP", "Compression", "Bytes"]),
         library("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
 
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
-        library("Reactor", on: ["Bytes"], c: ["COperatingSystem"]),
+        library("Reactor", on: ["Time", "Bytes"], c: ["COperatingSystem"]),
 
         // A disk that loses power, for tests and the simulator
         library("SimulatedDisk", on: ["Journal", "Random"]),
@@ -110,30 +111,37 @@ let package = Package(
 
         // The load generator: clients on sockets, numbered values, scenarios, statistics
         library(
-            "Traffic", on: ["Tree", "WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [histogram]),
+            "Traffic", on: ["Tree", "WebSocket", "HTTP", "Reactor", "Time", "Bytes"],
+            libraries: [histogram]),
 
         // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
         library(
-            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Bytes"], libraries: [logging]),
+            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Time", "Bytes"],
+            libraries: [logging]),
 
         // Databases at work: executor, fair turns, command processor, durability gate, REST handler, outputs
         library(
             "Database",
             on: [
                 "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "Journal", "Reactor",
-                "Bytes",
+                "Time", "Bytes",
             ],
             libraries: [logging]),
+
+        // Connections as state machines: events in, actions out. No socket, clock or thread.
+        library(
+            "Connections",
+            on: [
+                "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Identity",
+                "Time", "Bytes",
+            ]),
 
         // Composition
         library(
             "Server",
             on: [
-                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
-                "Journal",
-                "Reactor",
-                "Compression", "Identity",
-                "Bytes",
+                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket",
+                "HTTP", "Journal", "Reactor", "Compression", "Identity", "Time", "Bytes",
             ],
             libraries: [logging]
         ),
@@ -146,17 +154,18 @@ let package = Package(
                 "Compression", "Identity", "Bytes",
             ],
             libraries: [argumentParser, configuration, logging]),
-        executable("Echo", on: ["WebSocket", "HTTP", "Reactor", "Bytes"], libraries: [argumentParser]),
+        executable(
+            "Echo", on: ["WebSocket", "HTTP", "Reactor", "Compression", "Bytes"],
+            libraries: [argumentParser]),
         executable(
             "Bench",
             on: [
                 "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk",
-                "Reactor",
-                "Random", "Bytes",
+                "Reactor", "Time", "Random", "Bytes",
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(
-            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Bytes"],
+            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Time", "Bytes"],
             libraries: [argumentParser]),
         executable(
             "Simulate",
@@ -166,18 +175,18 @@ let package = Package(
             libraries: [argumentParser, logging]),
 
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
-        tests("Compression", on: ["Compression", "Bytes", "Random"]),
+        tests("Compression", on: ["Compression", "Bytes", "Random"], c: ["CZlib"]),
         tests("Tree", on: ["Tree", "Bytes", "Random"]),
         tests("Rules", on: ["Rules", "Tree", "Bytes", "Random"]),
         tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes", "Random"]),
         tests("Wire", on: ["Wire", "Tree", "Bytes", "Random"]),
         tests("HTTP", on: ["HTTP", "Bytes", "Random"]),
-        tests("WebSocket", on: ["WebSocket", "HTTP", "Bytes", "Random"]),
+        tests("WebSocket", on: ["WebSocket", "HTTP", "Compression", "Bytes", "Random"]),
         tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes", "Random"]),
         tests(
             "Journal", on: ["Journal", "SimulatedDisk", "Bytes", "Random"], c: ["COperatingSystem"],
             fixtures: ["Fixtures"]),
-        tests("Reactor", on: ["Reactor", "Bytes", "Random"], c: ["COperatingSystem"]),
+        tests("Reactor", on: ["Reactor", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
         tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),
@@ -186,20 +195,28 @@ let package = Package(
         tests("Simulate", on: ["Simulate"]),
         tests(
             "Storage",
-            on: ["Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Bytes"],
+            on: [
+                "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Time", "Bytes",
+            ],
             libraries: [logging]),
         tests(
             "Database",
             on: [
                 "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "Reactor",
-                "Random", "Bytes",
+                "Time", "Random", "Bytes",
             ],
             libraries: [logging]),
         tests(
+            "Connections",
+            on: [
+                "Connections", "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
+                "Identity", "Time", "Random", "Bytes",
+            ]),
+        tests(
             "Server",
             on: [
-                "Server", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
-                "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Random", "Bytes",
+                "Server", "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
+                "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Time", "Random", "Bytes",
             ]),
     ]
 )

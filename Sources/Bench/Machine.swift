@@ -2,6 +2,7 @@ import ArgumentParser
 import PandoBytes
 import PandoJournal
 import PandoReactor
+import PandoTime
 import PandoTraffic
 import Synchronization
 

@@ -12,7 +12,8 @@ struct Micro: ParsableCommand {
             """)
 
     enum Subject: String, ExpressibleByArgument, CaseIterable {
-        case json, tree, hash, engine, growth, fanOut = "fan-out", rules, frames, wire, http, journal
+        case json, tree, hash, engine, growth, fanOut = "fan-out", indexes, windows, rules, frames, wire,
+            http, journal
     }
 
     @Argument(
@@ -48,6 +49,8 @@ extension Micro.Subject {
         case .engine: try engineTimings(effort)
         case .growth: growthTimings(effort)
         case .fanOut: fanOutTimings(effort)
+        case .indexes: indexTimings(effort)
+        case .windows: windowTimings(effort)
         case .rules: try RulesCase(effort).timings()
         case .frames: frameTimings(effort)
         case .wire: try wireTimings(effort)

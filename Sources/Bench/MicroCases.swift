@@ -198,7 +198,7 @@ func wireTimings(_ effort: MicroEffort) throws -> [Timing] {
         Timing("wire, read a listen", effort) { (try? ClientMessage(parsing: listen.rawSpan)) != nil },
         Timing("wire, print an acknowledgement", effort) {
             printed.removeAll(keepingCapacity: true)
-            printed.append(response: 7, .ok)
+            printed.append(reply: 7, .ok)
             return printed.count > 20
         },
         Timing("wire, print a push of 100 bytes", effort) {

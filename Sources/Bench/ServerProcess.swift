@@ -1,5 +1,6 @@
 import Glibc
 import PandoReactor
+import PandoTime
 import PandoTraffic
 
 /// Why a server that was started did not work.

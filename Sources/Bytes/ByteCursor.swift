@@ -102,6 +102,7 @@ package struct ByteCursor {
     }
 
     /// Gives the bytes of an absolute range to `body`. Traps outside.
+    /// - Throws: What `body` throws.
     @inlinable
     package func withBytes<Result, Failure: Error>(
         _ range: Range<Int>, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
@@ -114,21 +115,6 @@ package struct ByteCursor {
     @inlinable
     package func string(_ range: Range<Int>) -> String {
         unsafe withBytes(range) { bytes in unsafe String(decoding: bytes, as: UTF8.self) }
-    }
-
-    /// As ``string(_:)``, as a ``Text``.
-    package func text(_ range: Range<Int>) -> Text {
-        unsafe withBytes(range) { unsafe Text(utf8: $0.span) }
-    }
-
-    /// The text of an absolute range; nil when it is not UTF-8. Traps outside.
-    package func validText(_ range: Range<Int>) -> Text? {
-        unsafe withBytes(range) { unsafe Text(validating: $0.span) }
-    }
-
-    /// The text of an absolute range; bytes that are not UTF-8 become U+FFFD, as in `String`. Traps outside.
-    package func repairedText(_ range: Range<Int>) -> Text {
-        unsafe withBytes(range) { unsafe Text(decoding: $0.span) }
     }
 
     /// A copy of an absolute range. Traps outside.

@@ -1,7 +1,8 @@
 import CZlib
 import PandoBytes
 
-/// Compresses a stream, piece by piece. Takes about 256 KiB of memory (zlib.h, with the largest window).
+/// Compresses a stream, piece by piece. Takes ``CompressionMemory/deflaterByteCount(windowBits:memoryLevel:)``
+/// of memory: 268 KiB with the largest window.
 @safe
 package final class Deflater {
     /// How much of the input a call must write to the output.
@@ -17,21 +18,32 @@ package final class Deflater {
     /// Takes a third of the time of zlib's default level; for JSON the output is about a tenth larger.
     package static let fastLevel = 1
 
+    /// zlib's own.
+    package static let defaultMemoryLevel = 8
+
     private let stream: OpaquePointer
 
-    /// - Parameter level: zlib's: 1 (fast) … 9 (small).
+    /// - Parameters:
+    ///   - level: zlib's: 1 (fast) … 9 (small).
+    ///   - memoryLevel: zlib's: 1 (least memory) … 9 (fastest).
     /// - Throws: ``CompressionError/noMemory``.
-    package init(_ coding: CompressionCoding, level: Int = Deflater.fastLevel) throws(CompressionError) {
-        // 8 is zlib's own default.
-        guard let stream = unsafe pando_deflate_new(Int32(min(9, max(1, level))), coding.windowBits, 8) else {
-            throw .noMemory
-        }
+    package init(
+        _ coding: CompressionCoding, level: Int = Deflater.fastLevel,
+        memoryLevel: Int = Deflater.defaultMemoryLevel
+    ) throws(CompressionError) {
+        guard
+            let stream = unsafe pando_deflate_new(
+                Int32(min(9, max(1, level))), coding.windowBits, Int32(min(9, max(1, memoryLevel))))
+        else { throw .noMemory }
         unsafe self.stream = stream
     }
 
     deinit {
         unsafe pando_deflate_free(stream)
     }
+
+    /// Bytes that zlib has allocated for this stream.
+    package var memoryByteCount: Int { unsafe pando_zlib_byte_count(stream) }
 
     /// Compresses `input` and appends the result to `output`.
     /// - Complexity: O(input): about 10 ns a byte of JSON at ``fastLevel``.
@@ -80,17 +92,18 @@ extension Deflater.Flush {
 }
 
 extension [UInt8] {
-    /// Appends what one step of zlib writes: at most `capacity` bytes.
+    /// Appends what one step of zlib writes: at most `capacity` bytes, in place.
     mutating func appendingStep(
         _ capacity: Int, _ body: (UnsafeMutableBufferPointer<UInt8>) -> pando_zlib_step
     ) -> pando_zlib_step {
         var step = pando_zlib_step()
-        let piece = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-            let target = unsafe UnsafeMutableBufferPointer(rebasing: buffer[..<capacity])
-            step = unsafe body(target)
-            count = step.written
+        append(addingCapacity: capacity) { output in
+            unsafe output.withUnsafeMutableBufferPointer { free, writtenCount in
+                // In bounds: there is space for at least `capacity` bytes, and zlib counts what it writes.
+                step = unsafe body(UnsafeMutableBufferPointer(rebasing: free[..<capacity]))
+                writtenCount = step.written
+            }
         }
-        append(contentsOf: piece)
         return step
     }
 }

@@ -1,7 +1,9 @@
 import CZlib
 import PandoBytes
 
-/// Inflates a stream, piece by piece, with a bound on its output. Takes about 40 KiB of memory.
+/// Inflates a stream, piece by piece, with a bound on its output. Takes at most
+/// ``CompressionMemory/inflaterByteCount(windowBits:)`` of memory: 40 KiB with the largest window, which zlib
+/// allocates with the first output.
 @safe
 package final class Inflater {
     /// Why a call has returned.
@@ -15,6 +17,9 @@ package final class Inflater {
     }
 
     private let stream: OpaquePointer
+    /// Whether the input so far ends exactly where a block ends that is not the last: there a message of
+    /// permessage-deflate must end (RFC 7692 §7.2.1).
+    package private(set) var isAtBlockEnd = false
 
     /// - Throws: ``CompressionError/noMemory``.
     package init(_ coding: CompressionCoding) throws(CompressionError) {
@@ -25,6 +30,9 @@ package final class Inflater {
     deinit {
         unsafe pando_inflate_free(stream)
     }
+
+    /// Bytes that zlib has allocated for this stream.
+    package var memoryByteCount: Int { unsafe pando_zlib_byte_count(stream) }
 
     /// Inflates `input` from `offset` on and appends the result to `output`.
     /// - Parameters:
@@ -51,6 +59,7 @@ package final class Inflater {
             }
             offset += step.consumed
             left -= step.written
+            isAtBlockEnd = step.is_at_block_end != 0
             switch step.status {
             case PANDO_ZLIB_END: return .end
             case PANDO_ZLIB_BAD_DATA: throw .corrupt
@@ -67,6 +76,14 @@ package final class Inflater {
     /// Starts a new stream, in the same memory.
     package func reset() {
         unsafe pando_inflate_reset(stream)
+        isAtBlockEnd = false
+    }
+
+    /// After ``Outcome/end``, of raw deflate only: goes on with the next byte, in the same window. A message
+    /// of permessage-deflate may have blocks behind a last one (RFC 7692 §7.2.3.5).
+    package func continueAfterLastBlock() {
+        unsafe pando_inflate_continue(stream)
+        isAtBlockEnd = false
     }
 
     /// Most output of one step.

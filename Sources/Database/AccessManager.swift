@@ -25,6 +25,7 @@ final class AccessManager {
         try processor.log.checkSpace(forPayloadOf: source.count)
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
+        processor.indexes.startWork(in: database)
         revokeListens(of: database)
         processor.log.append(
             JournalRecord(
@@ -34,7 +35,10 @@ final class AccessManager {
     /// Puts the rules of `--rules` in force.
     /// - Parameter rulesets: All of them, by namespace; the other databases are under their stored rules.
     func load(_ rulesets: [String: Ruleset]) {
-        for database in processor.databases.setFileRules(rulesets) { revokeListens(of: database) }
+        for database in processor.databases.setFileRules(rulesets) {
+            processor.indexes.startWork(in: database)
+            revokeListens(of: database)
+        }
     }
 
     private func revokeListens(of database: StoredDatabase) {

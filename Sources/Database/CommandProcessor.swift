@@ -5,6 +5,7 @@ import PandoJournal
 import PandoReactor
 import PandoRules
 import PandoStorage
+import PandoTime
 import PandoTree
 import PandoWire
 
@@ -17,7 +18,7 @@ import PandoWire
 /// Used by one thread at a time, as ``DatabaseHost`` is.
 final class CommandProcessor {
     let options: DatabaseOptions
-    let environment: any Environment
+    let environment: Environment
     /// Stamps commands, so that the order of times is the order of commits.
     let clock: WallClock
     var databases: DatabaseTable
@@ -28,6 +29,7 @@ final class CommandProcessor {
     var coalescer = PushCoalescer()
     var denials: DenialLog
     var profiler = Profiler()
+    let indexes: IndexBuilder
     /// Has another thread release values that take long to free.
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
 
@@ -39,12 +41,13 @@ final class CommandProcessor {
 
     init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?, queueCount: Int,
-        environment: any Environment, logger: Logger,
-        releaseElsewhere: @escaping @Sendable (consuming any Sendable) -> Void
+        environment: Environment, logger: Logger, workers: PreparationWorkers,
+        post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
         self.options = options
         self.environment = environment
-        self.releaseElsewhere = releaseElsewhere
+        releaseElsewhere = workers.release
+        indexes = IndexBuilder(workers, hasWorkers: environment.hasWorkers, post: post)
         clock = WallClock(notBefore: recovered.lastTime, in: environment)
         databases = DatabaseTable(recovered)
         log = LogAppender(
@@ -60,7 +63,7 @@ final class CommandProcessor {
         let (session, number) = (request.session, request.number)
         var queryText: (tag: Int64, text: Text?)?
         switch request.action {
-        case .listen(let listen): queryText = listen.tag.map { ($0, listen.queryText) }
+        case .listen(let listen, let text): queryText = listen.tag.map { ($0, text) }
         case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
         default: break
         }
@@ -69,11 +72,11 @@ final class CommandProcessor {
         defer { releaseLater(largeNodes) }
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
-            return encoder.answer(.tooBig(number), to: session)
+            return encoder.reply(.tooBig(number), to: session)
         }
-        let reply = execute(
+        let result = execute(
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
-        if let queryText, case .listening? = reply {
+        if let queryText, case .listening? = result {
             sessions[session]?.queryTexts[queryText.tag] = queryText.text
         }
     }
@@ -94,7 +97,7 @@ final class CommandProcessor {
     }
 
     /// Executes an operation of a realtime session, and encodes its reply.
-    /// - Returns: The reply; nil where nothing was done.
+    /// - Returns: The result; nil where nothing was done.
     private func execute(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64,
         byteCount: Int
@@ -102,23 +105,23 @@ final class CommandProcessor {
         guard let database = sessions[session]?.database else { return nil }
         // Copied only while a database is watched: otherwise it is moved.
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
-        var reply: CommandResult?
+        var result: CommandResult?
         do throws(WriteRefusal) {
-            reply = try perform(operation, session, credential, in: database)
+            result = try perform(operation, session, credential, in: database)
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
-            if let reply { encoder.encode(reply, number, to: session) }
+            if let result { encoder.encode(result, number, to: session) }
         } catch {
             switch error {
-            case .tooLarge: encoder.answer(.tooBig(number), to: session)
-            case .diskFull: encoder.answer(.diskFull(number), to: session)
+            case .tooLarge: encoder.reply(.tooBig(number), to: session)
+            case .diskFull: encoder.reply(.diskFull(number), to: session)
             }
         }
         if let profiled {
-            let record = ProfileRecord(profiled.operation, reply, byteCount: byteCount, of: database)
+            let record = ProfileRecord(profiled.operation, result, byteCount: byteCount, of: database)
             if let record { profile(record, on: database, began: profiled.began) }
         }
-        return reply
+        return result
     }
 
     // MARK: Executing
@@ -127,7 +130,7 @@ final class CommandProcessor {
     /// - Parameters:
     ///   - paths: The locations that it replaces, where their size is limited.
     ///   - byteLimit: Bytes that they may hold together, about; nil for any number.
-    /// - Returns: The reply; nil for the end of a session.
+    /// - Returns: The result; nil for the end of a session.
     /// - Throws: ``WriteRefusal``; then nothing was changed.
     func perform(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
@@ -135,6 +138,7 @@ final class CommandProcessor {
     ) throws(WriteRefusal) -> CommandResult? {
         let isListen = if case .listen = operation { true } else { false }
         let time = clock.last
+        let query = operation.query
         // The command and the delta are moved from step to step: nothing of them is copied.
         var delta = database.engine.decide(
             Command(session: session, credential: credential, time: time, operation: operation))
@@ -151,6 +155,10 @@ final class CommandProcessor {
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
         if let replaced = database.engine.removeReplacedNodes() { releaseElsewhere(replaced) }
+        if let query, effects.result?.isRead ?? false {
+            database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
+        }
+        if database.engine.hasIndexWork { indexes.startWork(in: database) }
         guard !effects.pushes.isEmpty else { return effects.result }
         if coalescer.isEmpty || isListen {
             encoder.encode(effects.pushes)
@@ -162,6 +170,12 @@ final class CommandProcessor {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
         return effects.result
+    }
+
+    /// Notes that a query was answered, so that its index is built, or kept.
+    func noteUse(of query: Query, at path: Path, in database: StoredDatabase) {
+        database.engine.noteUse(of: query, at: path, isLasting: false, at: clock.last)
+        if database.engine.hasIndexWork { indexes.startWork(in: database) }
     }
 
     /// Sends a session that lags what it has not been sent yet.
@@ -194,6 +208,7 @@ final class CommandProcessor {
         else { return nil }
         try log.checkSpace(forPayloadOf: name.utf8.count)
         let database = databases.create(name, access: .open)
+        database.engine.indexByteLimit = options.indexByteLimit
         log.append(
             JournalRecord(
                 .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
@@ -221,30 +236,29 @@ final class CommandProcessor {
 }
 
 extension Operation {
-    /// Nil for actions that the session answers itself.
+    /// What a read asks for, and where; nil without a query.
+    fileprivate var query: (query: Query, path: Path)? {
+        switch self {
+        case .listen(let listen): listen.query.map { ($0, listen.path) }
+        case .get(let path, let query): query.map { ($0, path) }
+        default: nil
+        }
+    }
+
+    /// Nil for actions that a session replies to by itself.
     /// - Parameter signIn: Which of the session's sign-ins the action belongs to.
     init?(_ action: consuming Action, signIn: UInt32) {
         switch consume action {
-        case .listen(let listen):
-            self = .listen(
-                PandoEngine.Listen(
-                    path: listen.path, query: listen.query, tag: listen.tag, hash: listen.hash,
-                    compoundHash: listen.compoundHash))
+        case .listen(let listen, _): self = .listen(listen)
         case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
         // Clients send an empty query for none, and do not spell the default order.
         case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
-        case .put(let target, let draft, let hash, let wantsCurrentValue):
-            let write = Write(target, draft)
-            self =
-                if let hash {
-                    .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
-                } else { .put(write) }
-        case .merge(let base, let entries):
-            self = .merge(base: base, entries)
-        case .onDisconnectPut(let target, let draft):
-            self = .onDisconnect([Write(target, draft)], signIn: signIn)
-        case .onDisconnectMerge(_, let entries):
-            self = .onDisconnect(entries, signIn: signIn)
+        case .put(let write): self = .put(write)
+        case .transaction(let write, let hash, let wantsCurrentValue):
+            self = .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+        case .merge(let base, let entries): self = .merge(base: base, entries)
+        case .onDisconnectPut(let write): self = .onDisconnect([write], signIn: signIn)
+        case .onDisconnectMerge(_, let entries): self = .onDisconnect(entries, signIn: signIn)
         case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
             return nil

@@ -3,14 +3,15 @@ import PandoEngine
 import PandoJournal
 import PandoReactor
 import PandoStorage
+import PandoTime
 
-/// Hosts all databases: takes messages in fair turns, has them processed, and lets no output out before the log
+/// Hosts all databases: processes messages in fair turns, and releases no output before the log
 /// entries that it depends on are durable.
 ///
 ///     connections ──▶ RequestBacklog ──▶ CommandProcessor, RESTHandler … ──▶ log entries ──▶ journal thread
 ///                                                      │                                        │ durable
 ///                                                      ▼                                        ▼
-///                                                   outputs ─────────▶ DurabilityGate ─────▶ OutputSink
+///                                                   outputs ─────────▶ DurabilityGate ─────▶ OutputQueues
 ///
 /// Times are stamped here, so their order is the order of commits. What is processed in one go is one batch:
 /// one post to the journal thread, one to each queue of outputs.
@@ -18,13 +19,9 @@ import PandoStorage
 /// Used by one thread at a time, through the ``DatabaseExecutor``: the database thread, a loop that has little
 /// to ask, or the journal thread, which calls ``release(upTo:)`` alone.
 package final class DatabaseHost {
-    /// Bytes of requests that were not answered yet.
-    private let requestBackpressure: BackpressureGate
-    /// Bytes of outputs that were not delivered yet.
-    private let outputBackpressure: BackpressureGate
-    private let sink: any OutputSink
-    /// Emptied batches of outputs, to be filled again.
-    private let outputPool: BufferPool<OutputBatch>
+    /// Bytes of requests that were not processed yet.
+    private let requestBackpressure: Backpressure
+    private let outputs: OutputQueues
     /// The queue of outputs whose thread runs this now; nil on the database thread and the journal thread.
     private var currentQueue: Int?
 
@@ -37,7 +34,7 @@ package final class DatabaseHost {
 
     private var gate = DurabilityGate<[OutputBatch]>()
     /// Bytes of requests that were processed since the last ``seal()``.
-    private var answeredByteCount = 0
+    private var processedByteCount = 0
     /// Whether too many outputs wait for the disk or for delivery: then no request is processed.
     private var isWaiting = false
     /// The journal thread waits for a snapshot.
@@ -53,7 +50,7 @@ package final class DatabaseHost {
     private static let batchByteLimit = 1 << 20
     private static let entryBatchByteLimit = 8 << 20
     /// Nanoseconds after which a burst is not processed in the order of arrival any more: a thousand small
-    /// writes in one burst take three milliseconds, and are answered together.
+    /// writes in one burst take three milliseconds, and their replies leave together.
     package static let burstTurn: UInt64 = 4_000_000
     /// Nanoseconds of work of one session, and of one database, before the turn of the next one.
     package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
@@ -62,32 +59,30 @@ package final class DatabaseHost {
 
     /// - Parameters:
     ///   - journal: Nil where everything is kept in memory: then everything counts as durable at once.
-    ///   - requestBackpressure: Whoever posts a request adds its bytes; they are removed when its output is
-    ///     released.
-    ///   - outputBackpressure: Bytes of outputs are added here; whoever delivers them removes them, and posts
-    ///     ``DatabaseMessage/outputsDelivered`` where that is asked for.
-    ///   - outputPool: Whoever has delivered a batch gives it back (``OutputBatch/recycle(_:into:)``).
+    ///   - requestBackpressure: The thread that posts a request adds its bytes. The host removes them when the
+    ///     output of the request is released.
     ///   - preparation: How long computations are left to other threads.
     ///   - post: Posts a message to this host, from any thread.
     package init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?,
-        requestBackpressure: BackpressureGate, outputBackpressure: BackpressureGate,
-        sink: any OutputSink, outputPool: BufferPool<OutputBatch>,
-        environment: any Environment = .machine, logger: Logger, preparation: PreparationWorkers,
+        requestBackpressure: Backpressure, outputs: OutputQueues,
+        environment: Environment = .machine, logger: Logger, preparation: PreparationWorkers,
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
         self.requestBackpressure = requestBackpressure
-        self.outputBackpressure = outputBackpressure
-        self.sink = sink
-        self.outputPool = outputPool
+        self.outputs = outputs
         processor = CommandProcessor(
-            options, recovered: recovered, journal: journal, queueCount: sink.queueCount,
-            environment: environment, logger: logger, releaseElsewhere: preparation.release)
+            options, recovered: recovered, journal: journal, queueCount: outputs.count,
+            environment: environment, logger: logger, workers: preparation, post: post)
         sessions = SessionManager(processor, post: post)
         access = AccessManager(processor)
         rest = RESTHandler(processor, access)
         preparer = RequestPreparer(
             processor, start: preparation.start, cancel: preparation.cancel, post: post)
+        for database in recovered.databases.values {
+            database.engine.indexByteLimit = options.indexByteLimit
+            processor.indexes.startWork(in: database)
+        }
     }
 
     // MARK: Receiving
@@ -111,7 +106,7 @@ package final class DatabaseHost {
         currentQueue = queue
         for message in batch {
             switch message {
-            case .storage(.durable(let ticket)): gate.confirm(upTo: ticket)
+            case .storage(.durable(let ticket)): confirm(upTo: ticket)
             case .storage(.checkpointDue): isCheckpointDue = true
             case .storage(.spaceAvailable): isSpaceAvailable = true
             case .outputsDelivered: isWaiting = false
@@ -138,23 +133,23 @@ package final class DatabaseHost {
         case .request(let request): processor.sessions[request.session]?.database.id ?? 0
         case .rest(_, let call, _): processor.databases[call.namespace]?.id ?? 0
         case .open(_, let request): processor.databases[request.namespace]?.id ?? 0
-        case .identity(let session, _), .answer(let session, _, _), .windowMark(let session),
+        case .identity(let session, _), .reply(let session, _, _), .windowMark(let session),
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .storage, .outputsDelivered, .prepared, .drain: 0
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain: 0
         }
     }
 
-    /// Counts the bytes of dropped requests as answered, and cancels what their sessions waited for.
+    /// Counts the bytes of dropped requests as processed, and cancels what their sessions waited for.
     private func noteDropped() {
-        answeredByteCount += backlog.takeDroppedByteCount()
+        processedByteCount += backlog.takeDroppedByteCount()
         for session in backlog.takeEndedSessions() { preparer.cancelJobs(of: session) }
     }
 
     // MARK: Turns
 
     private func processBacklog() {
-        var turn = Turn(began: processor.environment.workTime)
+        var turn = TurnTimer(began: processor.environment.workTime)
         processBurst(&turn)
         processInTurn(&turn)
         noteDropped()
@@ -163,7 +158,7 @@ package final class DatabaseHost {
 
     /// Processes a burst in the order of arrival; the rest of one that takes long is left to be processed in
     /// turn.
-    private func processBurst(_ turn: inout Turn) {
+    private func processBurst(_ turn: inout TurnTimer) {
         // In a local variable: the compiler then omits the checks and copies that a property needs. Nothing
         // arrives before this returns.
         var burst: [DatabaseMessage] = []
@@ -192,7 +187,7 @@ package final class DatabaseHost {
     }
 
     /// Processes what waits, in fair turns, for a while.
-    private func processInTurn(_ turn: inout Turn) {
+    private func processInTurn(_ turn: inout TurnTimer) {
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
             var resumed: SessionID?
             switch process(message, isLight: message.isLight) {
@@ -208,27 +203,6 @@ package final class DatabaseHost {
             let work = turn.readClock(processor.environment.workTime)
             if let resumed { backlog.charge(work, to: resumed) }
             backlog.finish(work: work)
-        }
-    }
-
-    /// How long one call of ``processBacklog()`` has worked.
-    private struct Turn {
-        let began: MonotonicTime
-        private var lastReading: MonotonicTime
-
-        init(began: MonotonicTime) {
-            self.began = began
-            lastReading = began
-        }
-
-        /// Nanoseconds from its beginning to the last reading.
-        var elapsed: UInt64 { lastReading.nanoseconds &- began.nanoseconds }
-
-        /// - Returns: Nanoseconds since the last reading.
-        mutating func readClock(_ now: MonotonicTime) -> Int {
-            let work = (now - lastReading).nanosecondCount
-            lastReading = max(now, lastReading)
-            return Int(clamping: work)
         }
     }
 
@@ -252,33 +226,28 @@ package final class DatabaseHost {
             if !isLight, let database = preparer.suspend(request) {
                 return .suspended(request.session, database)
             }
-            answeredByteCount += request.byteCount
+            processedByteCount += request.byteCount
             processor.process(request)
         case .rest(let session, let call, let byteCount):
             if !isLight, let database = preparer.suspend(call, byteCount: byteCount, of: session) {
                 return .suspended(session, database)
             }
-            answeredByteCount += byteCount
+            processedByteCount += byteCount
             rest.process(call, byteCount: byteCount, of: session)
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
-        case .answer(let session, let answer, let byteCount):
-            answeredByteCount += byteCount
-            processor.encoder.answer(answer, to: session)
+        case .reply(let session, let reply, let byteCount):
+            processedByteCount += byteCount
+            processor.encoder.reply(reply, to: session)
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
         case .lagging(let session):
             if processor.sessions[session] != nil { processor.coalescer.begin(session) }
         case .caughtUp(let session):
             if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
         case .open(let session, let request):
-            if isDraining {
-                processor.encoder.close(session, .goingAway)
-            } else {
-                sessions.open(session, request)
-            }
+            guard !isDraining else { return refuse(session) }
+            sessions.open(session, request)
         case .identity(let session, let credential):
-            switch access.change(session, to: credential) {
-            case .applied: break
-            case .tooManyChecks:
+            if case .tooManyChecks = access.change(session, to: credential) {
                 processor.encoder.close(session, .finished)
                 sessions.end(session)
             }
@@ -288,23 +257,39 @@ package final class DatabaseHost {
             if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
             sessions.end(session)
         case .rules(let rulesets): access.load(rulesets)
-        case .prepared(let prepared):
-            guard preparer.finish(prepared, execute: execute) else { return .done }
-            answeredByteCount += prepared.byteCount
-            // By another thread: what was printed may be large.
-            if case .printed = prepared.preparation { processor.releaseLater(prepared) }
-            return .resumed(prepared.session)
+        case .prepared(let prepared): return resume(prepared)
+        case .indexed(let name, let result):
+            if let database = processor.databases[name] { processor.indexes.finish(result, in: database) }
         // Noted when they arrived.
         case .storage, .outputsDelivered: break
-        case .drain(let completion):
-            for session in processor.sessions.ids {
-                processor.encoder.close(session, .goingAway)
-                sessions.end(session)
-            }
-            isDraining = true
-            onDrained = completion
+        case .drain(let completion): drain(completion)
         }
         return .done
+    }
+
+    /// Closes a session that comes while the server stops.
+    private func refuse(_ session: SessionID) -> Progress {
+        processor.encoder.close(session, .goingAway)
+        return .done
+    }
+
+    /// Executes a request that was suspended, with what was computed for it.
+    private func resume(_ prepared: PreparedRequest) -> Progress {
+        guard preparer.finish(prepared, execute: execute) else { return .done }
+        processedByteCount += prepared.byteCount
+        // By another thread: what was printed may be large.
+        if case .printed = prepared.preparation { processor.releaseLater(prepared) }
+        return .resumed(prepared.session)
+    }
+
+    /// Ends all sessions, and opens no more.
+    private func drain(_ completion: @escaping @Sendable () -> Void) {
+        for session in processor.sessions.ids {
+            processor.encoder.close(session, .goingAway)
+            sessions.end(session)
+        }
+        isDraining = true
+        onDrained = completion
     }
 
     /// Executes a request that was prepared.
@@ -337,15 +322,15 @@ package final class DatabaseHost {
             processor.log.post(processor.databases.snapshot(at: processor.clock.now()))
         }
         let ticket = processor.log.lastTicket
-        let batches = processor.encoder.takeBatches(refillingFrom: outputPool)
-        if answeredByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
-            switch outputBackpressure.add(batches.reduce(0) { $0 + $1.byteCount }) {
+        let batches = processor.encoder.takeBatches(refillingFrom: outputs.pool)
+        if processedByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
+            switch outputs.backpressure.add(batches.reduce(0) { $0 + $1.byteCount }) {
             case .goOn: break
             case .pause: isWaiting = true
             case .resumeAll: isWaiting = false
             }
-            gate.hold(batches, until: ticket, requestByteCount: answeredByteCount)
-            answeredByteCount = 0
+            gate.hold(batches, until: ticket, requestByteCount: processedByteCount)
+            processedByteCount = 0
         }
         release()
         if let onDrained, gate.isDurable(ticket), gate.isEmpty {
@@ -369,9 +354,17 @@ package final class DatabaseHost {
     package func release(upTo ticket: UInt64) -> Bool {
         guard !isDraining else { return false }
         currentQueue = nil
-        gate.confirm(upTo: ticket)
+        confirm(upTo: ticket)
         release()
         return true
+    }
+
+    /// Notes how far the log is durable.
+    private func confirm(upTo ticket: UInt64) {
+        precondition(
+            !processor.log.isEnabled || ticket <= processor.log.lastTicket,
+            "an entry is durable that was never appended")
+        gate.confirm(upTo: ticket)
     }
 
     /// Posts the outputs that have become durable, in order.
@@ -385,12 +378,12 @@ package final class DatabaseHost {
             }
         }
         if resumes {
-            for queue in 0..<sink.queueCount { post(OutputBatch(items: [.resumeReading]), to: queue) }
+            for queue in 0..<outputs.count { post(OutputBatch(items: [.resumeReading]), to: queue) }
         }
     }
 
     private func post(_ batch: consuming OutputBatch, to queue: Int) {
-        sink.post(consume batch, to: queue, wakes: queue != currentQueue)
+        outputs.post(consume batch, to: queue, signals: queue != currentQueue)
     }
 
     /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation that

@@ -24,9 +24,9 @@ package enum DatabaseMessage: Sendable {
     case revoked(SessionID, Set<UInt32>)
     /// A REST request, on a session of its own.
     indirect case rest(SessionID, RESTCall, byteCount: Int)
-    /// The response to a request that needs no database; it keeps its place among the others.
-    case answer(SessionID, SessionResponse, byteCount: Int)
-    /// Comes back as ``OutputBatch/Item/windowMark(_:)`` behind the responses to everything before it.
+    /// The reply to a request that needs no database; it keeps its place among the others.
+    case reply(SessionID, SessionReply, byteCount: Int)
+    /// Comes back as ``OutputBatch/Item/windowMark(_:)`` behind the replies to everything before it.
     case windowMark(SessionID)
     /// The client leaves much unread: its pushes are coalesced until ``caughtUp(_:)`` (``PushCoalescer``).
     case lagging(SessionID)
@@ -36,6 +36,8 @@ package enum DatabaseMessage: Sendable {
     case closed(SessionID)
     /// A worker has finished what a suspended request waited for.
     case prepared(PreparedRequest)
+    /// A worker has finished what the indexes of a database need, which is of this name.
+    indirect case indexed(String, IndexJobResult)
     /// The files of `--rules` were read again: all rules, by namespace.
     case rules([String: Ruleset])
     /// How far the log is durable, that a checkpoint is due, or that a full disk has space again.
@@ -58,9 +60,9 @@ extension DatabaseMessage {
         case .request(let request): request.isLight
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
-        case .answer, .windowMark, .lagging: true
+        case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .drain:
+            .prepared, .indexed, .drain:
             false
         }
     }
@@ -99,7 +101,7 @@ package final class PreparedRequest: Sendable {
 /// `@unchecked Sendable`: one thread after the other holds it, and passes it on through a ``Mailbox``.
 package final class PostedRequest: @unchecked Sendable {
     package let session: SessionID
-    /// The client's number of the request, which the response repeats.
+    /// The client's number of the request, which the reply repeats.
     package let number: Int64
     /// Whose rights it has.
     package let credential: Credential
@@ -149,7 +151,7 @@ extension Action {
     /// Whether it may change the database, or the writes that are queued for the end of the session.
     package var isWrite: Bool {
         switch self {
-        case .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+        case .put, .transaction, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
         case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck,
             .unknown,
             .invalid:
@@ -159,10 +161,8 @@ extension Action {
 
     fileprivate var isLight: Bool {
         switch self {
-        case .put(_, _, nil, _): true
-        case .put: false
-        case .get: true
-        case .listen, .unlisten: false
+        case .put, .get: true
+        case .transaction, .listen, .unlisten: false
         case .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: true
         }
@@ -190,15 +190,15 @@ package struct OpenRequest: Sendable {
     }
 }
 
-/// A response that needs no database, with the number of its request.
-package enum SessionResponse: Sendable {
+/// A reply that needs no database, with the number of its request.
+package enum SessionReply: Sendable {
     case ok(Int64)
     case authenticated(Int64, authVariable: Text?, expires: Int64?)
     case unauthenticated(Int64)
     case authenticationFailed(Int64, isExpired: Bool, reason: StaticString)
     /// The token could not be verified now; nothing says that it is invalid.
     case authenticationUnavailable(Int64, reason: StaticString)
-    /// No response: the connection ends behind those before it.
+    /// No reply: the connection ends behind those before it.
     case finished
     case unknownAction(Int64)
     case tooBig(Int64)

@@ -5,5 +5,8 @@ package struct DatabaseOptions: Sendable {
     /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = 1 << 20
 
+    /// Bytes that the indexes which no rule declares may take in one database, about.
+    package var indexByteLimit = 256 << 20
+
     package init() {}
 }

@@ -1,3 +1,4 @@
+import PandoEngine
 import PandoRules
 import PandoStorage
 

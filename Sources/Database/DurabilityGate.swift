@@ -1,4 +1,4 @@
-/// Holds outputs back until the log entries that they depend on are durable, and lets them out in the order
+/// Holds outputs back until the log entries that they depend on are durable, and releases them in the order
 /// in which they were decided.
 ///
 /// Every entry of the log has a ticket: 1 for the first, then one more each. An output waits for the ticket of
@@ -16,7 +16,7 @@ struct DurabilityGate<Outputs> {
         /// What must be durable before they are released.
         let ticket: UInt64
         var outputs: Outputs
-        /// Bytes of the requests that they answer.
+        /// Bytes of the requests that they belong to.
         let requestByteCount: Int
     }
 

@@ -14,9 +14,9 @@ import Synchronization
 package final class LargeMessage: @unchecked Sendable {
     package enum Content: Sendable {
         case push(Push.Body, tag: Int64?)
-        case response(Int64, Node)
-        /// The children of the node that the query lets through.
-        case filtered(Int64, Node, Query)
+        case reply(Int64, Node)
+        /// The children of the node that the query selects.
+        case filtered(Int64, Node, IndexedQuery)
         case stale(Int64, CommandResult.CurrentValue)
     }
 
@@ -43,11 +43,11 @@ package final class LargeMessage: @unchecked Sendable {
         budget?.release(encodedByteCount)
     }
 
-    /// The number of the request that it answers; nil for a push.
+    /// The number of the request that it is the reply to; nil for a push.
     package var requestNumber: Int64? {
         switch content {
         case .push: nil
-        case .response(let number, _), .filtered(let number, _, _), .stale(let number, _): number
+        case .reply(let number, _), .filtered(let number, _, _), .stale(let number, _): number
         }
     }
 
@@ -65,7 +65,7 @@ package final class LargeMessage: @unchecked Sendable {
     /// Whether several clients may get it.
     package var isShared: Bool {
         switch content {
-        case .push(.initial, _), .response, .filtered, .stale: false
+        case .push(.initial, _), .reply, .filtered, .stale: false
         case .push: true
         }
     }
@@ -99,15 +99,15 @@ package final class LargeMessage: @unchecked Sendable {
         case .push(let body, let tag):
             message.append(pushHead: body)
             message.append(pushTail: tag)
-        case .response(let number, let node): message.append(response: number, .ok, .node(node))
+        case .reply(let number, let node): message.append(reply: number, .ok, .node(node))
         case .filtered(let number, let node, let query):
-            message.append(response: number, .ok, .node(Window(query, over: node).node))
-        case .stale(let number, let current): message.append(staleResponse: number, current)
+            message.append(reply: number, .ok, .node(Window(query, over: node).node))
+        case .stale(let number, let current): message.append(staleReply: number, current)
         }
         return message
     }
 
-    /// Whole frames only: a ping may be answered between two pieces.
+    /// Whole frames only: a pong may be sent between two pieces.
     private static func pieces(of message: [UInt8]) -> [SharedBytes]? {
         var frames: [UInt8] = []
         guard case .chunks(let ranges) = Segmenter.split(message.rawSpan) else {
@@ -147,7 +147,8 @@ package final class EncodingBudget: Sendable {
     }
 
     package func release(_ bytes: Int) {
-        byteCount.subtract(bytes, ordering: .relaxed)
+        let left = byteCount.subtract(bytes, ordering: .relaxed).newValue
+        precondition(left >= 0, "more bytes were released than added")
         wakeup.signal()
     }
 }

@@ -38,8 +38,8 @@ struct LightWork {
         case .request(let request):
             let database = processor.sessions[request.session]?.database
             switch request.action {
-            case .put(let target, _, _, _):
-                return replacesLittle(CollectionOfOne(target), in: database, request.byteCount)
+            case .put(let write), .transaction(let write, _, _):
+                return replacesLittle(CollectionOfOne(write.target), in: database, request.byteCount)
             case .merge(_, let entries):
                 return replacesLittle(entries.lazy.map(\.target), in: database, request.byteCount)
             default:

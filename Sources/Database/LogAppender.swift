@@ -41,7 +41,7 @@ struct LogAppender {
     private static let recordByteLimit = 256 << 20
 
     /// - Parameter journal: Nil where everything is kept in memory.
-    init(_ journal: JournalQueue?, sessionEndReserveByteCount: Int, environment: any Environment) {
+    init(_ journal: JournalQueue?, sessionEndReserveByteCount: Int, environment: Environment) {
         self.journal = journal
         self.sessionEndReserveByteCount = sessionEndReserveByteCount
         origin = journal?.origin ?? JournalOrigin(inMemory: environment)

@@ -3,10 +3,10 @@ import PandoEngine
 import PandoREST
 import PandoReactor
 
-/// The outputs of one batch of the databases for one queue (``OutputSink``), in the order in which they must be
+/// The outputs of one batch of the databases for one queue (a mailbox of a loop), in the order in which they must be
 /// sent.
 ///
-/// Small responses lie one behind the other in `arena`, as WebSocket frames, so that a response costs no
+/// Small replies lie one behind the other in `arena`, as WebSocket frames, so that a reply costs no
 /// allocation. A message for many connections is framed once, in ``SharedBytes``.
 package struct OutputBatch: Sendable {
     package enum Item: Sendable {
@@ -22,7 +22,7 @@ package struct OutputBatch: Sendable {
         /// Events for an event stream.
         case events(SessionID, [StreamEvent])
         /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested before
-        /// is answered.
+        /// has its reply.
         case windowMark(SessionID)
         /// The session has ended: close its connection once everything before is sent.
         case close(SessionID, DisconnectReason)
@@ -82,7 +82,7 @@ package struct OutputBatch: Sendable {
 
     /// Adds what was appended to the arena from `start` on as frames for a session. Frames for one session that
     /// lie one behind the other are one item: a client that sends sixteen requests at once gets sixteen
-    /// responses with one item.
+    /// replies with one item.
     /// - Precondition: `start` is the end of what was added before.
     mutating func appendFrames(from start: Int, to session: SessionID) {
         assert(start >= open?.start ?? 0 && start <= arena.count)
@@ -106,6 +106,7 @@ package struct OutputBatch: Sendable {
     /// Makes an item of the open frames, which end at `end`.
     private mutating func close(at end: Int) {
         guard let open else { return }
+        assert(open.start < end, "an item of no frames")
         items.append(.frames(open.session, open.start..<end))
         self.open = nil
     }

@@ -7,7 +7,7 @@ import PandoWebSocket
 import PandoWire
 
 /// Encodes replies and pushes as frames, in one batch for each queue of outputs: each distinct push is printed
-/// once, each small response goes to the arena of its batch (realtime §3, §5). Used by one thread at a time.
+/// once, each small reply goes to the arena of its batch (realtime §3, §5). Used by one thread at a time.
 struct OutputEncoder {
     private var batches: [OutputBatch]
     /// The message being printed; kept, so that its buffer is used again.
@@ -63,32 +63,32 @@ struct OutputEncoder {
         }
     }
 
-    mutating func encode(_ reply: CommandResult, _ number: Int64, to session: SessionID) {
-        switch reply {
+    mutating func encode(_ result: CommandResult, _ number: Int64, to session: SessionID) {
+        switch result {
         case .ok: return acknowledge(number, to: session)
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
-            return append(.large(session, LargeMessage(.response(number, node))), to: session)
+            return append(.large(session, LargeMessage(.reply(number, node))), to: session)
         case .filtered(let node, let query):
             return append(.large(session, LargeMessage(.filtered(number, node, query))), to: session)
         case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
             return append(.large(session, LargeMessage(.stale(number, current))), to: session)
         default: break
         }
-        respond(to: session) { message in
-            switch reply {
+        append(to: session) { message in
+            switch result {
             case .ok, .filtered: break
-            case .listening: message.append(response: number, .ok, .object)
-            case .data(let node): message.append(response: number, .ok, .node(node))
+            case .listening: message.append(reply: number, .ok, .object)
+            case .data(let node): message.append(reply: number, .ok, .node(node))
             case .permissionDenied:
-                message.append(response: number, .permissionDenied, .text("Permission denied"))
-            case .dataStale(nil): message.append(response: number, .dataStale, .text(staleText))
-            case .dataStale(let current?): message.append(staleResponse: number, current)
-            case .failed(let reason): message.append(response: number, .failed, .text(Text("\(reason)")))
+                message.append(reply: number, .permissionDenied, .text("Permission denied"))
+            case .dataStale(nil): message.append(reply: number, .dataStale, .text(staleText))
+            case .dataStale(let current?): message.append(staleReply: number, current)
+            case .failed(let reason): message.append(reply: number, .failed, .text(Text("\(reason)")))
             }
         }
     }
 
-    /// Encodes the most frequent response right into the arena: printed elsewhere and then framed, it costs
+    /// Encodes the most frequent reply right into the arena: printed elsewhere and then framed, it costs
     /// twice as much.
     private mutating func acknowledge(_ number: Int64, to session: SessionID) {
         let loop = Int(session.loop)
@@ -107,18 +107,19 @@ struct OutputEncoder {
         var path: Path
         /// As the client gave it, also where it filters nothing: rules may read it.
         var query: Query?
-        /// Whether its events are about the children that a query lets through.
+        /// Whether its events are about the children that a query selects.
         var isQuery: Bool
     }
 
-    mutating func answer(_ result: RESTCallResult, to session: SessionID) {
+    /// Passes on the result of a REST request; the connection makes the response of it.
+    mutating func respond(_ result: RESTCallResult, to session: SessionID) {
         append(.rest(session, result), to: session)
     }
 
     /// Encodes that a listen is revoked (realtime §5.4).
     /// - Parameter queryText: The query of a filtered listen, as the client spelled it.
     mutating func revoke(_ path: Path, queryText: Text?, _ session: SessionID) {
-        respond(to: session) { $0.append(listenRevoked: path, queryText: queryText) }
+        append(to: session) { $0.append(listenRevoked: path, queryText: queryText) }
     }
 
     mutating func send(_ events: [StreamEvent], to session: SessionID) {
@@ -163,48 +164,48 @@ struct OutputEncoder {
         }
     }
 
-    // MARK: Responses without a command
+    // MARK: Replies without a command
 
-    mutating func answer(_ answer: SessionResponse, to session: SessionID) {
-        if case .finished = answer { return close(session, .finished) }
-        respond(to: session) { message in
-            switch answer {
-            case .ok(let number): message.append(response: number, .ok)
+    mutating func reply(_ reply: SessionReply, to session: SessionID) {
+        if case .finished = reply { return close(session, .finished) }
+        append(to: session) { message in
+            switch reply {
+            case .ok(let number): message.append(reply: number, .ok)
             case .authenticated(let number, let variable, let expires):
                 message.append(
-                    response: number, .ok,
+                    reply: number, .ok,
                     .authenticated(json: variable.map { Array($0.string.utf8) }, expires: expires))
-            case .unauthenticated(let number): message.append(response: number, .ok, .text("unauthenticated"))
+            case .unauthenticated(let number): message.append(reply: number, .ok, .text("unauthenticated"))
             case .authenticationFailed(let number, let isExpired, let reason):
                 message.append(
-                    response: number, isExpired ? .expiredToken : .invalidToken, .text(Text("\(reason)")))
+                    reply: number, isExpired ? .expiredToken : .invalidToken, .text(Text("\(reason)")))
             case .authenticationUnavailable(let number, let reason):
-                message.append(response: number, .unavailable, .text(Text("\(reason)")))
+                message.append(reply: number, .unavailable, .text(Text("\(reason)")))
             case .finished: break
-            case .unknownAction(let number): message.append(response: number, .error, .text("Unknown action"))
+            case .unknownAction(let number): message.append(reply: number, .error, .text("Unknown action"))
             case .tooBig(let number):
                 message.append(
-                    response: number, .tooBig,
+                    reply: number, .tooBig,
                     .text("Data to write exceeds the maximum size that can be pending"))
             case .diskFull(let number):
-                message.append(response: number, .unavailable, .text(Text(RESTError.diskFull.text)))
+                message.append(reply: number, .unavailable, .text(Text(RESTError.diskFull.text)))
             case .invalid(let number, let problem):
                 let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
                 message.append(
-                    response: number, isSize ? .tooBig : .invalidData, .text(Text(problem.message)))
+                    reply: number, isSize ? .tooBig : .invalidData, .text(Text(problem.message)))
             }
         }
     }
 
     mutating func handshake(_ session: SessionID, milliseconds: Int64, host: Text, publicID: Text) {
-        respond(to: session) { $0.append(handshake: milliseconds, host: host, sessionID: publicID) }
+        append(to: session) { $0.append(handshake: milliseconds, host: host, sessionID: publicID) }
     }
 
     mutating func shutdown(_ session: SessionID, reason: Text) {
-        respond(to: session) { $0.append(shutdown: reason) }
+        append(to: session) { $0.append(shutdown: reason) }
     }
 
-    /// Returns a session's mark: everything before it is answered.
+    /// Returns a session's mark: everything before it has its reply.
     mutating func returnWindowMark(to session: SessionID) {
         append(.windowMark(session), to: session)
     }
@@ -220,7 +221,7 @@ struct OutputEncoder {
     }
 
     /// Prints one message for one session.
-    private mutating func respond(to session: SessionID, _ print: (inout [UInt8]) -> Void) {
+    private mutating func append(to session: SessionID, _ print: (inout [UInt8]) -> Void) {
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
         print(&message)
         sendToOne(session)
@@ -296,9 +297,9 @@ extension [UInt8] {
     }
 
     /// Appends the refusal of a compare-and-set, with the value it was compared with (realtime §11.2).
-    mutating func append(staleResponse number: Int64, _ current: CommandResult.CurrentValue) {
+    mutating func append(staleReply number: Int64, _ current: CommandResult.CurrentValue) {
         append(
-            response: number, .dataStale,
+            reply: number, .dataStale,
             .current(reason: staleText, node: current.node, hash: Text(current.hash)))
     }
 }

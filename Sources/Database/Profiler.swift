@@ -3,6 +3,7 @@ import PandoEngine
 import PandoREST
 import PandoReactor
 import PandoStorage
+import PandoTime
 import PandoTree
 
 /// The event streams of `/.settings/profile.json`, which get a record of every operation on a database (rest
@@ -58,7 +59,7 @@ struct ProfileRecord {
     var duration: Duration?
     /// Nil for an operation that needs no permission.
     var isAllowed: Bool?
-    /// The query, where it was answered without its index.
+    /// The query, where it was executed without its index.
     var unindexed: Query?
 
     /// Bytes up to which data is weighed, since that is done on the database thread.
@@ -99,7 +100,7 @@ struct ProfileRecord {
 extension ProfileRecord {
     /// The record of an operation of a realtime session; nil for one that clients do not ask for.
     /// - Parameter byteCount: Bytes of the request.
-    init?(_ operation: Operation, _ reply: CommandResult?, byteCount: Int, of database: StoredDatabase) {
+    init?(_ operation: Operation, _ result: CommandResult?, byteCount: Int, of database: StoredDatabase) {
         switch operation {
         case .listen(let listen):
             let node = database.engine.root[listen.path]
@@ -122,8 +123,8 @@ extension ProfileRecord {
         case .cancelOnDisconnect(let path): self.init(name: "on-disconnect-cancel", path: path)
         case .revokeOnDisconnect, .endSession: return nil
         }
-        if case .data(let node)? = reply { self.byteCount = node.weight(upTo: Self.byteLimit) }
-        if case .permissionDenied? = reply { isAllowed = false } else { isAllowed = true }
+        if case .data(let node)? = result { self.byteCount = node.weight(upTo: Self.byteLimit) }
+        if case .permissionDenied? = result { isAllowed = false } else { isAllowed = true }
     }
 
     /// The record of a REST request to a location of the data; nil for another one.

@@ -8,7 +8,7 @@ package struct PublicSessionID: Hashable, Sendable {
     private let low: UInt64
 
     /// A random id.
-    package init(_ environment: any Environment) {
+    package init(_ environment: Environment) {
         high = environment.randomBits()
         low = environment.randomBits()
     }

@@ -5,7 +5,7 @@ import PandoTree
 /// instead of every push, the paths that have changed are kept, and when the client has read what it was sent,
 /// it gets their values of that moment.
 ///
-///     push ──▶ session keeps up: sent                          caught up, or a request of its own is answered:
+///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
 ///
 /// So a slow reader costs memory for its paths, however much others write. It never sees an older value after a

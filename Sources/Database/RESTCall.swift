@@ -69,7 +69,7 @@ extension StoredDatabase {
 package enum RESTCallResult: Sendable {
     /// The data at the location.
     case read(Node)
-    /// The children of a node that a query lets through: a worker finds them, and the result becomes a
+    /// The children of a node that a query selects: a worker finds them, and the result becomes a
     /// ``read(_:)``.
     indirect case filtered(Node, Query)
     /// What a PUT or DELETE has left at its location.
@@ -126,7 +126,7 @@ extension RESTCallResult {
     ///   - request: Nil for one that was refused before it was parsed.
     ///   - updates: The updates of a PATCH.
     ///   - etag: The ETag of ``node``, where ``wantsETag(_:)``.
-    package func answer(
+    package func response(
         to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: ResponseContext
     ) -> RESTResponse {
         guard let request else {

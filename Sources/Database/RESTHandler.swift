@@ -35,16 +35,16 @@ final class RESTHandler {
                 if case .locked = database.engine.access, !credential.isAdmin, request.method.isWrite {
                     throw .permissionDenied
                 }
-                processor.encoder.answer(.admitted, to: session)
+                processor.encoder.respond(.admitted, to: session)
             case .data(let request, let body, let credential):
                 let began = processor.profiler.startTime
                 var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
                 do throws(RESTError) {
                     result = try handle(request, body, byteCount: byteCount, credential, database, session)
-                    if let result { processor.encoder.answer(result, to: session) }
+                    if let result { processor.encoder.respond(result, to: session) }
                 } catch {
                     failure = error
-                    processor.encoder.answer(.refused(error), to: session)
+                    processor.encoder.respond(.refused(error), to: session)
                 }
                 let record =
                     began == nil
@@ -52,25 +52,25 @@ final class RESTHandler {
                 if let record { processor.profile(record, on: database, began: began) }
             case .rules(let request, let source, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.answer(try rules(request, source, database), to: session)
+                processor.encoder.respond(try rules(request, source, database), to: session)
             case .setting("profile", let request, _, let credential) where request.wantsStream:
                 guard credential.isAdmin else { throw .unauthorized }
                 watchOperations(on: database, session)
             case .setting(let name, let request, let value, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.answer(try setting(name, request, value, database), to: session)
+                processor.encoder.respond(try setting(name, request, value, database), to: session)
             case .listDatabases(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.answer(.verbatim(databaseList), to: session)
+                processor.encoder.respond(.verbatim(databaseList), to: session)
             case .listDenials(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.answer(.verbatim(processor.denials.json(of: database)), to: session)
+                processor.encoder.respond(.verbatim(processor.denials.json(of: database)), to: session)
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.answer(.backup(processor.backup), to: session)
+                processor.encoder.respond(.backup(processor.backup), to: session)
             }
         } catch {
-            processor.encoder.answer(.refused(error), to: session)
+            processor.encoder.respond(.refused(error), to: session)
         }
     }
 
@@ -84,7 +84,7 @@ final class RESTHandler {
         }
     }
 
-    /// - Returns: Nil where events follow in place of an answer.
+    /// - Returns: Nil where events follow in place of a response.
     private func handle(
         _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential,
         _ database: StoredDatabase,
@@ -109,7 +109,7 @@ final class RESTHandler {
     private func watchOperations(on database: StoredDatabase, _ session: SessionID) {
         processor.sessions.add(HostedSession(database: database, publicID: nil), as: session)
         processor.profiler.addWatcher(session, of: database.id)
-        processor.encoder.answer(.stream, to: session)
+        processor.encoder.respond(.stream, to: session)
     }
 
     // MARK: Reading
@@ -143,8 +143,11 @@ final class RESTHandler {
     {
         let node = database.engine.root.value(at: target.fullPath)
         guard request.isFiltered, let query = request.query, !query.loadsAllData else { return .read(node) }
-        if query.visits(moreThan: Engine.inlineQueryChildCount, of: node) { return .filtered(node, query) }
-        return .read(Window(query, over: node).node)
+        let indexed = database.engine.indexed(query, at: target.path)
+        processor.noteUse(of: query, at: target.path, in: database)
+        let inlineCount = indexed.index == nil ? Engine.inlineQueryChildCount : Engine.inlineWindowChildCount
+        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, query) }
+        return .read(Window(indexed, over: node).node)
     }
 
     /// Opens an event stream: a listen whose pushes are sent as events (rest §8).
@@ -155,7 +158,7 @@ final class RESTHandler {
         let filter = request.query.flatMap { $0.loadsAllData ? nil : $0 }
         processor.sessions.add(
             HostedSession(database: database, publicID: nil, credential: credential), as: session)
-        processor.encoder.answer(.stream, to: session)
+        processor.encoder.respond(.stream, to: session)
         processor.encoder.streams[session] = OutputEncoder.StreamRoot(
             path: path, query: request.query, isQuery: filter != nil)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
@@ -256,11 +259,11 @@ final class RESTHandler {
         of write: Operation, _ session: SessionID, _ credential: Credential, _ database: StoredDatabase,
         replacing paths: [Path] = [], atMost byteLimit: Int? = nil
     ) throws(RESTError) -> RESTCallResult? {
-        let reply = try orRefuse { () throws(WriteRefusal) in
+        let result = try orRefuse { () throws(WriteRefusal) in
             try processor.perform(
                 write, session, credential, in: database, replacing: paths, atMost: byteLimit)
         }
-        switch reply {
+        switch result {
         case .ok, .listening, .data, .filtered: return nil
         case .permissionDenied: throw .permissionDenied
         case .failed(let reason): return .failed("\(reason)")

@@ -114,7 +114,7 @@ final class RequestBacklog {
         if isFair, scheduler.isIdle { isFair = false }
     }
 
-    /// Bytes of requests that were dropped since the last call: they get no response.
+    /// Bytes of requests that were dropped since the last call: they get no reply.
     func takeDroppedByteCount() -> Int {
         defer { droppedByteCount = 0 }
         return droppedByteCount
@@ -134,7 +134,7 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .rules, .prepared, .lagging, .caughtUp: return urgent.append(message)
+        case .rules, .prepared, .indexed, .lagging, .caughtUp: return urgent.append(message)
         case .drain:
             // It ends all sessions.
             for session in scheduler.waitingFlows { dropReads(of: session) }
@@ -143,7 +143,7 @@ final class RequestBacklog {
         case .closed(let session):
             dropReads(of: session)
             if scheduler.isSuspended(session) { endedSessions.append(session) }
-        case .request, .open, .identity, .rest, .answer, .windowMark, .revoked: break
+        case .request, .open, .identity, .rest, .reply, .windowMark, .revoked: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
@@ -164,11 +164,11 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.session
         case .open(let session, _), .identity(let session, _), .rest(let session, _, _),
-            .answer(let session, _, _),
+            .reply(let session, _, _),
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .storage, .outputsDelivered, .prepared, .drain: nil
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain: nil
         }
     }
 
@@ -176,9 +176,9 @@ extension DatabaseMessage {
     fileprivate var requestByteCount: Int {
         switch self {
         case .request(let request): request.byteCount
-        case .rest(_, _, let byteCount), .answer(_, _, let byteCount): byteCount
+        case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .storage,
-            .outputsDelivered, .prepared, .drain:
+            .outputsDelivered, .prepared, .indexed, .drain:
             0
         }
     }
@@ -187,7 +187,8 @@ extension DatabaseMessage {
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
         case .closed, .prepared, .storage, .outputsDelivered, .drain: true
-        case .request, .open, .identity, .revoked, .rest, .answer, .windowMark, .lagging, .caughtUp, .rules:
+        case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
+            .indexed:
             false
         }
     }
@@ -198,8 +199,8 @@ extension DatabaseMessage {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite
         case .open, .identity, .revoked, .closed: true
-        case .answer, .windowMark, .lagging, .caughtUp, .rules, .storage,
-            .outputsDelivered, .prepared, .drain:
+        case .reply, .windowMark, .lagging, .caughtUp, .rules, .storage,
+            .outputsDelivered, .prepared, .indexed, .drain:
             false
         }
     }

@@ -55,20 +55,20 @@ final class RequestPreparer {
             if !nodes.isEmpty { return prepare(.print(nodes), for: session, message, in: database) }
         }
         switch request.action {
-        case .put(let target, let draft, let expectedHash?, _):
-            guard let node = database.engine.nodeToHash(at: target, comparedWith: expectedHash),
+        case .transaction(let write, let expectedHash, _):
+            guard let node = database.engine.nodeToHash(at: write.target, comparedWith: expectedHash),
                 // A client that may not write causes no work, and learns nothing.
-                database.engine.mayPut(
-                    Write(target, draft), as: request.credential, at: processor.clock.last)
+                database.engine.mayPut(write, as: request.credential, at: processor.clock.last)
             else { return nil }
-            return prepare(.hash(node), at: target, for: session, message, in: database)
-        case .listen(let listen):
+            return prepare(.hash(node), at: write.target, for: session, message, in: database)
+        case .listen(let listen, _):
             guard let query = listen.query,
-                let node = database.engine.locationOfWindow(of: query, at: listen.path),
+                let (indexed, node) = database.engine.locationOfWindow(of: query, at: listen.path),
                 database.engine.mayListen(
                     listen.path, query, as: request.credential, at: processor.clock.last)
             else { return nil }
-            return prepare(.window(query, node), at: Target(listen.path), for: session, message, in: database)
+            return prepare(
+                .window(indexed, node), at: Target(listen.path), for: session, message, in: database)
         default: return nil
         }
     }
@@ -92,9 +92,9 @@ final class RequestPreparer {
         else { return nil }
         if request.wantsStream {
             guard let query = request.query, !query.loadsAllData,
-                let node = database.engine.locationOfWindow(of: query, at: target.path)
+                let (indexed, node) = database.engine.locationOfWindow(of: query, at: target.path)
             else { return nil }
-            return prepare(.window(query, node), at: target, for: session, message, in: database)
+            return prepare(.window(indexed, node), at: target, for: session, message, in: database)
         }
         guard case .value(let draft)? = body, let expectedHash = request.expectedHash,
             let node = database.engine.nodeToHash(at: target, comparedWith: expectedHash),
@@ -140,9 +140,12 @@ final class RequestPreparer {
         switch (prepared.preparation, prepared.work) {
         case (.window(let window), .window(_, let node)):
             guard database.engine.prepare(window, at: prepared.target.path, over: node) else {
-                let node = database.engine.root[prepared.target.path]
+                let path = prepared.target.path
+                let (node, query) = (
+                    database.engine.root[path], database.engine.indexed(window.query, at: path)
+                )
                 prepare(
-                    .window(window.query, node), at: prepared.target, for: prepared.session, prepared.message,
+                    .window(query, node), at: prepared.target, for: prepared.session, prepared.message,
                     in: database)
                 return false
             }
@@ -159,7 +162,8 @@ final class RequestPreparer {
             guard !suspendPrinted(prepared.message) else { return false }
             execute(prepared.message)
         case (.abandoned, _): break
-        case (.window, _), (.hash, _): preconditionFailure("the result is not of the work that was asked for")
+        case (.window, _), (.hash, _), (.index, _):
+            preconditionFailure("the result is not of the work that was asked for")
         }
         return true
     }
@@ -186,18 +190,20 @@ final class RequestPreparer {
     private func refuseAsStale(_ prepared: PreparedRequest, _ database: StoredDatabase) {
         switch prepared.message {
         case .request(let request):
-            guard case .put(let target, _, _, let wantsCurrentValue) = request.takeAction() else { return }
-            let reply = database.engine.staleResult(
-                at: target, wantsCurrentValue: wantsCurrentValue, for: request.session,
+            guard case .transaction(let write, _, let wantsCurrentValue) = request.takeAction() else {
+                return
+            }
+            let result = database.engine.staleResult(
+                at: write.target, wantsCurrentValue: wantsCurrentValue, for: request.session,
                 as: request.credential, at: processor.clock.now())
             processor.catchUp(request.session)
-            processor.encoder.encode(reply, request.number, to: request.session)
+            processor.encoder.encode(result, request.number, to: request.session)
         case .rest(let session, let call, _):
             guard case .data(_, _, let credential) = call.action,
                 database.engine.mayRead(
                     prepared.target.path, nil, as: credential, at: processor.clock.now())
-            else { return processor.encoder.answer(.refused(.permissionDenied), to: session) }
-            processor.encoder.answer(
+            else { return processor.encoder.respond(.refused(.permissionDenied), to: session) }
+            processor.encoder.respond(
                 .stale(database.engine.root.value(at: prepared.target.fullPath)), to: session)
         default: break
         }
@@ -219,7 +225,7 @@ extension Action {
     /// The data that it brings.
     fileprivate var drafts: [Draft] {
         switch self {
-        case .put(_, let draft, _, _), .onDisconnectPut(_, let draft): [draft]
+        case .put(let write), .transaction(let write, _, _), .onDisconnectPut(let write): [write.draft]
         case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries.map(\.draft)
         default: []
         }

@@ -3,147 +3,16 @@ import PandoEngine
 import PandoREST
 import PandoReactor
 import PandoStorage
+import PandoTime
 import PandoTree
 import PandoWire
-
-/// A large message to encode, and where the result goes.
-package struct EncodingJob: Sendable {
-    package var session: SessionID
-    package var message: LargeMessage
-    package var answer: Mailbox<EncodedMessage>
-
-    package init(session: SessionID, message: LargeMessage, answer: Mailbox<EncodedMessage>) {
-        self.session = session
-        self.message = message
-        self.answer = answer
-    }
-}
-
-/// The result of an ``EncodingJob``.
-package struct EncodedMessage: Sendable {
-    package var session: SessionID
-    package var message: LargeMessage
-}
-
-/// Finds what a query lets through, whether that is more than may be sent, and its ETag. O(size).
-package struct NodeSizeCheckJob: Sendable {
-    package var session: SessionID
-    package var node: Node
-    /// Nil for all of the node.
-    package var query: Query?
-    /// Bytes that it may print to, about; nil for any number.
-    package var byteLimit: Int?
-    package var wantsETag: Bool
-    package var answer: Mailbox<NodeSizeCheck>
-
-    package init(
-        session: SessionID, node: Node, query: Query?, byteLimit: Int?, wantsETag: Bool,
-        answer: Mailbox<NodeSizeCheck>
-    ) {
-        self.session = session
-        self.node = node
-        self.query = query
-        self.byteLimit = byteLimit
-        self.wantsETag = wantsETag
-        self.answer = answer
-    }
-}
-
-/// The result of a ``NodeSizeCheckJob``.
-package struct NodeSizeCheck: Sendable {
-    package var session: SessionID
-    /// What the query lets through; nil where there is none.
-    package var filtered: Node?
-    package var isTooHeavy: Bool
-    package var etag: String?
-}
-
-/// A computation that a request needs before it can be executed (``RequestPreparer``).
-package struct PreparationJob: Sendable {
-    package enum Work: Sendable {
-        /// A compare-and-set needs the hash of the node.
-        case hash(Node)
-        /// A listen needs the window of the query.
-        case window(Query, Node)
-        /// The log needs them as text.
-        case print([Node])
-    }
-
-    package var session: SessionID
-    package var work: Work
-    /// Called on the worker thread.
-    package var finish: @Sendable (Preparation) -> Void
-
-    /// Whether it is for a write, which is executed also when its session has ended.
-    var outlivesSession: Bool { if case .print = work { true } else { false } }
-
-    /// Does the work, and calls ``finish``. O(size).
-    package func perform(_ hashes: inout HashMemo) {
-        switch work {
-        case .hash(let node): finish(.hash(hashes.hash(of: node)))
-        case .window(let query, let node): finish(.window(Window(query, over: node)))
-        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
-        }
-    }
-}
-
-/// The result of a ``PreparationJob``.
-package enum Preparation: Sendable {
-    case hash(String)
-    case window(Window)
-    case printed(PrintedNodes)
-    /// The session has ended: nothing was computed.
-    case abandoned
-}
-
-/// A large message of a client to parse.
-package struct ParsingJob: Sendable {
-    package var session: SessionID
-    package var message: [UInt8]
-    /// The most nodes that its data may have.
-    package var nodeLimit: Int
-    package var answer: Mailbox<ParsedMessage>
-
-    package init(
-        session: SessionID, message: [UInt8], nodeLimit: Int, answer: Mailbox<ParsedMessage>
-    ) {
-        self.session = session
-        self.message = message
-        self.nodeLimit = nodeLimit
-        self.answer = answer
-    }
-}
-
-/// The result of a ``ParsingJob``.
-package struct ParsedMessage: Sendable {
-    package var session: SessionID
-    package var result: Result<ClientMessage, MalformedMessage>
-    /// Bytes of the message.
-    package var byteCount: Int
-}
-
-/// Work that takes long, and needs nothing but what it is given.
-package enum SnapshotJob: Sendable {
-    case parse(ParsingJob)
-    case encode(EncodingJob)
-    case survey(NodeSizeCheckJob)
-    case prepare(PreparationJob)
-
-    var session: SessionID {
-        switch self {
-        case .parse(let job): job.session
-        case .encode(let job): job.session
-        case .survey(let job): job.session
-        case .prepare(let job): job.session
-        }
-    }
-}
 
 /// Parses large messages, and prints, queries and hashes large nodes, from snapshots, while the databases and
 /// the loops go on.
 ///
 ///     loops, databases ──▶ light thread ───────────────────▶ result        jobs of milliseconds
-///                               └─ heavy jobs ──▶ heavy thread ──▶ result  others
+///                    │          └─ heavy jobs ──▶ heavy thread ──▶ result  others
+///                    └───▶ index thread ───────────────────▶ result        indexes, for which no client waits
 ///
 /// Each thread serves sessions in turn by the time that their jobs take (``FairScheduler``): many jobs of one
 /// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while too
@@ -151,6 +20,7 @@ package enum SnapshotJob: Sendable {
 package final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane
     private let heavy: SnapshotLane
+    private let indexing: SnapshotLane
 
     /// - Parameter encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
     ///   encoded.
@@ -158,13 +28,16 @@ package final class SnapshotWorkers: Sendable {
     package init(encodedByteLimit: Int) throws(SocketError) {
         heavy = try SnapshotLane("pando-heavy", niceness: SnapshotLane.heavyNiceness)
         light = try SnapshotLane("pando-light", niceness: SnapshotLane.lightNiceness)
+        indexing = try SnapshotLane("pando-index", niceness: SnapshotLane.heavyNiceness)
         let budget = EncodingBudget(byteLimit: encodedByteLimit, signalling: heavy.wakeup)
         try heavy.start(budget, overflow: nil)
         try light.start(budget, overflow: heavy)
+        try indexing.start(budget, overflow: nil)
     }
 
     /// Any thread: adds a job.
     package func post(_ job: SnapshotJob) {
+        if case .prepare(let job) = job, case .index = job.work { return indexing.post(.prepare(job)) }
         light.post(job)
     }
 
@@ -180,6 +53,7 @@ package final class SnapshotWorkers: Sendable {
     package func stop() {
         light.stop()
         heavy.stop()
+        indexing.stop()
     }
 }
 
@@ -304,7 +178,7 @@ private final class SnapshotLane: Sendable {
             case .parse(let job): parse(job)
             case .encode(let job):
                 job.message.encode(within: budget, &hashes)
-                job.answer.post(EncodedMessage(session: job.session, message: job.message))
+                job.results.post(EncodedMessage(session: job.session, message: job.message))
             case .survey(let job): survey(job)
             case .prepare(let job): job.perform(&hashes)
             }
@@ -317,7 +191,7 @@ private final class SnapshotLane: Sendable {
             } catch {
                 result = .failure(error)
             }
-            job.answer.post(
+            job.results.post(
                 ParsedMessage(session: job.session, result: result, byteCount: job.message.count))
         }
 
@@ -326,53 +200,8 @@ private final class SnapshotLane: Sendable {
             let node = filtered ?? job.node
             let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
             let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
-            job.answer.post(
+            job.results.post(
                 NodeSizeCheck(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
-        }
-    }
-}
-
-/// The hash of the snapshot that was hashed last: many clients that reconnect to one large location need the
-/// same.
-package struct HashMemo {
-    private var last: (node: Node, hash: String)?
-
-    package init() {}
-
-    /// The simple hash of a node. O(size), unless it is the snapshot that was hashed last.
-    package mutating func hash(of node: Node) -> String {
-        if let last, last.node.isSameSnapshot(as: node) { return last.hash }
-        let hash = node.hash
-        last = (node, hash)
-        return hash
-    }
-}
-
-extension SnapshotJob {
-    /// - Complexity: O(`byteLimit`), at most.
-    fileprivate func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
-        switch self {
-        case .parse(let job): job.message.count > byteLimit / 4
-        case .encode(let job):
-            switch job.message.content {
-            case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
-            case .push(let body, _): body.isHeavier(than: byteLimit)
-            case .response(_, let node): node.isHeavier(than: byteLimit)
-            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
-            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
-            }
-        case .survey(let job):
-            if let query = job.query {
-                query.visits(moreThan: childLimit, of: job.node)
-            } else {
-                job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
-            }
-        case .prepare(let job):
-            switch job.work {
-            case .hash(let node): node.isHeavier(than: byteLimit)
-            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
-            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
-            }
         }
     }
 }

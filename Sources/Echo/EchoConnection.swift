@@ -15,10 +15,13 @@ final class EchoConnection: ChannelDelegate {
     private var reader: MessageReader
     private var closing = CloseHandshake(role: .server)
     private var broadcasts = false
+    /// nil where permessage-deflate was not negotiated.
+    private var deflater: MessageDeflater?
 
     init(on owner: EchoLoop) {
         self.owner = owner
-        reader = MessageReader(role: .server, messageByteLimit: owner.messageByteLimit, checksText: true)
+        reader = MessageReader(
+            role: .server, messageByteLimit: owner.options.messageByteLimit, checksText: true)
     }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
@@ -51,9 +54,7 @@ final class EchoConnection: ChannelDelegate {
                 stage = .head(reader)
                 return false
             }
-            try ServerHandshake(head).appendResponse(to: &response)
-            broadcasts = head.path == "/broadcast"
-            if broadcasts { owner.join(channel) }
+            try upgrade(head, channel).appendResponse(to: &response)
             channel.write(response.rawSpan)
             return true
         } catch let refusal as UpgradeRefusal {
@@ -71,6 +72,28 @@ final class EchoConnection: ChannelDelegate {
         return false
     }
 
+    private func upgrade(_ head: RequestHead, _ channel: Channel) throws(UpgradeRefusal) -> ServerHandshake {
+        broadcasts = head.path == "/broadcast"
+        var options = owner.options.deflate
+        // All listeners get the same frame.
+        if broadcasts { options?.server.takesOver = false }
+        var handshake = try ServerHandshake(head, deflate: options)
+        if let agreement = handshake.deflate {
+            if let compression = MessageCompression(
+                agreement, role: .server, shared: owner.compression, budget: owner.options.budget)
+            {
+                deflater = compression.deflater
+                reader = MessageReader(
+                    role: .server, messageByteLimit: owner.options.messageByteLimit, checksText: true,
+                    inflater: compression.inflater)
+            } else {
+                handshake.declineDeflate()
+            }
+        }
+        if broadcasts { owner.join(channel, windowBits: handshake.deflate?.server.windowBits) }
+        return handshake
+    }
+
     // MARK: Frames
 
     private func readFrames(_ bytes: inout MutableRawSpan, from start: Int, _ channel: Channel) {
@@ -84,7 +107,8 @@ final class EchoConnection: ChannelDelegate {
                 case .text(let payload): reader.withBytes(of: payload, in: bytes) { echo(.text, $0, channel) }
                 case .binary(let payload):
                     reader.withBytes(of: payload, in: bytes) { echo(.binary, $0, channel) }
-                case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0, channel) }
+                case .ping(let payload):
+                    reader.withBytes(of: payload, in: bytes) { sendPlain(.pong, $0, channel) }
                 case .pong: break
                 case .close(let code, _): act(closing.receivedClose(code), channel)
                 }
@@ -96,16 +120,24 @@ final class EchoConnection: ChannelDelegate {
     }
 
     private func echo(_ opcode: Opcode, _ payload: RawSpan, _ channel: Channel) {
-        guard broadcasts else { return send(opcode, payload, channel) }
-        var frame: [UInt8] = []
-        frame.reserveCapacity(payload.byteCount + 10)
-        frame.append(frame: opcode, payload: payload)
-        owner.broadcast(SharedBytes(frame))
+        guard !broadcasts else { return owner.broadcast(opcode, payload) }
+        guard let deflater, deflater.compresses(byteCount: payload.byteCount), closing.isOpen else {
+            return sendPlain(opcode, payload, channel)
+        }
+        owner.withBuffer {
+            deflater.append(message: opcode, payload: payload, to: &$0)
+        } _: {
+            channel.write($0)
+        }
     }
 
-    private func send(_ opcode: Opcode, _ payload: RawSpan, _ channel: Channel) {
+    private func sendPlain(_ opcode: Opcode, _ payload: RawSpan, _ channel: Channel) {
         guard closing.isOpen else { return }
-        owner.withHeader(opcode, payloadByteCount: payload.byteCount) { channel.write($0) }
+        owner.withBuffer {
+            $0.append(frameHeader: opcode, payloadByteCount: payload.byteCount)
+        } _: {
+            channel.write($0)
+        }
         channel.write(payload)
     }
 

@@ -1,31 +1,76 @@
 import PandoBytes
+import PandoCompression
 import PandoReactor
 import PandoWebSocket
+import Synchronization
+
+/// What all loops of the echo server have in common.
+final class EchoOptions: Sendable {
+    let messageByteLimit: Int
+    /// nil: permessage-deflate is not negotiated.
+    let deflate: DeflateOptions?
+    let deflater: MessageDeflater.Options
+    /// Bounds the memory of compression with context takeover.
+    let budget: CompressionBudget
+    /// Bit 0 once a listener without compression has joined `/broadcast`, bit n once one has joined whose
+    /// window has 2^n bytes.
+    private let joinedWindows = Atomic<UInt32>(0)
+
+    init(
+        messageByteLimit: Int, deflate: DeflateOptions?, deflater: MessageDeflater.Options,
+        budget: CompressionBudget
+    ) {
+        self.messageByteLimit = messageByteLimit
+        self.deflate = deflate
+        self.deflater = deflater
+        self.budget = budget
+    }
+
+    /// - Parameter window: 0 for no compression.
+    func join(window: Int) {
+        joinedWindows.bitwiseOr(1 << UInt32(window), ordering: .relaxed)
+    }
+
+    func hasJoined(window: Int) -> Bool {
+        joinedWindows.load(ordering: .relaxed) & 1 << UInt32(window) != 0
+    }
+}
+
+/// A message to `/broadcast`, as one frame for all listeners with the same window; index 0 is for those without
+/// compression.
+typealias BroadcastFrames = [SharedBytes?]
 
 /// One event loop of the echo server, with its connections to `/broadcast`.
 ///
 /// `@unchecked Sendable`: mutable state is used on the loop's thread only, or before it runs.
 final class EchoLoop: @unchecked Sendable {
     let loop: EventLoop
-    let messageByteLimit: Int
+    let options: EchoOptions
+    /// What connections without context takeover share.
+    let compression: SharedCompression
     /// The mailboxes of all loops, this one included.
-    private var mailboxes: [Mailbox<SharedBytes>] = []
-    private var listeners: [ObjectIdentifier: Channel] = [:]
-    /// `listeners` as an array, for ``deliver(_:)``; nil after a change.
-    private var listenerArray: [Channel]?
-    /// The header of the frame that is sent back; its memory is reused.
-    private var header: [UInt8] = []
+    private var mailboxes: [Mailbox<BroadcastFrames>] = []
+    /// With the index of their frame in ``BroadcastFrames``.
+    private var listeners: [ObjectIdentifier: (channel: Channel, window: Int)] = [:]
+    /// The channels of `listeners` by that index, for ``deliver(_:)``; nil after a change.
+    private var channelsByWindow: [[Channel]]?
+    /// The header of the frame that is sent back, or the frame; its memory is reused.
+    private var buffer: [UInt8] = []
 
-    private init(_ loop: EventLoop, messageByteLimit: Int) {
+    /// Most capacity of `buffer` that is kept.
+    private static let keptByteLimit = 256 << 10
+
+    private init(_ loop: EventLoop, options: EchoOptions) {
         self.loop = loop
-        self.messageByteLimit = messageByteLimit
+        self.options = options
+        compression = SharedCompression(options: options.deflater)
     }
 
-    static func make(on eventLoops: [EventLoop], messageByteLimit: Int) -> [EchoLoop] {
-        let loops = eventLoops.map { EchoLoop($0, messageByteLimit: messageByteLimit) }
+    static func make(on eventLoops: [EventLoop], options: EchoOptions) -> [EchoLoop] {
+        let loops = eventLoops.map { EchoLoop($0, options: options) }
         let mailboxes = loops.map { echoLoop in
-            echoLoop.loop.mailbox(of: SharedBytes.self) { frames in
-                for frame in frames { echoLoop.deliver(frame) }
+            echoLoop.loop.mailbox(of: BroadcastFrames.self) { batch in
+                for frames in batch { echoLoop.deliver(frames) }
             }
         }
         for loop in loops { loop.mailboxes = mailboxes }
@@ -37,34 +82,69 @@ final class EchoLoop: @unchecked Sendable {
         _ = try? Channel.adopt(socket, on: loop) { _ in EchoConnection(on: self) }
     }
 
-    /// Calls `body` with the header of a frame that is to be sent.
-    func withHeader(_ opcode: Opcode, payloadByteCount: Int, _ body: (RawSpan) -> Void) {
-        var header = exchange(&self.header, with: [])
-        header.removeAll(keepingCapacity: true)
-        header.append(frameHeader: opcode, payloadByteCount: payloadByteCount)
-        body(header.rawSpan)
-        self.header = consume header
+    /// Calls `body` with what `write` appends to an empty buffer.
+    func withBuffer(_ write: (inout [UInt8]) -> Void, _ body: (RawSpan) -> Void) {
+        var buffer = exchange(&self.buffer, with: [])
+        buffer.removeAll(keepingCapacity: true)
+        write(&buffer)
+        body(buffer.rawSpan)
+        if buffer.capacity <= Self.keptByteLimit { self.buffer = consume buffer }
     }
 
-    func join(_ channel: Channel) {
-        listeners[ObjectIdentifier(channel)] = channel
-        listenerArray = nil
+    // MARK: Broadcast
+
+    /// - Parameter windowBits: nil where messages to this channel are not compressed.
+    func join(_ channel: Channel, windowBits: Int?) {
+        let window = windowBits ?? 0
+        listeners[ObjectIdentifier(channel)] = (channel, window)
+        channelsByWindow = nil
+        options.join(window: window)
     }
 
     func leave(_ channel: Channel) {
-        if listeners.removeValue(forKey: ObjectIdentifier(channel)) != nil { listenerArray = nil }
+        if listeners.removeValue(forKey: ObjectIdentifier(channel)) != nil { channelsByWindow = nil }
     }
 
-    /// Sends a frame to all connections to `/broadcast`: with one loop at once, else through the loops'
-    /// mailboxes.
-    func broadcast(_ frame: SharedBytes) {
-        guard mailboxes.count > 1 else { return deliver(frame) }
-        for mailbox in mailboxes { mailbox.post(frame) }
+    /// Sends a message to all connections to `/broadcast`: with one loop at once, else through the loops'
+    /// mailboxes. It is compressed once for each window that a listener has.
+    func broadcast(_ opcode: Opcode, _ payload: RawSpan) {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(payload.byteCount + 10)
+        plain.append(frame: opcode, payload: payload)
+        let plainFrame = SharedBytes(plain)
+        var frames: BroadcastFrames = [plainFrame]
+        for window in 1...DeflateParameters.windowBits.upperBound {
+            guard options.hasJoined(window: window) else {
+                frames.append(nil)
+                continue
+            }
+            guard let deflater = try? compression.deflater(windowBits: window),
+                deflater.compresses(byteCount: payload.byteCount)
+            else {
+                frames.append(plainFrame)
+                continue
+            }
+            var frame: [UInt8] = []
+            deflater.append(message: opcode, payload: payload, to: &frame)
+            frames.append(SharedBytes(frame))
+        }
+        guard mailboxes.count > 1 else { return deliver(frames) }
+        for mailbox in mailboxes { mailbox.post(frames) }
     }
 
-    private func deliver(_ frame: SharedBytes) {
-        let channels = listenerArray ?? Array(listeners.values)
-        listenerArray = channels
-        for channel in channels { channel.write(frame) }
+    private func deliver(_ frames: BroadcastFrames) {
+        let channelsByWindow = self.channelsByWindow ?? groupListeners()
+        self.channelsByWindow = channelsByWindow
+        for (frame, channels) in zip(frames, channelsByWindow) {
+            // nil for those who have joined after the message was sent.
+            guard let frame else { continue }
+            for channel in channels { channel.write(frame) }
+        }
+    }
+
+    private func groupListeners() -> [[Channel]] {
+        var groups: [[Channel]] = Array(repeating: [], count: 1 + DeflateParameters.windowBits.upperBound)
+        for (channel, window) in listeners.values { groups[window].append(channel) }
+        return groups
     }
 }

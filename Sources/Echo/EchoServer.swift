@@ -1,6 +1,8 @@
 import ArgumentParser
 import Glibc
+import PandoCompression
 import PandoReactor
+import PandoWebSocket
 
 /// `pando-echo`: an echo server on the modules WebSocket and Reactor, without a database. The database's
 /// throughput is measured against it, and conformance suites connect to it.
@@ -23,9 +25,28 @@ struct EchoServer: ParsableCommand {
     @Option(help: ArgumentHelp("Longest message accepted.", valueName: "bytes"))
     var messageLimit = 64 << 20
 
+    @Flag(inversion: .prefixedNo, help: "Negotiate permessage-deflate with clients that offer it.")
+    var deflate = true
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Let messages refer to earlier ones, which takes up to 310 KB for each connection.")
+    var deflateTakeover = true
+
+    @Option(help: ArgumentHelp("Shortest message that is compressed.", valueName: "bytes"))
+    var deflateThreshold = MessageDeflater.Options().thresholdByteCount
+
+    @Option(
+        help: ArgumentHelp(
+            "Most memory of messages that refer to earlier ones; connections beyond it are not compressed.",
+            valueName: "bytes"))
+    var deflateMemory = 256 << 20
+
     func validate() throws {
         guard (1...64).contains(loops) else { throw ValidationError("--loops must be 1 to 64") }
         guard messageLimit > 0 else { throw ValidationError("--message-limit must be positive") }
+        guard deflateThreshold >= 0 else { throw ValidationError("--deflate-threshold must not be negative") }
+        guard deflateMemory >= 0 else { throw ValidationError("--deflate-memory must not be negative") }
     }
 
     func run() throws {
@@ -35,7 +56,7 @@ struct EchoServer: ParsableCommand {
             throw ValidationError("--host: \(host) has no address")
         }
         let eventLoops = try (0..<loops).map { _ in try EventLoop() }
-        let echoLoops = EchoLoop.make(on: eventLoops, messageByteLimit: messageLimit)
+        let echoLoops = EchoLoop.make(on: eventLoops, options: options)
         let acceptor = try Acceptor(at: address, on: eventLoops[0], targets: eventLoops) { socket, loop in
             echoLoops.first { $0.loop === loop }?.adopt(socket)
         }
@@ -49,5 +70,16 @@ struct EchoServer: ParsableCommand {
         fflush(nil)  // Scripts wait for the line; stdout may be a pipe.
         withExtendedLifetime(signals) { eventLoops[0].run() }
         for thread in threads { thread.join() }
+    }
+
+    private var options: EchoOptions {
+        var deflateOptions = DeflateOptions()
+        deflateOptions.server.takesOver = deflateTakeover
+        deflateOptions.client.takesOver = deflateTakeover
+        var deflaterOptions = MessageDeflater.Options()
+        deflaterOptions.thresholdByteCount = deflateThreshold
+        return EchoOptions(
+            messageByteLimit: messageLimit, deflate: deflate ? deflateOptions : nil,
+            deflater: deflaterOptions, budget: CompressionBudget(byteLimit: deflateMemory))
     }
 }

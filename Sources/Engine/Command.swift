@@ -54,27 +54,3 @@ package enum Operation: Sendable {
     /// The connection is closed: its listens end and its queued writes run.
     case endSession
 }
-
-/// A listen at a location, whole or through a query (§4.2).
-package struct Listen: Sendable {
-    package var path: Path
-    /// Nil for a default listen.
-    package var query: Query?
-    /// The client's number for the listen. Set if and only if there is a query.
-    package var tag: Int64?
-    /// The simple hash of the data that the client has; nil when the client sent none.
-    package var hash: Text?
-    /// The compound hash of the data that the client has; nil when the client sent none.
-    package var compoundHash: CompoundHash?
-
-    package init(
-        path: Path, query: Query? = nil, tag: Int64? = nil, hash: Text? = nil,
-        compoundHash: CompoundHash? = nil
-    ) {
-        self.path = path
-        self.query = query
-        self.tag = tag
-        self.hash = hash
-        self.compoundHash = compoundHash
-    }
-}

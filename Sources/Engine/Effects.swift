@@ -5,7 +5,7 @@ import PandoTree
 /// Nothing of it may leave the process before the command's delta is durable.
 package struct Effects: Sendable {
     package var pushes: [Push] = []
-    /// For the session that sent the command; nil when it expects no answer.
+    /// For the session that sent the command; nil when it has none.
     package var result: CommandResult?
     /// The location of a put held the value already: there are no pushes, and the journal needs no record.
     package var isRedundant = false
@@ -95,14 +95,23 @@ package enum CommandResult: Sendable {
     case ok
     case listening
     case data(Node)
-    /// A query and the node it applies to. The host finds the children with ``Window``, since it takes long.
-    indirect case filtered(Node, Query)
+    /// A query, with its index if there is one, and the node it applies to. The host finds the children with
+    /// ``Window``, since it takes long.
+    indirect case filtered(Node, IndexedQuery)
     case permissionDenied
     /// A transaction found another value (§11.2). `current` is nil for a session that may not read it, or that
     /// listens there and gets it as a push.
     case dataStale(current: CurrentValue?)
     /// The command is not possible on this tree; the text says why.
     case failed(StaticString)
+
+    /// Whether it is that of a permitted read.
+    package var isRead: Bool {
+        switch self {
+        case .listening, .data, .filtered: true
+        case .ok, .permissionDenied, .dataStale, .failed: false
+        }
+    }
 
     package struct CurrentValue: Sendable {
         package var node: Node

@@ -82,12 +82,13 @@ extension Engine {
     private func read(_ path: Path, _ query: Query?) -> CommandResult {
         let node = root[path]
         guard let query, !query.loadsAllData else { return .data(node) }
-        if query.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, query) }
-        return .data(Window(query, over: node).node)
+        let indexed = indexed(query, at: path)
+        if indexed.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, indexed) }
+        return .data(Window(indexed, over: node).node)
     }
 
-    /// A query that visits no more children is answered at once: some ten microseconds.
-    package static let inlineQueryChildCount = 256
+    /// A query that visits no more children is executed at once: some ten microseconds.
+    package static let inlineQueryChildCount = IndexCatalog.defaultUnindexedChildCount
 
     // MARK: Writes
 

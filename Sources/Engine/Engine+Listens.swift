@@ -44,7 +44,9 @@ extension Engine {
         let prepared = preparedWindow.take().flatMap {
             $0.path == key.path && $0.window.query == key.query ? $0 : nil
         }
-        let window = listens.add(key, of: session, over: root[key.path], prepared: prepared?.window)
+        let window = listens.add(
+            key, by: indexes.index(key.query.index, at: key.path), of: session, over: root[key.path],
+            prepared: prepared?.window)
         guard window.entries.count > Self.inlineQueryChildCount else {
             return initialPush(window.node, listen, session)
         }

@@ -20,12 +20,14 @@ extension Engine {
 
     /// The node over which a window should be made before a listen begins. Nil when that takes next to no time:
     /// the location has few children, the query visits few, or the window exists for another session. O(depth).
-    package func locationOfWindow(of query: Query, at path: Path) -> Node? {
+    /// - Returns: With it the query, and its index if there is one.
+    package func locationOfWindow(of query: Query, at path: Path) -> (query: IndexedQuery, node: Node)? {
         let node = root[path]
-        guard query.visits(moreThan: Self.inlineWindowChildCount, of: node),
+        let indexed = indexed(query, at: path)
+        guard indexed.visits(moreThan: Self.inlineWindowChildCount, of: node),
             !listens.table.hasWindow(of: query, at: path)
         else { return nil }
-        return node
+        return (indexed, node)
     }
 
     /// Stores a window that was made over a snapshot, for the listen that is executed next.
@@ -44,8 +46,7 @@ extension Engine {
             else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
-                    differences, in: current
-                )
+                    differences, in: current, by: indexes.index(window.query.index, at: path))
             }
         }
         preparedWindow = prepared

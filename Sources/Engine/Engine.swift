@@ -17,18 +17,20 @@ import PandoTree
 package struct Engine: ~Copyable, Sendable {
     /// The tree. A copy is a snapshot. O(1).
     package private(set) var root: Node
-    package var access: Access
+    package var access: Access { didSet { indexes.declare(IndexDeclarations(access)) } }
     var listens = ListenRegistry()
     var queues = DisconnectQueues()
     var hashes = HashCache()
+    let indexes = IndexCatalog()
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
     /// Large nodes that commits have removed from the tree: see ``removeReplacedNodes()``.
-    private var replaced: [Node] = []
+    private var replaced = ReplacedNodes()
 
     package init(root: Node = .empty, access: Access) {
         self.root = root
         self.access = access
+        indexes.declare(IndexDeclarations(access))
     }
 
     /// Decides and commits one command.
@@ -65,7 +67,7 @@ package struct Engine: ~Copyable, Sendable {
             hashes.invalidate(change.path)
             effects.isRedundant = !put(consume change, &effects)
         case .write(let base, let changes):
-            invalidateHashes(changes)
+            hashes.invalidate(changes)
             write(changes, base: base, &effects)
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
@@ -75,7 +77,7 @@ package struct Engine: ~Copyable, Sendable {
             // Listens first: the closed connection gets no push of its own writes.
             endAllListens(of: session)
             queues.removeAll(of: session)
-            invalidateHashes(changes)
+            hashes.invalidate(changes)
             write(changes, base: .root, &effects)
         }
         return effects
@@ -83,27 +85,7 @@ package struct Engine: ~Copyable, Sendable {
 
     /// Removes and returns the large nodes that commits have taken out of the tree since the last call; nil for
     /// none. To free a million children takes a tenth of a second, which a host may leave to another thread.
-    package mutating func removeReplacedNodes() -> [Node]? {
-        replaced.isEmpty ? nil : exchange(&replaced, with: [])
-    }
-
-    /// A node that prints to more bytes is not freed at once: it takes some twenty microseconds.
-    private static let inlineFreeByteCount = 16 << 10
-
-    /// Stores a node that is no longer in the tree, if it is large.
-    private mutating func storeReplaced(_ node: consuming Node) {
-        // Most nodes are leaves. A leaf is freed at once, whatever its size.
-        switch node {
-        case .object, .prioritized:
-            if node.isHeavier(than: Self.inlineFreeByteCount) { replaced.append(node) }
-        case .empty, .boolean, .integer, .double, .string: break
-        }
-    }
-
-    private mutating func invalidateHashes(_ changes: [Change]) {
-        guard !hashes.isEmpty else { return }
-        for change in changes { hashes.invalidate(change.path) }
-    }
+    package mutating func removeReplacedNodes() -> [Node]? { replaced.removeAll() }
 
     /// Whether the delta is a put of a value that its location holds already: what its commit would report as
     /// ``Effects/isRedundant``. O(depth + size of the value).
@@ -119,10 +101,10 @@ package struct Engine: ~Copyable, Sendable {
     /// Does the change of a put, and makes its pushes.
     /// - Returns: false when the location held the value already.
     private mutating func put(_ change: consuming Change, _ effects: inout Effects) -> Bool {
-        if listens.table.isEmpty {
+        if listens.table.isEmpty, indexes.ignoresWrites {
             var old = Node.empty
             guard root.update(with: change, replaced: &old) else { return false }
-            storeReplaced(consume old)
+            replaced.store(consume old)
             return true
         }
         if isPresent(change) { return false }
@@ -137,19 +119,23 @@ package struct Engine: ~Copyable, Sendable {
             return effects.pushes = write([change], pushing: [whole], base: .root)
         }
         listens.table.capturePreimages(at: change.path, in: root)
-        let old = root.exchange(copy change)
-        effects.pushes = listens.table.pushes(for: change, old: old, in: root)
-        storeReplaced(consume old)
+        let old = perform(copy change)
+        effects.pushes = listens.table.pushes(for: change, old: old, in: root, indexes)
+        replaced.store(consume old)
     }
 
     /// Does several changes, and makes their pushes.
     private mutating func write(_ changes: [Change], base: Path, _ effects: inout Effects) {
         guard !listens.table.isEmpty else {
+            guard indexes.ignoresWrites else {
+                for old in perform(changes) { replaced.store(old) }
+                return
+            }
             for change in changes {
                 if change.path.namesPriority {
                     root.apply(change)
                 } else {
-                    storeReplaced(root.exchange(change))
+                    replaced.store(root.exchange(change))
                 }
             }
             return
@@ -159,21 +145,55 @@ package struct Engine: ~Copyable, Sendable {
             return effects.pushes = write(changes, pushing: locations, base: base)
         }
         for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
-        var olds: [Node] = []
-        olds.reserveCapacity(changes.count)
-        for change in changes { olds.append(root.exchange(change)) }
-        effects.pushes = listens.table.pushes(for: changes, olds: olds, base: base, in: root)
-        for old in olds { storeReplaced(old) }
+        let olds = perform(changes)
+        effects.pushes = listens.table.pushes(for: changes, olds: olds, base: base, in: root, indexes)
+        for old in olds { replaced.store(old) }
     }
 
     /// Does several changes whose pushes are not the changes themselves but the new values of `paths`.
     private mutating func write(_ changes: [Change], pushing paths: [Path], base: Path) -> [Push] {
         let olds = paths.map { root[$0] }
         for path in paths { listens.table.capturePreimages(at: path, in: root) }
-        for change in changes { root.apply(change) }
+        _ = perform(changes)
         let pushed = paths.map { Change(path: $0, node: root[$0]) }
-        if pushed.count == 1 { return listens.table.pushes(for: pushed[0], old: olds[0], in: root) }
-        return listens.table.pushes(for: pushed, olds: olds, base: base, in: root)
+        if pushed.count == 1 { return listens.table.pushes(for: pushed[0], old: olds[0], in: root, indexes) }
+        return listens.table.pushes(for: pushed, olds: olds, base: base, in: root, indexes)
+    }
+
+    /// Does one change that names no priority, in the tree and in its indexes.
+    /// - Returns: The previous value.
+    private mutating func perform(_ change: consuming Change) -> Node {
+        if indexes.ignoresWrites { return root.exchange(change) }
+        indexes.capture(change.path, in: root)
+        let old = root.exchange(copy change)
+        indexes.follow(in: root)
+        indexes.replace(at: change.path, old, with: change.node)
+        indexes.noteGrowth(by: change.path, change.node, in: root)
+        return old
+    }
+
+    /// Does changes, in the tree and in its indexes.
+    /// - Returns: The previous values; `.empty` for a priority.
+    private mutating func perform(_ changes: [Change]) -> [Node] {
+        let ignoresWrites = indexes.ignoresWrites
+        if !ignoresWrites { for change in changes { indexes.capture(change.path, in: root) } }
+        var olds: [Node] = []
+        olds.reserveCapacity(changes.count)
+        for change in changes {
+            if change.path.namesPriority {
+                root.apply(change)
+                olds.append(.empty)
+            } else {
+                olds.append(root.exchange(change))
+            }
+        }
+        guard !ignoresWrites else { return olds }
+        indexes.follow(in: root)
+        for (change, old) in zip(changes, olds) {
+            indexes.replace(at: change.path, old, with: change.node)
+            indexes.noteGrowth(by: change.path, change.node, in: root)
+        }
+        return olds
     }
 
     /// Does a change that a journal or an import holds. There are no listeners yet, so there are no pushes.
@@ -197,9 +217,11 @@ package struct Engine: ~Copyable, Sendable {
     // MARK: Invariants
 
     /// Counts the nodes of the listener trie (the root included) and the sessions that have listens or queued writes;
-    /// for tests. Traps when any state is left that nothing needs. O(listens × depth + queues).
+    /// for tests. Traps when any state is left that nothing needs, or an index is wrong. O(listens × depth + queues +
+    /// children of indexed locations).
     package func checkInvariants() -> (nodes: Int, sessions: Int) {
         queues.checkInvariants()
+        indexes.checkInvariants(of: root)
         return (listens.checkInvariants(), Set(listens.sessions).union(queues.sessions).count)
     }
 }

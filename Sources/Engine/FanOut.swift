@@ -29,7 +29,7 @@ extension ListenerTable {
     /// The pushes of one change that was just done. Order: the shared one, then windows from the root down, then
     /// the listens below in the order of keys.
     /// - Parameter old: The value at the change's path before.
-    func pushes(for change: Change, old: Node, in tree: Node) -> [Push] {
+    func pushes(for change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog) -> [Push] {
         var windows: [Push] = []
         var shared = Push(body: .overwrite(change.path, change.node))
         var node = root
@@ -37,7 +37,8 @@ extension ListenerTable {
         while true {
             if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
             if !node.views.isEmpty {
-                updateViews(of: node, inside: [change], isWhole: depth == change.path.count, tree, &windows)
+                updateViews(
+                    of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes, &windows)
             }
             guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
             node = next
@@ -47,7 +48,7 @@ extension ListenerTable {
         if !windows.isEmpty { pushes += windows }
         guard depth == change.path.count else { return pushes }
         visitListeners(below: node, old: old, new: change.node) { node, value in
-            pushWhole(Change(path: node.path, node: value), to: node, tree, &pushes)
+            pushWhole(Change(path: node.path, node: value), to: node, tree, indexes, &pushes)
         }
         return pushes
     }
@@ -57,14 +58,16 @@ extension ListenerTable {
     /// - Parameters:
     ///   - olds: The values at each change's path before.
     ///   - base: The location that the writer named. A shared merge is relative to it.
-    func pushes(for changes: [Change], olds: [Node], base: Path, in tree: Node) -> [Push] {
+    func pushes(
+        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
         precondition(changes.count == olds.count)
         var pushes: [Push] = []
         var shared: Push?
         for notice in notices(of: changes, olds) {
             let node = notice.node
             if let newValue = notice.newValue {
-                pushWhole(newValue, to: node, tree, &pushes)
+                pushWhole(newValue, to: node, tree, indexes, &pushes)
                 continue
             }
             let getsAllChanges = notice.changes.count == changes.count
@@ -82,19 +85,22 @@ extension ListenerTable {
             }
             // Several changes are all below the node. A change at the node itself is its only one.
             updateViews(
-                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, &pushes)
+                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, indexes,
+                &pushes)
         }
         if let shared { pushes.insert(shared, at: 0) }
         return pushes
     }
 
     /// Makes the pushes of a node whose whole value is new, because of a change above it.
-    private func pushWhole(_ value: Change, to node: TrieNode, _ tree: Node, _ pushes: inout [Push]) {
+    private func pushWhole(
+        _ value: Change, to node: TrieNode, _ tree: Node, _ indexes: IndexCatalog, _ pushes: inout [Push]
+    ) {
         if !node.defaults.isEmpty {
             pushes.append(
                 Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
         }
-        updateViews(of: node, inside: [], isWhole: true, tree, &pushes)
+        updateViews(of: node, inside: [], isWhole: true, tree, indexes, &pushes)
     }
 
     /// One change is an overwrite; several are one merge (§17.1).
@@ -170,19 +176,23 @@ extension ListenerTable {
     ///   - inside: The changes strictly below the node.
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
     private func updateViews(
-        of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ pushes: inout [Push]
+        of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ indexes: IndexCatalog,
+        _ pushes: inout [Push]
     ) {
         guard !node.views.isEmpty else { return }
         let value = tree[node.path]
         let altered = isWhole ? [] : alteredChildren(of: node, value)
         node.preimages.removeAll()
         var values = IndexValues(of: altered)
-        for view in node.views {
-            if !isWhole, !values.mayTouch(view.window) { continue }
+        // Many windows are found by their ranges; of few, each is asked.
+        let asksEach = !isWhole && !node.hasRanges
+        for view in isWhole || asksEach ? node.views : values.touchedViews(of: node) {
+            if asksEach, !values.mayTouch(view.window) { continue }
             let body =
                 isWhole
-                ? view.replace(with: value, at: node.path)
-                : view.update(altered, inside: inside, value, at: node.path)
+                ? view.replace(with: value, at: node.path, indexes)
+                : view.update(altered, inside: inside, value, at: node.path, indexes)
+            node.updateRange(of: view)
             if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
         }
     }
@@ -211,20 +221,36 @@ private struct IndexValues {
         self.altered = altered
     }
 
-    /// Whether one of the children was in the window, is in it, or has to enter it.
-    mutating func mayTouch(_ window: Window) -> Bool {
-        values(by: window.query).contains { window.admits($0.value, $0.key) }
+    /// The views whose windows one of the children was in, is in, or has to enter, found by their ranges, in the order
+    /// in which they came. O(views / 64 + 64 × views found) comparisons, at most.
+    mutating func touchedViews(of node: ListenerTable.TrieNode) -> [ListenerTable.QueryView] {
+        var found: [Int: ListenerTable.QueryView] = [:]
+        for (order, windows) in node.ranges {
+            for (key, value) in values(by: order) {
+                windows.forEach(at: IndexPlace(order == .key ? .empty : value, .key(key))) { range in
+                    if range.view.window.admits(value, key) { found[range.number] = range.view }
+                }
+            }
+        }
+        if found.count < 2 { return Array(found.values) }
+        // The order of a hash table would differ from machine to machine.
+        return found.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    private mutating func values(by query: Query) -> [Value] {
-        if let last = known.last, last.index == query.index { return last.values }
-        if let found = known.first(where: { $0.index == query.index }) { return found.values }
+    /// Whether one of the children was in the window, is in it, or has to enter it.
+    mutating func mayTouch(_ window: Window) -> Bool {
+        values(by: window.query.index).contains { window.admits($0.value, $0.key) }
+    }
+
+    private mutating func values(by order: Index) -> [Value] {
+        if let last = known.last, last.index == order { return last.values }
+        if let found = known.first(where: { $0.index == order }) { return found.values }
         var values: [Value] = []
         for child in altered {
-            if !child.old.isEmpty { values.append((child.key, query.indexValue(of: child.old))) }
-            if !child.new.isEmpty { values.append((child.key, query.indexValue(of: child.new))) }
+            if !child.old.isEmpty { values.append((child.key, order.value(of: child.old))) }
+            if !child.new.isEmpty { values.append((child.key, order.value(of: child.new))) }
         }
-        if known.count < Self.knownLimit { known.append((query.index, values)) }
+        if known.count < Self.knownLimit { known.append((order, values)) }
         return values
     }
 
@@ -234,17 +260,19 @@ private struct IndexValues {
 extension ListenerTable.QueryView {
     /// Replaces the window's data.
     /// - Returns: nil when the window is as it was.
-    fileprivate func replace(with node: Node, at path: Path) -> Push.Body? {
-        window.replace(with: node).isEmpty ? nil : .overwrite(path, window.node)
+    fileprivate func replace(with node: Node, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+        let index = indexes.index(query.index, at: path)
+        return window.replace(with: node, by: index).isEmpty ? nil : .overwrite(path, window.node)
     }
 
     /// Applies altered children to the window.
     /// - Parameter node: The location's data after the write.
     /// - Returns: nil when the window is as it was.
     fileprivate func update(
-        _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path
+        _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path, _ indexes: IndexCatalog
     ) -> Push.Body? {
-        let difference = window.update(altered, in: node)
+        let difference = window.update(
+            altered, in: node, by: indexes.indexForWindow(query.index, at: path, over: node))
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
         // Children that left come first: a client with a full window must remove one before it adds one.

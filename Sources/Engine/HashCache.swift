@@ -19,8 +19,6 @@ struct HashCache: Sendable {
     /// In the order in which they were stored.
     private var entries: [Entry] = []
 
-    var isEmpty: Bool { entries.isEmpty }
-
     /// The hash of a location's value; nil when it is not known. The path may name a priority. O(capacity).
     subscript(path: Path) -> String? {
         entries.last { $0.path == path }?.hash
@@ -39,5 +37,11 @@ struct HashCache: Sendable {
         guard !entries.isEmpty else { return }
         let location = path.namesPriority ? path.parent : path
         entries.removeAll { $0.path.contains(location) || location.contains($0.path) }
+    }
+
+    /// Removes the hashes that these changes make wrong. O(1) for an empty cache.
+    mutating func invalidate(_ changes: [Change]) {
+        guard !entries.isEmpty else { return }
+        for change in changes { invalidate(change.path) }
     }
 }

@@ -30,14 +30,16 @@ struct ListenRegistry: Sendable {
 
     /// Adds a filtered listen, unless the session has it already.
     /// - Parameters:
+    ///   - index: The location's index in the query's order; nil where there is none.
     ///   - node: The location's data, over which a new window is made.
     ///   - prepared: The window over that data, if it was made before.
     /// - Returns: The window of the query.
     mutating func add(
-        _ key: FilteredListenKey, of session: SessionID, over node: Node, prepared: Window?
+        _ key: FilteredListenKey, by index: KeptIndex?, of session: SessionID, over node: Node,
+        prepared: Window?
     ) -> Window {
         bySession[session, default: SessionListens()].insert(key)
-        return table.addFiltered(key, session, over: node, prepared: prepared)
+        return table.addFiltered(key, session, over: node, by: index, prepared: prepared)
     }
 
     // MARK: Removing

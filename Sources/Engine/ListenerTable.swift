@@ -24,7 +24,10 @@ struct ListenerTable: @unchecked Sendable {
         var views: [QueryView] = []
         /// The index of each query in ``views``. Empty up to ``indexedCount`` views.
         private var positions: [Query: Int] = [:]
-        private static let indexedCount = 8
+        static let indexedCount = 8
+        /// The windows' ranges, by order. Empty up to ``indexedCount`` views: then each is asked.
+        private(set) var ranges: [(order: Index, windows: WindowRanges)] = []
+        private var lastNumber = 0
 
         // State of the write in progress; empty between writes.
 
@@ -41,7 +44,7 @@ struct ListenerTable: @unchecked Sendable {
             children.isEmpty && defaults.isEmpty && coveredCount == 0 && views.isEmpty
         }
 
-        /// Whether a change of this location is pushed to anybody. Covered listens do not count.
+        /// Whether a change of this location is pushed to a session. Covered listens do not count.
         var hasListeners: Bool { !defaults.isEmpty || !views.isEmpty }
 
         func position(of query: Query) -> Int? {
@@ -54,18 +57,64 @@ struct ListenerTable: @unchecked Sendable {
                 positions[view.query] = views.count - 1
             } else if views.count > Self.indexedCount {
                 for (index, view) in views.enumerated() { positions[view.query] = index }
+                for view in views.dropLast() { insertRange(of: view) }
             }
+            if !positions.isEmpty { insertRange(of: view) }
+        }
+
+        /// Whether windows are found by their ranges.
+        var hasRanges: Bool { !ranges.isEmpty }
+
+        private func insertRange(of view: QueryView) {
+            lastNumber += 1
+            insert(range(of: view, number: lastNumber))
+        }
+
+        private func range(of view: QueryView, number: Int) -> WindowRanges.Range {
+            let (low, high) = view.window.reach
+            return WindowRanges.Range(low: low, high: high, number: number, view: view)
+        }
+
+        private func insert(_ range: WindowRanges.Range) {
+            range.view.place = (range.low, range.high, range.number)
+            let order = range.view.query.index
+            if let index = ranges.firstIndex(where: { $0.order == order }) {
+                ranges[index].windows.insert(range)
+            } else {
+                var windows = WindowRanges()
+                windows.insert(range)
+                ranges.append((order, windows))
+            }
+        }
+
+        private func removeRange(of view: QueryView) {
+            guard let (low, high, number) = view.place.take(),
+                let index = ranges.firstIndex(where: { $0.order == view.query.index })
+            else { return }
+            ranges[index].windows.remove(.init(low: low, high: high, number: number, view: view))
+            if ranges[index].windows.isEmpty { ranges.remove(at: index) }
+        }
+
+        /// After a window has changed: notes its new range.
+        func updateRange(of view: QueryView) {
+            guard let number = view.place?.number else { return }
+            removeRange(of: view)
+            insert(range(of: view, number: number))
         }
 
         /// Removes a view. The last one moves into the gap.
         func removeView(at index: Int) {
             positions[views[index].query] = nil
+            removeRange(of: views[index])
             let last = views.removeLast()
             if index < views.count {
                 views[index] = last
                 if !positions.isEmpty { positions[last.query] = index }
             }
-            if views.isEmpty { positions = [:] }
+            if views.isEmpty {
+                positions = [:]
+                ranges = []
+            }
         }
     }
 
@@ -75,6 +124,8 @@ struct ListenerTable: @unchecked Sendable {
         let query: Query
         var window: Window
         var recipients = MemberSet<[Push.TaggedRecipient]>()
+        /// The window's range as ``TrieNode/ranges`` has it; nil where there are few windows.
+        fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 
         init(query: Query, window: Window) {
             self.query = query
@@ -126,16 +177,19 @@ struct ListenerTable: @unchecked Sendable {
     /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first.
     /// - Parameters:
     ///   - tree: The location's data, over which a new window is made.
+    ///   - index: Its index in the query's order; nil where there is none.
     ///   - prepared: The window over that data, if it was made before.
     mutating func addFiltered(
-        _ key: FilteredListenKey, _ session: SessionID, over tree: Node, prepared: Window? = nil
+        _ key: FilteredListenKey, _ session: SessionID, over tree: Node, by index: KeptIndex? = nil,
+        prepared: Window? = nil
     ) -> Window {
         let node = makeNode(at: key.path)
         let view: QueryView
         if let index = node.position(of: key.query) {
             view = node.views[index]
         } else {
-            view = QueryView(query: key.query, window: prepared ?? Window(key.query, over: tree))
+            let window = prepared ?? Window(IndexedQuery(key.query, by: index), over: tree)
+            view = QueryView(query: key.query, window: window)
             node.append(view)
             viewCount += 1
         }
@@ -255,6 +309,10 @@ struct ListenerTable: @unchecked Sendable {
                 precondition(!view.recipients.isEmpty, "a view without recipients is left at \(node.path)")
             }
             viewTotal += node.views.count
+            if node.hasRanges {
+                let rangeTotal = node.ranges.reduce(0) { $0 + $1.windows.checkInvariants() }
+                precondition(rangeTotal == node.views.count, "a window's range is missing at \(node.path)")
+            }
             return node.children.values.reduce(1) { $0 + check($1) }
         }
         let count = check(root)

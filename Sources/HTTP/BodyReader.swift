@@ -94,16 +94,7 @@ package struct BodyReader {
 
             case .chunkSize(var lines):
                 state = .ended  // Releases the state's reference, so that the buffer grows in place.
-                let line = try lines.next(
-                    &cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
-                guard let line else {
-                    state = .chunkSize(lines)
-                    return nil
-                }
-                let size = try parseChunkSize(lines.bytes[line])
-                guard size <= byteLimit - announcedCount else { throw .contentTooLarge }
-                announcedCount += size
-                state = size == 0 ? .trailers(HeadLines(), HeaderFields()) : .chunkData(remaining: size)
+                guard try readChunkSize(&lines, &cursor) else { return nil }
 
             case .chunkData(remaining: 0):
                 state = .chunkEnd(sawCarriageReturn: false)
@@ -122,14 +113,8 @@ package struct BodyReader {
 
             case .trailers(var lines, var fields):
                 state = .ended  // As above.
-                let line = try lines.next(
-                    &cursor, totalLimit: Self.trailerByteLimit, overflow: .trailersTooLarge)
-                if let line {
-                    if line.isEmpty { return .end }
-                    try fields.add(line: line, of: lines.bytes, fieldCountLimit: HeadLimits.fieldCountLimit)
-                }
-                state = .trailers(lines, fields)
-                if line == nil { return nil }
+                guard try readTrailers(&lines, &fields, &cursor) else { return nil }
+                return .end
 
             case .untilClose:
                 guard let range = content(atMost: .max, &cursor) else { return nil }
@@ -143,11 +128,44 @@ package struct BodyReader {
         }
     }
 
+    /// Reads the line with a chunk's size, and sets the state behind it.
+    /// - Returns: false when the piece ends before the line does.
+    private mutating func readChunkSize(
+        _ lines: inout HeadLines, _ cursor: inout ByteCursor
+    ) throws(HTTPError) -> Bool {
+        let line = try lines.next(&cursor, totalLimit: Self.chunkLineByteLimit, overflow: .malformedChunk)
+        guard let line else {
+            state = .chunkSize(lines)
+            return false
+        }
+        let size = try parseChunkSize(lines.bytes[line])
+        guard size <= byteLimit - announcedCount else { throw .contentTooLarge }
+        announcedCount += size
+        state = size == 0 ? .trailers(HeadLines(), HeaderFields()) : .chunkData(remaining: size)
+        return true
+    }
+
+    /// Reads trailer lines up to the empty one. They are checked and dropped.
+    /// - Returns: false when the piece ends before the empty line.
+    private mutating func readTrailers(
+        _ lines: inout HeadLines, _ fields: inout HeaderFields, _ cursor: inout ByteCursor
+    ) throws(HTTPError) -> Bool {
+        while let line = try lines.next(
+            &cursor, totalLimit: Self.trailerByteLimit, overflow: .trailersTooLarge)
+        {
+            if line.isEmpty { return true }
+            try fields.add(line: line, of: lines.bytes, fieldCountLimit: HeadLimits.fieldCountLimit)
+        }
+        state = .trailers(lines, fields)
+        return false
+    }
+
     /// The range of the next bytes of content; nil when none are left in the piece.
     private func content(atMost limit: UInt64, _ cursor: inout ByteCursor) -> Range<Int>? {
         guard !cursor.isAtEnd else { return nil }
         let start = cursor.offset
         cursor.advance(Int(min(limit, UInt64(cursor.remaining))))
+        assert(cursor.offset > start && UInt64(cursor.offset - start) <= limit)
         return start..<cursor.offset
     }
 }

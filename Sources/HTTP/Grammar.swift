@@ -3,7 +3,7 @@ import PandoBytes
 // The character classes and small productions of RFC 9110 §5.6 and RFC 3986 §3.2.
 
 /// `tchar`: the bytes of methods, field names and list tokens.
-func isTokenByte(_ byte: UInt8) -> Bool {
+package func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"):

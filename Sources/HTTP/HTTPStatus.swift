@@ -61,8 +61,3 @@ package enum HTTPStatus: UInt16, Sendable {
         }
     }
 }
-
-/// The supported versions (RFC 9112 §2.3).
-package enum HTTPVersion: Comparable, Sendable {
-    case http10, http11
-}

@@ -32,7 +32,7 @@ package enum HTTPMethod: Sendable {
 /// A class, because it is passed to many functions: one reference is counted instead of those of its parts.
 package final class RequestHead: Sendable {
     package let method: HTTPMethod
-    package let version: HTTPVersion
+    package var version: HTTPVersion { line.version }
     package let fields: HeaderFields
     /// What follows the head. Never ``BodyFraming/untilClose``.
     package let framing: BodyFraming
@@ -40,38 +40,30 @@ package final class RequestHead: Sendable {
     /// `close`.
     package let keepsAlive: Bool
 
-    let methodRange: Range<Int>
-    let pathRange: Range<Int>
-    let queryRange: Range<Int>?
-    let authorityRange: Range<Int>?
+    private let line: RequestLine
 
-    init(
-        method: HTTPMethod, version: HTTPVersion, fields: HeaderFields, framing: BodyFraming,
-        keepsAlive: Bool,
-        methodRange: Range<Int>, pathRange: Range<Int>, queryRange: Range<Int>?, authorityRange: Range<Int>?
-    ) {
-        self.method = method
-        self.version = version
+    /// - Parameters:
+    ///   - line: Ranges of the bytes of `fields`.
+    ///   - fields: Checked.
+    init(_ line: RequestLine, _ fields: HeaderFields, framing: BodyFraming) {
+        method = HTTPMethod(fields.bytes.span.extracting(line.method))
+        self.line = line
         self.fields = fields
         self.framing = framing
-        self.keepsAlive = keepsAlive
-        self.methodRange = methodRange
-        self.pathRange = pathRange
-        self.queryRange = queryRange
-        self.authorityRange = authorityRange
+        keepsAlive = fields.keepsAlive(line.version)
     }
 
     /// The method as it was received.
-    package var methodText: String { text(methodRange) }
+    package var methodText: String { text(line.method) }
 
     /// The target's path, not decoded. Begins with `/`.
-    package var path: String { pathRange.isEmpty ? "/" : text(pathRange) }
+    package var path: String { line.path.isEmpty ? "/" : text(line.path) }
 
     /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path.
-    package var pathBytes: ArraySlice<UInt8> { fields.bytes[pathRange] }
+    package var pathBytes: ArraySlice<UInt8> { fields.bytes[line.path] }
 
     /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.
-    package var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.bytes[$0] } }
+    package var queryBytes: ArraySlice<UInt8>? { line.query.map { fields.bytes[$0] } }
 
     /// The host and port that the request is addressed to: those of an absolute target, else of Host
     /// (RFC 9112 §3.3). Checked to be `host[:port]`; empty when the client sent none.
@@ -79,7 +71,7 @@ package final class RequestHead: Sendable {
 
     /// ``authority`` as bytes.
     package var authorityBytes: ArraySlice<UInt8> {
-        if let authorityRange { fields.bytes[authorityRange] } else { fields.bytes(of: "host") ?? [] }
+        if let authority = line.authority { fields.bytes[authority] } else { fields.bytes(of: "host") ?? [] }
     }
 
     /// The value of the first field of that (lower-case) name.

@@ -19,6 +19,9 @@ package final class Authenticator: Sendable {
         var configuration: IdentityConfiguration
         var local: LocalKeys
         var stamp: [String]
+        /// What was wrong when the files were read last. While this is not empty they are read again at each
+        /// check: what made a file unreadable (a permission, a missing descriptor) need not change its stamp.
+        var problems: [String] = []
         var lookedAt: Duration
         var revocations: RevocationState
         var onRevocationChange: (@Sendable (RevocationState) -> Void)?
@@ -99,34 +102,45 @@ package final class Authenticator: Sendable {
         state.withLock { $0.onRevocationChange = body }
     }
 
-    /// Reads secrets, key files and revocations again. If there is any problem, it is reported, and all of them stay as they were.
-    package func reload() async {
+    /// Reads secrets, key files and revocations again. If there is any problem, it is reported, and all of
+    /// them stay as they were.
+    package func reload() async { await reload(reportsKnownProblems: true) }
+
+    private func reload(reportsKnownProblems: Bool) async {
         let configuration = state.withLock { $0.configuration }
         let stamp = await LocalKeys.stamp(configuration)
         var problems: [String] = []
         let local = await LocalKeys(configuration, &problems)
-        state.withLock { state in
+        let areKnown = state.withLock { state in
             state.stamp = stamp
-            guard problems.isEmpty else { return }
+            let areKnown = problems == state.problems
+            state.problems = problems
+            guard problems.isEmpty else { return areKnown }
             state.local = local
             let revocations = local.revocations
-            guard revocations != state.revocations else { return }
+            guard revocations != state.revocations else { return areKnown }
             state.revocations = revocations
             // With the lock held, so that the calls come in the order of the changes.
             state.onRevocationChange?(revocations)
+            return areKnown
         }
+        guard reportsKnownProblems || !areKnown else { return }
         for problem in problems { report("\(problem); the earlier keys stay in use") }
     }
 
-    /// Reads files again that have changed. It checks them at most every two seconds, however often it is called.
+    /// Reads files again that have changed, or that had a problem when they were read last; a problem is
+    /// reported once. It checks them at most every two seconds, however often it is called.
     package func reloadIfChanged() async {
         let now = monotonic()
-        let (configuration, known): (IdentityConfiguration, [String]?) = state.withLock { state in
-            guard now - state.lookedAt >= Self.fileInterval else { return (state.configuration, nil) }
-            state.lookedAt = now
-            return (state.configuration, state.stamp)
-        }
-        if let known, known != (await LocalKeys.stamp(configuration)) { await reload() }
+        let last: (configuration: IdentityConfiguration, stamp: [String], hadProblems: Bool)? =
+            state.withLock { state in
+                guard now - state.lookedAt >= Self.fileInterval else { return nil }
+                state.lookedAt = now
+                return (state.configuration, state.stamp, !state.problems.isEmpty)
+            }
+        guard let last else { return }
+        if !last.hadProblems, last.stamp == (await LocalKeys.stamp(last.configuration)) { return }
+        await reload(reportsKnownProblems: false)
     }
 
     // MARK: Verifying

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// The checks of claims that every token has to pass, whoever signed it.
+/// The checks of claims that every token has to pass, with any kind of signature.
 struct ClaimChecks: Sendable {
     /// Wall time, seconds since 1970.
     var now: Int64

@@ -168,6 +168,6 @@ package struct IdentityConfiguration: Sendable {
     }
 
     private static func badURL(_ url: String) -> String {
-        "\(url): must be an https:// URL (http:// only on a loopback host): who can change its response can sign in as any user"
+        "\(url): must be an https:// URL (http:// only on a loopback host): a person who can change its response can sign in as any user"
     }
 }

@@ -27,17 +27,17 @@ import PandoBytes
 //  flags      1: the log begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
 //             no log, only in here. The first segment behind it begins with the next sequence; the start that
 //             finds none makes it. So the rename that gives such a checkpoint its name is the one moment in
-//             which all of it happens. A restore begins a new timeline so: its checkpoint, alone, outweighs
-//             every file of older ones, which the next start removes. Without it nothing may be built on what
-//             came before: when it is damaged the start refuses, and does not fall back.
+//             which all of it happens. A restore begins a new timeline in this way: its checkpoint alone
+//             replaces every file of older timelines, which the next start removes. The earlier log must not
+//             be used without it: when it is damaged the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its
 //  records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but
 //  for a longer string), pending onDisconnect writes.
 //
 //  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
-//  does anybody rely on it. So a checkpoint that has its name and is not whole was damaged: reading says
-//  where, and recovery takes the one before. Nothing is removed before its successor is durable: two
+//  may anything depend on it. So a checkpoint that has its name and is not complete was damaged: reading
+//  reports where, and recovery uses the one before. Nothing is removed before its successor is durable: two
 //  checkpoints and every segment since the older one are kept, so that the fall-back finds its log.
 
 /// The numbers of a checkpoint's layout, version 1.

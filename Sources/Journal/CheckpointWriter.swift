@@ -72,13 +72,13 @@ package func removeSuperseded<Storage: Disk>(
     let supersededSegments = zip(segments, segments.dropFirst()).compactMap { segment, next in
         next.firstSequence <= oldest.sequence.successor ? segment.text : nil
     }
-    try remove(supersededCheckpoints, on: disk)
-    try remove(supersededSegments, on: disk)
+    try removeDurably(supersededCheckpoints, on: disk)
+    try removeDurably(supersededSegments, on: disk)
     return supersededCheckpoints + supersededSegments
 }
 
-/// Removes files durably.
-private func remove<Storage: Disk>(_ names: [String], on disk: Storage) throws(DiskFailure) {
+/// Removes files, and makes that durable.
+private func removeDurably<Storage: Disk>(_ names: [String], on disk: Storage) throws(DiskFailure) {
     guard !names.isEmpty else { return }
     for name in names { try disk.remove(name) }
     try disk.syncDirectory()

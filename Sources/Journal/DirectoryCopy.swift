@@ -22,11 +22,11 @@ package func copyLog<Storage: Disk>(
         do throws(JournalError) {
             var byteCount = 0
             for name in listing.checkpoints.map(\.text) + listing.segments.dropLast().map(\.text) {
-                try copy(name, from: source, to: target, &byteCount, progress)
+                try copyFile(name, from: source, to: target, &byteCount, progress)
             }
             if let last = listing.segments.last {
                 let end = try endOfEntries(in: last, on: source)
-                try copy(last.text, upTo: end, from: source, to: target, &byteCount, progress)
+                try copyFile(last.text, upTo: end, from: source, to: target, &byteCount, progress)
             }
             try onDisk { () throws(DiskFailure) in try target.syncDirectory() }
             return byteCount
@@ -70,7 +70,7 @@ private func endOfEntries<Storage: Disk>(in name: SegmentName, on disk: Storage)
     throw .corrupt(problem)
 }
 
-private func copy<Storage: Disk>(
+private func copyFile<Storage: Disk>(
     _ name: String, upTo end: Int? = nil, from source: Storage, to target: Storage, _ total: inout Int,
     _ progress: (Int) -> Void
 ) throws(JournalError) {

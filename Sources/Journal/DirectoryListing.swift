@@ -61,3 +61,11 @@ struct DirectoryListing {
         return current
     }
 }
+
+func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> DirectoryListing {
+    let listing = DirectoryListing(try onDisk { () throws(DiskFailure) in try disk.list() })
+    if let name = listing.unreadable.first {
+        throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
+    }
+    return try onDisk { () throws(DiskFailure) in try listing.ofCurrentTimeline(on: disk) }
+}

@@ -1,20 +1,5 @@
 import PandoBytes
 
-/// How a journal lays out its files.
-package struct JournalOptions: Sendable {
-    /// The size at which a segment is full. The next write then begins a new one.
-    package var segmentByteLimit = Self.standardSegmentByteLimit
-    /// Space is reserved in steps of this many bytes.
-    package var reservationByteCount = Self.standardReservationByteCount
-
-    /// Large enough that new segments are rare, and small enough that little log is kept beyond what a checkpoint needs.
-    package static let standardSegmentByteLimit = 64 << 20
-    /// A second of heavy writing.
-    package static let standardReservationByteCount = 16 << 20
-
-    package init() {}
-}
-
 // Space on the disk. The host reserves it before it applies a command, so that it can refuse the command when the
 // disk is full. Reserved space stays reserved: a new segment reserves its space before the old one releases its own.
 
@@ -142,7 +127,7 @@ extension Journal {
         } catch {
             guard preparedByteCount > 0, error.isMissing else { throw error }
         }
-        // Somebody removed the prepared file. It was not yet part of the log.
+        // The prepared file was removed from outside. It was not yet part of the log.
         preparedByteCount = 0
         return try SegmentMaker.make(header, on: disk, reserving: reserved)
     }

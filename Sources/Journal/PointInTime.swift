@@ -1,5 +1,3 @@
-import PandoBytes
-
 /// A past moment of a data directory, up to which it can be read again.
 package enum PointInTime: Equatable, Sendable, CustomStringConvertible {
     /// The last record that counts. An entry that ends behind it does not count, since entries are indivisible.
@@ -29,27 +27,4 @@ package enum PointInTime: Equatable, Sendable, CustomStringConvertible {
         case .time(let milliseconds): timestamp <= milliseconds
         }
     }
-}
-
-/// Reads a directory as it was at one moment, without its lock and without changes: from the newest undamaged
-/// checkpoint that is not later, and the log behind it.
-/// - Returns: ``RecoverySummary/lastSequence`` is the last record that counts.
-/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeLog(earliest:)`` for a moment before the oldest
-///   checkpoint or record.
-package func readDirectory<Storage: Disk>(
-    _ disk: Storage, until moment: PointInTime, into host: inout some RecoveryTarget
-) throws(JournalError) -> RecoverySummary {
-    try readUnlocked(disk, until: moment, into: &host)
-}
-
-/// Reads one checkpoint of any name, such as a backup. Changes nothing.
-/// - Parameter name: The name of the file in the directory.
-/// - Throws: ``JournalError/corrupt(_:)`` for any damage, ``JournalError/disk(_:)``.
-/// - Complexity: One sequential read, in the memory of one block.
-package func readCheckpoint<Storage: Disk>(
-    _ name: String, on disk: Storage, into host: inout some RecoveryTarget
-) throws(JournalError) -> (header: CheckpointHeader, byteCount: Int, recordCount: Int) {
-    var reader = try CheckpointReader.open(fileNamed: name, on: disk)
-    while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
-    return (reader.header, reader.byteCount, Int(clamping: reader.recordCount))
 }

@@ -1,49 +1,5 @@
 import PandoBytes
 
-/// What the opening of a journal found and did.
-package struct RecoverySummary: Equatable, Sendable {
-    /// The directory contained no journal, and a new one was made.
-    package var isNew = false
-    /// The checkpoint that the log was replayed onto; nil when it was read from its beginning.
-    package var checkpoint: CheckpointHeader?
-    package var checkpointByteCount = 0
-    package var checkpointRecordCount = 0
-    /// Damaged checkpoints that were skipped, the newest first.
-    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames them.
-    package var damagedCheckpoints: [JournalProblem] = []
-    /// The id of the directory; nil for one without a journal, unless a new one was made.
-    package var directory: DirectoryID?
-    package var timeline: UInt32 = 0
-    /// Segments that were read, without those before the checkpoint.
-    package var segmentCount = 0
-    /// Whole entries in these segments, those before the checkpoint included.
-    package var entryCount = 0
-    package var recordCount = 0
-    /// Bytes of the entries after the checkpoint.
-    package var replayedByteCount = 0
-    /// The last record of the log. It is on disk.
-    package var lastSequence = SequenceNumber.zero
-    /// There are entries behind the moment up to which the directory was read.
-    package var hasReachedMoment = false
-    /// Bytes that were truncated at the end: writes that were never acknowledged.
-    package var tornByteCount = 0
-    /// Prepared bytes at the end that were never used, and were truncated as well.
-    package var unfilledByteCount = 0
-}
-
-/// Builds a state from the records of a data directory.
-///
-/// It gets the records of one checkpoint, if there is one, and then the entries behind it. It throws for a record that
-/// it cannot apply. In a checkpoint, recovery then falls back to the one before; in the log, it refuses the log.
-package protocol RecoveryTarget {
-    /// Drops the state: the records so far were of a checkpoint that is damaged.
-    mutating func startOver()
-    /// Applies a record of a checkpoint.
-    mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection)
-    /// Applies an entry of the log.
-    mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection)
-}
-
 extension Journal {
     /// The file whose lock says that the directory is in use.
     static var lockName: String { "LOCK" }
@@ -150,45 +106,4 @@ extension Journal {
             throw .lockedByAnotherProcess(directory: disk.directory, processID: processID)
         }
     }
-}
-
-/// Reads a directory as recovery would, but without its lock and without changes: everything that a running server has
-/// written so far. A torn tail is skipped. If the server removes files meanwhile, the reading starts again.
-/// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
-package func readDirectory<Storage: Disk>(
-    _ disk: Storage, into host: inout some RecoveryTarget
-) throws(JournalError) -> RecoverySummary {
-    try readUnlocked(disk, until: nil, into: &host)
-}
-
-func readUnlocked<Storage: Disk>(
-    _ disk: Storage, until moment: PointInTime?, into host: inout some RecoveryTarget
-) throws(JournalError) -> RecoverySummary {
-    var attemptsLeft = 10
-    while true {
-        let listing = try readableListing(of: disk)
-        var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment)
-        if listing.segments.isEmpty, listing.checkpoints.isEmpty {
-            recovery.summary.isNew = true
-            return recovery.summary
-        }
-        do throws(JournalError) {
-            _ = try recovery.read(lastMode: .read, into: &host)
-            return recovery.summary
-        } catch {
-            attemptsLeft -= 1
-            let now = try readableListing(of: disk)
-            let hasChanged = now.segments != listing.segments || now.checkpoints != listing.checkpoints
-            guard hasChanged, attemptsLeft > 0 else { throw error }
-            host.startOver()
-        }
-    }
-}
-
-func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> DirectoryListing {
-    let listing = DirectoryListing(try onDisk { () throws(DiskFailure) in try disk.list() })
-    if let name = listing.unreadable.first {
-        throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
-    }
-    return try onDisk { () throws(DiskFailure) in try listing.ofCurrentTimeline(on: disk) }
 }

@@ -1,6 +1,7 @@
 import COperatingSystem
 
-/// A directory of this machine.
+/// A directory of this machine. What each function does, and the ``DiskFailure`` that it throws, is said at
+/// ``Disk``.
 package final class SystemDisk: Disk {
     package let directory: String
     package let overwritesInPlace: Bool

@@ -11,7 +11,7 @@ import PandoTraffic
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pando-load",
-        abstract: "Loads a realtime database, measures it, and checks every answer.",
+        abstract: "Loads a realtime database, measures it, and checks every reply.",
         discussion: """
             Each scenario keeps its data under /pando-load/RUN-ID and removes it afterwards; nothing else is touched.
 

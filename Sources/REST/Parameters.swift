@@ -94,7 +94,7 @@ package struct ResponseForm: Equatable, Sendable {
 
     package init() {}
 
-    init(_ head: RequestHead, _ parameters: QueryString, _ method: RESTRequest.Method) throws(RESTError) {
+    init(_ head: RequestHead, _ parameters: QueryString, _ method: RESTMethod) throws(RESTError) {
         switch parameters["print"] {
         case "pretty": print = .pretty
         case "silent": print = .silent

@@ -33,16 +33,8 @@ extension RESTAddress: CustomStringConvertible, CustomReflectable {
 /// A class, because it is passed through several threads and functions: one reference is counted instead of all of
 /// its parts.
 package final class RESTRequest: Sendable {
-    package enum Method: Equatable, Sendable {
-        case get, head, put, post, patch, delete, options
-
-        /// GET and HEAD.
-        package var isRead: Bool { self == .get || self == .head }
-        package var isWrite: Bool { self == .put || self == .post || self == .patch || self == .delete }
-    }
-
     /// After `X-HTTP-Method-Override` (§1.4).
-    package let method: Method
+    package let method: RESTMethod
     package let location: RESTLocation
     package let address: RESTAddress
     package let credential: RESTCredential
@@ -94,7 +86,7 @@ package final class RESTRequest: Sendable {
         self.address = address
         let parameters = address.parameters
         location = try RESTLocation(path: head.pathBytes)
-        method = try Method(head, parameters, location)
+        method = try RESTMethod(head, parameters, location)
         let isRead = method.isRead
 
         credential = RESTCredential(head.fields, parameters)
@@ -161,51 +153,6 @@ package final class RESTRequest: Sendable {
     /// The error for a query whose index the rules do not define (§4.2). ``indexName`` must be set.
     package func missingIndex(at path: Path) -> RESTError {
         .indexMissing(index: indexName ?? "", path: path)
-    }
-}
-
-extension RESTRequest.Method {
-    init(_ head: RequestHead, _ parameters: QueryString, _ location: RESTLocation) throws(RESTError) {
-        let allowed: RESTError.Methods =
-            switch location {
-            case .data(let target): target.isPriority ? .priority : .data
-            case .settings: .settings
-            case .inspect: .inspect
-            }
-        switch head.method {
-        case .get: self = .get
-        case .head: self = .head
-        case .put: self = .put
-        case .patch: self = .patch
-        case .delete: self = .delete
-        case .options: self = .options
-        case .post: self = try Self.overriding(head, parameters)
-        case .other: throw .methodNotAllowed(allowed: allowed)
-        }
-        let isAllowed =
-            switch allowed {
-            case .data: true
-            case .priority: self != .post && self != .patch
-            case .settings: self == .put || !isWrite
-            case .inspect: !isWrite
-            }
-        guard isAllowed else { throw .methodNotAllowed(allowed: allowed) }
-    }
-
-    /// The method that a POST stands for (§1.4). The header has precedence over the parameter.
-    private static func overriding(_ head: RequestHead, _ parameters: QueryString) throws(RESTError) -> Self {
-        let parameter = parameters.pairs.first { $0.name.lowercased() == "x-http-method-override" }
-        guard let name = head.header("x-http-method-override") ?? parameter.map({ $0.value ?? "" }) else {
-            return .post
-        }
-        switch name.uppercased() {
-        case "GET": return .get
-        case "PUT": return .put
-        case "PATCH": return .patch
-        case "DELETE": return .delete
-        case "POST": return .post
-        default: throw .unknownMethodOverride
-        }
     }
 }
 

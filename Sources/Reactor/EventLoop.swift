@@ -1,5 +1,6 @@
 import COperatingSystem
 import PandoBytes
+import PandoTime
 import Synchronization
 
 /// An event loop on one thread: waits for socket events, messages and timers with epoll(7), and calls their
@@ -22,7 +23,7 @@ import Synchronization
 /// one thread that sets the loop up. `stop()`, `submit(_:)`, `wakeup` and mailboxes may be used by any
 /// thread.
 @safe
-package final class EventLoop: @unchecked Sendable {
+public final class EventLoop: @unchecked Sendable {
     package struct Configuration: Sendable {
         /// Bytes. A channel with more unsent output is disconnected: its peer does not read.
         package var outboundByteLimit = 64 << 20
@@ -45,7 +46,7 @@ package final class EventLoop: @unchecked Sendable {
 
     package let configuration: Configuration
     /// Wakes the loop; any thread may signal it.
-    package let wakeup: WakeupEvent
+    public let wakeup: WakeupEvent
     /// When this tick began: when its wait ended. The clock is read once a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
@@ -297,17 +298,21 @@ package final class EventLoop: @unchecked Sendable {
     /// Attaches a mailbox to the loop. Before ``run()`` or on the loop.
     /// - Parameter handler: Gets the messages of each tick, on the loop. What it leaves in the array is
     ///   dropped.
-    package func attach<Message: Sendable>(
+    @inlinable public func attach<Message: Sendable>(
         _ mailbox: Mailbox<Message>, handler: @escaping (_ batch: inout [Message]) -> Void
     ) {
+        attach(MailboxSlot(mailbox, handler: handler))
+    }
+
+    @usableFromInline func attach(_ mailbox: MailboxSlot) {
         assert(isCurrent)
-        mailboxes.append(HandledMailbox(mailbox, handler: handler))
+        mailboxes.append(mailbox)
         // For messages that were posted before there was a handler.
         wakeup.signal()
     }
 
     /// A new mailbox, attached as by ``attach(_:handler:)``.
-    package func mailbox<Message: Sendable>(
+    @inlinable public func mailbox<Message: Sendable>(
         of _: Message.Type = Message.self, handler: @escaping (_ batch: inout [Message]) -> Void
     ) -> Mailbox<Message> {
         let mailbox = Mailbox<Message>(signalling: wakeup)

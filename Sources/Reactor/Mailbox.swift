@@ -4,17 +4,24 @@ import Synchronization
 ///
 /// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: ``WorkerThread``, or
 /// `wakeup.wait()`, then `drain(into:)`.
-package final class Mailbox<Message: Sendable>: Sendable {
-    private struct Queue {
-        var messages: [Message] = []
-        var isClosed = false
+///
+/// Public and inlinable, as everything here that depends on the message's type: other modules then compile it for
+/// their type (a `package` body is not given to them). A loop drains all its mailboxes in every tick, and generic
+/// code would look up the type's metadata for each: 1500 instructions a mailbox.
+public final class Mailbox<Message: Sendable>: Sendable {
+    @usableFromInline struct Queue {
+        @usableFromInline var messages: [Message] = []
+        @usableFromInline var isClosed = false
+
+        @inlinable init() {}
     }
 
-    private let queue = Mutex(Queue())
-    private let wakeup: WakeupEvent
+    @usableFromInline let queue: Mutex<Queue>
+    @usableFromInline let wakeup: WakeupEvent
 
     /// - Parameter wakeup: What wakes the owner; several mailboxes may share it.
-    package init(signalling wakeup: WakeupEvent) {
+    @inlinable public init(signalling wakeup: WakeupEvent) {
+        queue = Mutex(Queue())
         self.wakeup = wakeup
     }
 
@@ -23,7 +30,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// - Parameter signals: false from the owner's own thread, which drains the mailbox next.
     /// - Returns: false if the mailbox is closed; the message is dropped.
     @discardableResult
-    package func post(_ message: consuming Message, signals: Bool = true) -> Bool {
+    @inlinable public func post(_ message: consuming Message, signals: Bool = true) -> Bool {
         // Moved in: the owner may then hold the only reference as soon as it drains the mailbox.
         var moved = Optional(consume message)
         let (accepted, wasEmpty) = queue.withLock { queue in
@@ -39,7 +46,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// Any thread: all of them in order, with no other message between, under one lock.
     /// - Returns: false if the mailbox is closed; the messages are dropped.
     @discardableResult
-    package func post(contentsOf messages: [Message]) -> Bool {
+    @inlinable public func post(contentsOf messages: [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
         let (accepted, wasEmpty) = queue.withLock { queue in
             guard !queue.isClosed else { return (false, false) }
@@ -55,7 +62,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// arrays trade places, and no message is copied.
     /// - Returns: false if the mailbox is closed; the messages are dropped.
     @discardableResult
-    package func post(movingFrom messages: inout [Message]) -> Bool {
+    @inlinable public func post(movingFrom messages: inout [Message]) -> Bool {
         guard !messages.isEmpty else { return true }
         let (accepted, wasEmpty) = append(movingFrom: &messages)
         if wasEmpty { wakeup.signal() }
@@ -65,11 +72,11 @@ package final class Mailbox<Message: Sendable>: Sendable {
     /// Any thread: as ``post(movingFrom:)``, without a signal.
     /// - Returns: Whether the mailbox was empty. If so, the caller must drain it or signal the owner; if not,
     ///   the thread whose message is the first does so already.
-    package func postWithoutSignal(movingFrom messages: inout [Message]) -> Bool {
+    @inlinable public func postWithoutSignal(movingFrom messages: inout [Message]) -> Bool {
         append(movingFrom: &messages).wasEmpty
     }
 
-    private func append(movingFrom messages: inout [Message]) -> (accepted: Bool, wasEmpty: Bool) {
+    @inlinable func append(movingFrom messages: inout [Message]) -> (accepted: Bool, wasEmpty: Bool) {
         let result = queue.withLock { queue in
             guard !queue.isClosed else { return (false, false) }
             let wasEmpty = queue.messages.isEmpty
@@ -85,19 +92,19 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 
     /// Any thread: whether the mailbox is empty at the moment.
-    package var isEmpty: Bool { queue.withLock { $0.messages.isEmpty } }
+    @inlinable public var isEmpty: Bool { queue.withLock { $0.messages.isEmpty } }
 
     /// Owner only: moves all messages, oldest first, into `batch`.
     /// - Parameter batch: Must be empty. It trades places with the queue's array, so no lock is held while
     ///   the messages are handled and the two arrays are never reallocated: empty it with
     ///   `removeAll(keepingCapacity: true)`.
-    package func drain(into batch: inout [Message]) {
+    @inlinable public func drain(into batch: inout [Message]) {
         precondition(batch.isEmpty, "the previous batch was not finished")
         queue.withLock { queue in swap(&queue.messages, &batch) }
     }
 
     /// Any thread: drops what was not drained; later posts give false.
-    package func close() {
+    @inlinable public func close() {
         // Released outside the lock: a message's deinit may run any code.
         let dropped = queue.withLock { queue in
             queue.isClosed = true
@@ -108,36 +115,33 @@ package final class Mailbox<Message: Sendable>: Sendable {
 }
 
 /// A mailbox with its handler, without the message's type: what a loop keeps a list of.
-class MailboxSlot {
-    func deliver() {}
-    func close() {}
-}
+@usableFromInline struct MailboxSlot {
+    /// Gives the handler what has arrived.
+    let deliver: () -> Void
+    let close: () -> Void
 
-/// A mailbox of a loop, and the handler that gets its batches.
-final class HandledMailbox<Message: Sendable>: MailboxSlot {
-    private let mailbox: Mailbox<Message>
-    private let handler: (inout [Message]) -> Void
-    private var batch: [Message] = []
-
-    /// An array of more capacity is freed after its burst.
-    private static var keptCapacity: Int { 4096 }
-
-    init(_ mailbox: Mailbox<Message>, handler: @escaping (inout [Message]) -> Void) {
-        self.mailbox = mailbox
-        self.handler = handler
+    /// - Parameter handler: Gets each batch, and may leave anything in it.
+    @inlinable init<Message: Sendable>(
+        _ mailbox: Mailbox<Message>, handler: @escaping (inout [Message]) -> Void
+    ) {
+        var batch: [Message] = []
+        self.init(
+            deliver: {
+                mailbox.drain(into: &batch)
+                guard !batch.isEmpty else { return }
+                // Moved out, so that a handler which gets back here does not find a batch that is half handled.
+                var messages = exchange(&batch, with: [])
+                handler(&messages)
+                messages.removeAll(keepingCapacity: messages.capacity <= keptBatchCapacity)
+                batch = consume messages
+            }, close: { mailbox.close() })
     }
 
-    override func deliver() {
-        mailbox.drain(into: &batch)
-        guard !batch.isEmpty else { return }
-        // Moved out, so that a handler which gets back here does not find a batch that is half handled.
-        var messages = exchange(&batch, with: [])
-        handler(&messages)
-        messages.removeAll(keepingCapacity: messages.capacity <= Self.keptCapacity)
-        batch = consume messages
-    }
-
-    override func close() {
-        mailbox.close()
+    @usableFromInline init(deliver: @escaping () -> Void, close: @escaping () -> Void) {
+        self.deliver = deliver
+        self.close = close
     }
 }
+
+/// Messages. A batch array of more capacity is freed when it was handled.
+@usableFromInline let keptBatchCapacity = 4096

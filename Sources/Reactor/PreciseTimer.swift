@@ -1,4 +1,5 @@
 import COperatingSystem
+import PandoTime
 
 /// A timer of a loop that is exact to some tens of microseconds (timerfd), as a load generator needs it.
 /// Timeouts use the loop's timers (`schedule`), which need no system call and are as coarse as `timerTick`.

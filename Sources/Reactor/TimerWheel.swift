@@ -1,3 +1,5 @@
+import PandoTime
+
 //  A hierarchical timer wheel: schedule and cancel are O(1), whatever the number of timers.
 //
 //  Time is divided into ticks. A timer for tick T is at the level of the highest 6-bit digit in which T
@@ -55,7 +57,7 @@ package struct TimerWheel<Payload> {
     ///   - tick: The granularity; a deadline is rounded up to a multiple of it.
     ///   - now: The time at which the wheel starts.
     package init(tick: Duration = .milliseconds(8), now: MonotonicTime) {
-        tickNanoseconds = max(1, tick.wholeNanoseconds)
+        tickNanoseconds = max(1, tick.nanosecondCount)
         elapsed = now.nanoseconds / tickNanoseconds
         heads = Array(repeating: Self.noIndex, count: Self.levelCount * 64 + 1)
         occupied = Array(repeating: 0, count: Self.levelCount)

@@ -1,4 +1,5 @@
 import COperatingSystem
+import PandoTime
 import Synchronization
 
 /// Wakes one sleeping thread. Any thread signals; one thread waits, or one loop has it in its epoll set.
@@ -9,7 +10,7 @@ import Synchronization
 ///     awake ──signal──▶ signalled                              no system call
 ///     awake ──prepareToSleep──▶ sleeping ──signal──▶ signalled  one write to the eventfd
 ///     signalled ──clear──▶ awake
-package final class WakeupEvent: Sendable {
+public final class WakeupEvent: Sendable {
     private enum State {
         static let awake: UInt8 = 0
         static let signalled: UInt8 = 1
@@ -34,7 +35,7 @@ package final class WakeupEvent: Sendable {
     package var wakeupCount: UInt64 { wakeups.load(ordering: .relaxed) }
 
     /// Any thread, at any time: also before a thread waits, and when none will wait again.
-    package func signal() {
+    public func signal() {
         if state.exchange(State.signalled, ordering: .acquiringAndReleasing) == State.sleeping {
             wakeups.add(1, ordering: .relaxed)
             // Fails only if the counter in the eventfd is full, at 2^64 - 2: then it is readable anyway.
@@ -47,7 +48,7 @@ package final class WakeupEvent: Sendable {
     /// - Parameter timeout: nil waits for ever; zero or less does not wait.
     /// - Returns: false if `timeout` passed first.
     @discardableResult
-    package func wait(timeout: Duration? = nil) -> Bool {
+    public func wait(timeout: Duration? = nil) -> Bool {
         let deadline = timeout.map { MonotonicTime.now + $0 }
         while prepareToSleep() {
             var milliseconds: Int32 = -1
@@ -73,7 +74,7 @@ package final class WakeupEvent: Sendable {
     /// Marks the owner awake. Look at what was signalled *after* this call: a signal from now on is a new
     /// one.
     /// - Returns: Whether there was a signal.
-    func clear() -> Bool {
+    @usableFromInline func clear() -> Bool {
         state.exchange(State.awake, ordering: .acquiringAndReleasing) == State.signalled
     }
 }

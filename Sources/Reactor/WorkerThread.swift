@@ -1,3 +1,4 @@
+import PandoTime
 import Synchronization
 
 /// A thread that works on messages which other threads post to its queue.
@@ -107,13 +108,13 @@ package final class WorkerThread<Message: Sendable>: Sendable {
 }
 
 /// The queue of a ``WorkerThread`` as its body uses it. Confined to the worker's thread.
-package final class WorkerQueue<Message: Sendable> {
-    private let mailbox: Mailbox<Message>
-    private let wakeup: WakeupEvent
+public final class WorkerQueue<Message: Sendable> {
+    @usableFromInline let mailbox: Mailbox<Message>
+    @usableFromInline let wakeup: WakeupEvent
     private let stopFlag: SharedFlag
     private let reservation: QueueReservation?
     /// Messages that ``next()`` has taken out of the mailbox, the next one last.
-    private var taken: [Message] = []
+    @usableFromInline var taken: [Message] = []
 
     fileprivate init(
         _ mailbox: Mailbox<Message>, _ wakeup: WakeupEvent, isStopping: SharedFlag,
@@ -127,12 +128,12 @@ package final class WorkerQueue<Message: Sendable> {
 
     /// Whether the thread was asked to stop. A body that drops the messages in its queue returns at once; one
     /// that does long work asks this between its steps.
-    package var isStopping: Bool { stopFlag.isSet }
+    public var isStopping: Bool { stopFlag.isSet }
 
     /// Waits for the next message.
     /// - Returns: nil when the thread was asked to stop and every message that was posted before has been
     ///   given.
-    package func next() -> Message? {
+    @inlinable public func next() -> Message? {
         while taken.isEmpty {
             guard receive(into: &taken) else { return nil }
             taken.reverse()
@@ -140,17 +141,20 @@ package final class WorkerQueue<Message: Sendable> {
         return taken.popLast()
     }
 
-    /// Waits for messages, a signal of ``WorkerThread/wakeup`` or the timeout. Waits for nothing while
-    /// messages are there. Not to be mixed with ``next()``.
+    /// Waits for messages, a signal of ``WorkerThread/wakeup`` or the timeout. Does not wait while messages
+    /// are there. Not to be mixed with ``next()``.
     /// - Parameters:
     ///   - batch: Must be empty. Gets all messages in order; none after a mere signal or the timeout. It
     ///     trades places with the queue, so empty it with `removeAll(keepingCapacity: true)`.
     ///   - timeout: nil waits for ever; `.zero` not at all.
     /// - Returns: false when the thread was asked to stop and every message that was posted before has been
     ///   given.
-    package func receive(into batch: inout [Message], timeout: Duration? = nil) -> Bool {
+    @inlinable public func receive(into batch: inout [Message], timeout: Duration? = nil) -> Bool {
+        // Cleared before the queue is read: the signals of the messages that are read now do not end the next
+        // wait.
+        let wasSignalled = wakeup.clear()
         if drain(into: &batch) == .stopped { return false }
-        guard batch.isEmpty else { return true }
+        guard batch.isEmpty, !wasSignalled else { return true }
         wakeup.wait(timeout: timeout)
         return drain(into: &batch) == .mayContinue
     }
@@ -171,9 +175,9 @@ package final class WorkerQueue<Message: Sendable> {
         reservation?.release(amount)
     }
 
-    private enum Drained { case mayContinue, stopped }
+    @usableFromInline enum Drained { case mayContinue, stopped }
 
-    private func drain(into batch: inout [Message]) -> Drained {
+    @inlinable func drain(into batch: inout [Message]) -> Drained {
         // Read before the mailbox: what was posted before the stop is in it now.
         let isStopping = isStopping
         mailbox.drain(into: &batch)

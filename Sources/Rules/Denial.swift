@@ -51,12 +51,12 @@ package struct Denial: Sendable {
     /// The location that may not be read, or the first of those written, in order, that is refused.
     package let path: Path
     package let cause: Cause
-    /// In the order in which they were asked; none above the refused location but those on the way to it.
+    /// In the order in which they were evaluated: those on the path to the refused location.
     package let failedRules: [FailedRule]
 
-    /// Observations told for one rule.
+    /// Observations that are shown for one rule.
     package static let observationCount = 16
-    /// Characters of an expression or a value that are told.
+    /// Characters of an expression or a value that are shown.
     package static let excerptCount = 100
 }
 

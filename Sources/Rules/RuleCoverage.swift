@@ -118,7 +118,7 @@ package final class RuleCoverage {
     package var lines: [String] {
         entries.flatMap { entry -> [String] in
             let name = "\(entry.position) \(entry.kind.rawValue) of \(entry.rule)"
-            guard entry.tally.total > 0 else { return ["\(name) was never asked"] }
+            guard entry.tally.total > 0 else { return ["\(name) was never evaluated"] }
             guard !entry.isConstant else { return [] }
             var lines = Self.gaps(in: entry.tally).map { "\(name) was \($0)" }
             for operand in entry.operands {

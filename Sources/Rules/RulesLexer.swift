@@ -18,17 +18,6 @@ struct RulesToken {
     var range: Range<Int>
 }
 
-/// An error after which nothing more can be read.
-struct SyntaxError: Error {
-    var text: String
-    var offset: Int
-
-    init(_ text: String, at offset: Int) {
-        self.text = text
-        self.offset = offset
-    }
-}
-
 /// Splits a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs inside
 /// strings (rules §1.1). Their order is checked by ``RulesLoader``.
 ///

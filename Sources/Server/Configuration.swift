@@ -39,6 +39,8 @@ package struct Configuration: Sendable {
     /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share
     /// of the machine's memory, or of what its container may have.
     package var memoryByteLimit = 0
+    /// Bytes that the indexes which no rule declares may take in one database; 0 for no such index.
+    package var indexByteLimit = DatabaseOptions().indexByteLimit
     /// Silence after which a connection is asked whether it lives (realtime §2.3: clients speak every 45
     /// s).
     package var idleTimeout: Duration = .seconds(75)
@@ -70,6 +72,7 @@ package struct Configuration: Sendable {
         var options = DatabaseOptions()
         options.createsNamespaces = isDevelopment
         options.sessionEndReserveByteCount = sessionEndReserveByteCount
+        options.indexByteLimit = indexByteLimit
         return options
     }
 
@@ -135,7 +138,7 @@ extension Configuration {
     var pollGap: Duration { min(.seconds(60), presenceTimeout.map { $0 / 2 } ?? .seconds(60)) }
 
     /// A client that takes nothing of what waits for it for that long is disconnected, and so is one that
-    /// takes less than ``ClientSession/slowestBytesPerSecond`` over any such time.
+    /// takes less than ``ConnectionLimits/slowestBytesPerSecond`` over any such time.
     var stallTimeout: Duration { min(.seconds(30), presenceTimeout.map { $0 / 2 } ?? .seconds(30)) }
 
     /// A sweep over all sessions takes at most so long, and the next begins as much later.

@@ -1,5 +1,6 @@
 import Logging
 import PandoReactor
+import PandoTime
 
 /// Gives memory back to the system that was freed and that the allocator keeps, as after the deletion of much
 /// data. It checks now and then, on a thread of its own, and trims only where that is worth it.

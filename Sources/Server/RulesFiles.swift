@@ -1,4 +1,5 @@
 import Foundation
+import PandoEngine
 import PandoRules
 import PandoStorage
 
@@ -20,7 +21,7 @@ package struct RulesFiles: Sendable {
         let place = URL(fileURLWithPath: path).resolvingSymlinksInPath()
         guard (try? place.resourceValues(forKeys: [.isDirectoryKey]).isDirectory) == true else {
             read(path, for: NamespaceName.standard, old)
-            // A directory that has gone for a moment takes nobody's rules with it.
+            // While the directory is missing, all rules stay as they are.
             if !problems.isEmpty { rulesets = old }
             return
         }

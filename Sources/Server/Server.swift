@@ -17,6 +17,7 @@ import Synchronization
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
 ///     pando-heavy       the same of very large ones, when others rest
+///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
@@ -92,8 +93,8 @@ package final class Server: @unchecked Sendable {
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
         let spareOutputs = OutputBatch.pool(loopCount: outputs.count)
         let directory = SessionDirectory(moves: ioEventLoops.map { Mailbox(signalling: $0.wakeup) })
-        let congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
-        let outputCongestion = BackpressureGate(byteLimit: Self.outputByteLimit)
+        let congestion = Backpressure(byteLimit: configuration.inFlightByteLimit)
+        let outputCongestion = Backpressure(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
@@ -155,8 +156,9 @@ package final class Server: @unchecked Sendable {
         for warning in state.warnings { logger.error("\(warning)") }
         let host = DatabaseHost(
             configuration.databaseOptions, recovered: state, journal: journal?.queue,
-            requestBackpressure: congestion, outputBackpressure: outputCongestion,
-            sink: OutputMailboxes(outputs), outputPool: spareOutputs, logger: logger,
+            requestBackpressure: congestion,
+            outputs: OutputQueues(outputs, pool: spareOutputs, backpressure: outputCongestion),
+            logger: logger,
             preparation: PreparationWorkers(
                 start: { [workers] job in workers.post(.prepare(job)) },
                 cancel: { [workers] session in workers.abandonJobs(of: session) },
@@ -249,10 +251,10 @@ package final class Server: @unchecked Sendable {
         )
     }
 
-    /// How often key files are looked at when nobody signs in.
+    /// The time between two checks of the key files while no token is verified.
     private static let keyInterval: Duration = .seconds(5)
 
-    /// A key that is taken away must end sessions also when nobody else comes.
+    /// Removing a key must end its sessions also while no new client signs in.
     private func watchKeys() {
         main.schedule(after: Self.keyInterval) { [self] in
             Task.detached { [authenticator] in await authenticator.reloadIfChanged() }

@@ -46,8 +46,8 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
     private let outputs: Mailbox<OutputBatch>
     private let spareOutputs = OutputBatch.pool(loopCount: 1)
-    private let outputCongestion: BackpressureGate
-    private let congestion: BackpressureGate
+    private let outputCongestion: Backpressure
+    private let congestion: Backpressure
     private let journalQueue: JournalQueue
     private let writer: JournalWriter<Storage>
     private let checkpoints: CheckpointJobWriter<Storage>
@@ -76,7 +76,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
     package init(
         on disk: Storage, _ configuration: Configuration, journalOptions: JournalOptions,
         outputByteLimit: Int,
-        environment: any Environment, logger: Logger
+        environment: Environment, logger: Logger
     ) throws {
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked)
         let journal = try DataDirectory.open(
@@ -96,7 +96,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
         journalQueue = JournalQueue(orders, space: space, origin: JournalOrigin(journal)) { [weak turn] in
             guard let turn else { return }
             turn.take()
-            // A dead process answers nobody; this one must come back to be looked at.
+            // The wait ends, so that the simulator can see that the process has failed.
             if turn.failure != nil { space.update(granted: .max, isFull: true) }
         }
         let (checkpointOrders, segmentOrders) = (checkpointOrders, segmentOrders)
@@ -123,13 +123,14 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             disk: disk, keptCount: configuration.storage.keptCheckpointCount, logger: logger,
             cancelled: CancellationFlag()
         )
-        congestion = BackpressureGate(byteLimit: configuration.inFlightByteLimit)
-        outputCongestion = BackpressureGate(byteLimit: outputByteLimit)
+        congestion = Backpressure(byteLimit: configuration.inFlightByteLimit)
+        outputCongestion = Backpressure(byteLimit: outputByteLimit)
         budget = EncodingBudget(byteLimit: .max, signalling: wakeup)
         host = DatabaseHost(
             configuration.databaseOptions, recovered: state, journal: journalQueue,
-            requestBackpressure: congestion, outputBackpressure: outputCongestion,
-            sink: OutputMailboxes([outputs]), outputPool: spareOutputs, environment: environment,
+            requestBackpressure: congestion,
+            outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputCongestion),
+            environment: environment,
             logger: logger,
             preparation: PreparationWorkers(start: { _ in
                 preconditionFailure("a simulation has no workers")
@@ -155,7 +156,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
             throw .unknownKind
         }
         if case .invalid(_, let problem) = request.action {
-            return post(.answer(session, .invalid(request.number, problem), byteCount: 0))
+            return post(.reply(session, .invalid(request.number, problem), byteCount: 0))
         }
         take(message.count)
         post(.request(session, request, credential, byteCount: message.count))
@@ -298,7 +299,7 @@ package final class SteppedServer<Storage: Disk>: @unchecked Sendable {
 
     /// What has been let out since the last call, in the order of its decision.
     package func takeOutputs() -> [Output] {
-        // What a process had not handed to the kernel when it died, nobody hears.
+        // Outputs that a process had not handed to the kernel when it died are lost.
         guard failure == nil else { return [] }
         var batches: [OutputBatch] = []
         outputs.drain(into: &batches)

@@ -75,7 +75,7 @@ extension Simulation {
         return try SteppedServer(
             on: disk, configuration, journalOptions: options,
             outputByteLimit: plan.hasSlowLoops ? 600 : 1 << 30,
-            environment: environment,
+            environment: .scripted(environment),
             logger: Logger(label: "simulated") { _ in SwiftLogNoOpLogHandler() })
     }
 

@@ -363,7 +363,7 @@ extension SimulatedDisk.Inode {
         let size = SimulatedDisk.sectorByteCount
         if durable.count > bytes.count { durable.removeLast(durable.count - bytes.count) }
         if durable.count < bytes.count {
-            durable.append(contentsOf: repeatElement(0, count: bytes.count - durable.count))
+            durable.append(contentsOf: [UInt8](repeating: 0, count: bytes.count - durable.count))
         }
         for sector in dirtySectors {
             let range = min(sector * size, bytes.count)..<min(bytes.count, (sector + 1) * size)

@@ -1,6 +1,7 @@
 import Logging
 import PandoJournal
 import PandoReactor
+import PandoTime
 
 /// Writes checkpoints, and removes the files that they make superfluous; it has no thread of its own.
 package struct CheckpointJobWriter<Storage: Disk> {

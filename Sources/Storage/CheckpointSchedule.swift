@@ -1,7 +1,8 @@
 import PandoReactor
+import PandoTime
 
 /// Decides when the next checkpoint is written: when enough log has gathered, or when it is time. A value:
-/// it is told what happens, and the time.
+/// its caller reports events and the time.
 ///
 ///     log grows ──▶ due ──▶ begun ──▶ finished ──▶ the log it covers counts no more
 ///                                        └─ failed ──▶ not before 30 s later

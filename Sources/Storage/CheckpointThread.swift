@@ -3,19 +3,6 @@ import Logging
 import PandoJournal
 import PandoReactor
 
-/// A checkpoint to be written.
-package struct CheckpointJob: Sendable {
-    /// The log up to its sequence is durable.
-    package var header: CheckpointHeader
-    /// Everything as it was behind that sequence.
-    package var snapshot: Snapshot
-
-    package init(header: CheckpointHeader, snapshot: Snapshot) {
-        self.header = header
-        self.snapshot = snapshot
-    }
-}
-
 /// The checkpoint thread: writes snapshots to the disk while everything else goes on, and removes the files
 /// that they make superfluous. Its priority is low: it runs when the other threads wait.
 ///

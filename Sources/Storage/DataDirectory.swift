@@ -4,6 +4,7 @@ import PandoEngine
 import PandoJournal
 import PandoReactor
 import PandoRules
+import PandoTime
 
 /// A data directory: opening it for a server or an offline command, and reading it beside a server.
 package enum DataDirectory {
@@ -27,10 +28,11 @@ package enum DataDirectory {
     }
 
     /// The same on any disk.
+    /// - Throws: ``StorageError``; then `state` is as it was.
     package static func open<Storage: Disk>(
         _ disk: Storage, into state: inout RecoveredState, endsSessions: Bool,
         options: JournalOptions = .init(),
-        environment: any Environment = .machine, logger: Logger
+        environment: Environment = .machine, logger: Logger
     ) throws(StorageError) -> Journal<Storage> {
         var recovered = state
         let began = environment.monotonicTime
@@ -82,7 +84,7 @@ package enum DataDirectory {
     /// A crash disconnects all sessions: their onDisconnect writes are applied and logged before any client
     /// can connect.
     private static func endDeadSessions<Storage: Disk>(
-        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: any Environment
+        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: Environment
     ) throws(JournalError) {
         let clock = WallClock(notBefore: state.lastTime, in: environment)
         let time = clock.now()

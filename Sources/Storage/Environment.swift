@@ -1,53 +1,68 @@
 import Glibc
 import PandoReactor
+import PandoTime
 
-/// The time and the randomness that storage and databases use: those of the machine (``MachineEnvironment``), or
-/// those of a simulation (``ScriptedEnvironment``). Any thread may use it.
-package protocol Environment: AnyObject, Sendable {
+/// The time and the randomness that storage and databases use. Any thread may use it.
+package enum Environment: Sendable {
+    /// The clocks and the random generator of this machine.
+    case machine
+    /// Those of a simulation or a test.
+    case scripted(ScriptedEnvironment)
+
     /// Milliseconds since 1970 on the machine's clock; may go back when the clock is set.
-    var wallMilliseconds: Int64 { get }
+    package var wallMilliseconds: Int64 {
+        switch self {
+        case .machine:
+            var time = timespec()
+            let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
+            precondition(result == 0, "the realtime clock is always there")
+            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        case .scripted(let script): return script.wallMilliseconds
+        }
+    }
 
     /// A clock that never goes back.
-    var monotonicTime: MonotonicTime { get }
+    package var monotonicTime: MonotonicTime {
+        switch self {
+        case .machine: .now
+        case .scripted(let script): script.monotonicTime
+        }
+    }
 
     /// The clock that measures how long requests take; a simulation advances it by a fixed step per reading.
-    var workTime: MonotonicTime { get }
+    package var workTime: MonotonicTime {
+        switch self {
+        case .machine: .now
+        case .scripted(let script): script.workTime
+        }
+    }
 
     /// One less than the number of small requests that are processed between two readings of ``workTime``: a
     /// power of two less one. A reading takes 25 ns, as much as some levels of the tree. (The timestamps stay
     /// correct: all requests of a burst arrived before its first was processed.)
-    var clockReadMask: Int { get }
+    package var clockReadMask: Int {
+        switch self {
+        case .machine: 63
+        case .scripted: 0
+        }
+    }
 
     /// Whether worker threads take over long work. In a simulation all work is done at once, so that requests
     /// are processed in the order of their arrival.
-    var hasWorkers: Bool { get }
+    package var hasWorkers: Bool {
+        switch self {
+        case .machine: true
+        case .scripted: false
+        }
+    }
 
     /// 64 random bits.
-    func randomBits() -> UInt64
-}
-
-/// The clocks and the random generator of this machine.
-package final class MachineEnvironment: Environment {
-    fileprivate static let shared = MachineEnvironment()
-
-    package var wallMilliseconds: Int64 {
-        var time = timespec()
-        let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
-        precondition(result == 0, "the realtime clock is always there")
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
-    package var monotonicTime: MonotonicTime { .now }
-    package var workTime: MonotonicTime { .now }
-    package var clockReadMask: Int { 63 }
-    package var hasWorkers: Bool { true }
-
     package func randomBits() -> UInt64 {
-        var generator = SystemRandomNumberGenerator()
-        return generator.next()
+        switch self {
+        case .machine:
+            var generator = SystemRandomNumberGenerator()
+            return generator.next()
+        case .scripted(let script): return script.randomBits()
+        }
     }
-}
-
-extension Environment where Self == MachineEnvironment {
-    package static var machine: MachineEnvironment { .shared }
 }

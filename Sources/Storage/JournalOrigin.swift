@@ -14,7 +14,7 @@ package struct JournalOrigin: Sendable {
     }
 
     /// The origin of a server that keeps everything in memory: a random directory and an empty log.
-    package init(inMemory environment: any Environment) {
+    package init(inMemory environment: Environment) {
         directory = DirectoryID(environment.randomBits(), environment.randomBits())
         timeline = 1
         sequence = .zero

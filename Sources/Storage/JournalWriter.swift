@@ -1,6 +1,7 @@
 import Logging
 import PandoJournal
 import PandoReactor
+import PandoTime
 
 /// The work of the journal thread, one batch of requests at a time; it has no thread of its own.
 ///
@@ -20,7 +21,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private var journal: Journal<Storage>
     private let durability: Durability
     private let report: @Sendable (StorageEvent) -> Void
-    private let environment: any Environment
+    private let environment: Environment
     private let logger: Logger
     /// Its space, its pool of batches, and the flag for a long log are set here.
     private let queue: JournalQueue
@@ -68,7 +69,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
     package init(
         _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
-        environment: any Environment, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void,
+        environment: Environment, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
         preparer: SegmentPreparer
     ) {

@@ -1,8 +1,10 @@
 import PandoReactor
+import PandoTime
 import Synchronization
 
-/// Clocks that stand still until they are advanced, and random bits that follow from a seed.
-package final class ScriptedEnvironment: Environment {
+/// Clocks that stand still until they are advanced, and random bits that follow from a seed: an
+/// ``Environment`` for simulations and tests. Any thread.
+package final class ScriptedEnvironment: Sendable {
     private let wall: Atomic<Int64>
     private let monotonic = Atomic<Int64>(0)
     private let state: Atomic<UInt64>
@@ -32,8 +34,6 @@ package final class ScriptedEnvironment: Environment {
     package var monotonicTime: MonotonicTime {
         MonotonicTime(nanoseconds: UInt64(monotonicMilliseconds) * 1_000_000)
     }
-    package var clockReadMask: Int { 0 }
-    package var hasWorkers: Bool { false }
 
     /// Advances both clocks.
     /// - Precondition: `milliseconds` is not negative.

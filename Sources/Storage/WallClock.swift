@@ -6,10 +6,10 @@
 package final class WallClock {
     /// The time of the last reading.
     package private(set) var last: Int64
-    private let environment: any Environment
+    private let environment: Environment
 
     /// - Parameter last: The latest time that was written to the log; milliseconds since 1970.
-    package init(notBefore last: Int64 = 0, in environment: any Environment = .machine) {
+    package init(notBefore last: Int64 = 0, in environment: Environment = .machine) {
         self.last = last
         self.environment = environment
     }

@@ -75,17 +75,6 @@ package struct DraftParser {
     }
 }
 
-/// Nodes that may still be read.
-struct NodeBudget {
-    var left: Int
-
-    /// - Throws: ``MalformedJSON/tooManyNodes(byteOffset:)`` when fewer are left.
-    mutating func charge(_ nodeCount: Int, at byteOffset: Int) throws(MalformedJSON) {
-        left -= nodeCount
-        guard left >= 0 else { throw .tooManyNodes(byteOffset: byteOffset) }
-    }
-}
-
 extension JSONReader {
     /// Reads a leaf that will be stored, or null. Notes a string that is too long.
     mutating func readStoredLeaf() throws(MalformedJSON) -> Node {

@@ -176,7 +176,7 @@ extension Key {
 
     /// Up to sixteen bytes as two numbers, the first byte highest, zeros behind the last.
     @inline(__always)
-    private static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
+    static func words(of bytes: Span<UInt8>) -> (head: UInt64, rest: UInt64) {
         let count = bytes.count
         // `UInt8` has no padding: every byte of the span is initialised. Below, all loads are of bytes that
         // are there.
@@ -201,7 +201,7 @@ extension Key {
     /// and EF (U+E000…U+FFFF) become FE and FF, which UTF-8 does not use, and so come after F0…F4 (surrogate
     /// pairs).
     @inline(__always)
-    private static func ordered(_ word: UInt64) -> UInt64 {
+    static func ordered(_ word: UInt64) -> UInt64 {
         word & everyByte(0x80) == 0 ? word : word | marks(word & everyByte(0xFE) ^ everyByte(0xEE)) >> 3
     }
 

@@ -7,6 +7,17 @@ package enum Index: Hashable, Sendable {
     case value
     /// By the node at this path below each child.
     case child(Path)
+
+    /// The value by which a child is ordered, without its priority. `.empty` where there is none, and with the
+    /// key index. O(depth × log n).
+    package func value(of child: Node) -> Node {
+        switch self {
+        case .key: .empty
+        case .value: child.withoutPriority
+        case .priority: child.priority?.node ?? .empty
+        case .child(let path): child[path].withoutPriority
+        }
+    }
 }
 
 /// A bound's key: a key, or one of the two sentinels of the SDKs for before and after all keys (§7.1).
@@ -97,14 +108,7 @@ package struct Query: Hashable, Sendable {
 
 extension Query {
     /// The value by which the query orders `child`. `.empty` with the key index.
-    package func indexValue(of child: Node) -> Node {
-        switch index {
-        case .key: .empty
-        case .value: child.withoutPriority
-        case .priority: child.priority?.node ?? .empty
-        case .child(let path): child[path].withoutPriority
-        }
-    }
+    package func indexValue(of child: Node) -> Node { index.value(of: child) }
 
     /// The order of (index value, key) pairs (§7.3): negative, zero or positive.
     package func compare(_ left: (value: Node, key: Key), _ right: (value: Node, key: Key)) -> Int {

@@ -16,9 +16,13 @@ package struct Window: Sendable {
 
     /// The window of `query` over `node`'s children.
     /// - Complexity: O(log n + window) under the key index; O(n + window × log window) otherwise.
-    package init(_ query: Query, over node: Node) {
-        self.query = query
-        fill(from: node.children)
+    package init(_ query: Query, over node: Node) { self.init(IndexedQuery(query), over: node) }
+
+    /// The window of a query over `node`'s children.
+    /// - Complexity: O(window × log n) with an index; that of ``init(_:over:)-(Query,_)`` without.
+    package init(_ indexed: IndexedQuery, over node: Node) {
+        query = indexed.query
+        fill(from: node.children, by: indexed.index)
     }
 
     /// The query's result: an object of these children, without the node's own priority (§7.4). O(window ×
@@ -68,21 +72,46 @@ package struct Window: Sendable {
 
     // MARK: Filling
 
-    private mutating func fill(from children: Children) {
+    private mutating func fill(from children: Children, by index: KeptIndex?) {
         entries.removeAll(keepingCapacity: true)
         hidesChildren = false
-        if query.index == .key { fillInKeyOrder(children) } else { fillInIndexOrder(children) }
+        switch index {
+        case nil:
+            if query.index == .key { fillInKeyOrder(children, query) } else { fillInIndexOrder(children) }
+        case .withoutValues?: fillInKeyOrder(children, query.orderedByKey)
+        case .ordered(let index)?: fill(from: children, by: index)
+        }
     }
 
-    private mutating func fillInKeyOrder(_ children: Children) {
+    private mutating func fill(from children: Children, by index: OrderedIndex) {
+        let all = index.range(of: query, in: children)
+        let selected = query.limit.map { all.limited(to: $0.count, from: $0.anchor) } ?? all
+        hidesChildren = selected.count < all.count
+        entries = self.entries(at: selected, of: index, in: children)
+    }
+
+    /// The children with these ranks. O(ranks × log n).
+    private func entries(at ranks: Range<Int>, of index: OrderedIndex, in children: Children) -> [Entry] {
+        var found: [Entry] = []
+        found.reserveCapacity(ranks.count)
+        index.forEach(in: ranks) { key in
+            let node = children[key]
+            found.append(Entry(value: query.indexValue(of: node), key: key, node: node))
+        }
+        return found
+    }
+
+    /// - Parameter query: The window's query, or one by key that selects the same children.
+    private mutating func fillInKeyOrder(_ children: Children, _ query: Query) {
         let limit = query.limit?.count ?? .max
         let isReversed = query.limit?.anchor == .last
         var selected: [Entry] = []
         var hides = false
-        let query = query
         // Visiting starts at one end of the range, and stops behind the other.
         func add(_ key: Key, _ node: Node) -> Bool {
-            guard query.contains(value: .empty, key: key) else { return isBefore(key, reversed: isReversed) }
+            guard query.contains(value: .empty, key: key) else {
+                return isBefore(key, query, reversed: isReversed)
+            }
             if selected.count == limit {
                 hides = true
                 return false
@@ -108,7 +137,7 @@ package struct Window: Sendable {
 
     /// Whether a key outside the range is before it in the order of the visit: then others may be in the
     /// range.
-    private func isBefore(_ key: Key, reversed: Bool) -> Bool {
+    private func isBefore(_ key: Key, _ query: Query, reversed: Bool) -> Bool {
         let near = reversed ? query.end : query.start
         guard let near else { return false }
         let order = BoundKey.compare(.key(key), near.key)
@@ -162,14 +191,32 @@ extension Window {
         return query.limit?.anchor == .last ? order >= 0 : order <= 0
     }
 
+    /// The places between which a child is in the window, or would enter it, both included; nil for no end on that
+    /// side. Everything that ``admits(_:_:)`` is true of is there, and little else. O(1).
+    package var reach: (low: IndexPlace?, high: IndexPlace?) {
+        func place(_ bound: Bound) -> IndexPlace {
+            IndexPlace(query.index == .key ? .empty : bound.value, bound.key)
+        }
+        var (low, high) = (query.start.map(place), query.end.map(place))
+        if hidesChildren, let frontier = farEnd {
+            let end = IndexPlace(frontier.value, .key(frontier.key))
+            if query.limit?.anchor == .last { low = end } else { high = end }
+        }
+        return (low, high)
+    }
+
     /// Updates the window after some children have changed.
     /// - Parameters:
     ///   - changes: Every child that differs, once.
     ///   - node: The queried node after the write.
+    ///   - index: Its index in the query's order, after the write; nil where there is none. Asked for when
+    ///     children have left a window with a limit, and others must be found to fill it.
     /// - Returns: How the window has changed.
-    /// - Complexity: O(changes × (log window + memmove)); that of ``init(_:over:)`` when children leave a
-    ///   window with a limit, and others must be found to fill it.
-    package mutating func update(_ changes: [ChildChange], in node: Node) -> Update {
+    /// - Complexity: O(changes × (log window + memmove)); where others must be found, O(log n) for each with an
+    ///   index, and that of ``init(_:over:)-(Query,_)`` without.
+    package mutating func update(
+        _ changes: [ChildChange], in node: Node, by index: @autoclosure () -> KeptIndex? = nil
+    ) -> Update {
         // Excluded children are beyond the frontier. A changed child that is there now may be behind any of
         // them.
         let frontier = hidesChildren ? farEnd : nil
@@ -195,13 +242,47 @@ extension Window {
         if entries.count > limit.count {
             result.evict(trim(to: limit))
         } else if entries.count < limit.count, hidesChildren {
+            let index = index()
+            if case .ordered(let index)? = index {
+                refill(to: limit, from: node.children, by: index, removed, &result)
+                return result
+            }
             var before = nodesByKey
             for entry in result.entered { before[entry.key] = nil }
             for entry in removed { before[entry.key] = entry.node }
-            fill(from: node.children)
+            fill(from: node.children, by: index)
             return difference(from: before)
         }
         return result
+    }
+
+    /// Adds the children that come next. The window has all of the range up to where it ended before.
+    /// - Parameter removed: The changed children that were in the window, with their old values.
+    private mutating func refill(
+        to limit: Query.Limit, from children: Children, by index: OrderedIndex, _ removed: [Entry],
+        _ result: inout Update
+    ) {
+        let all = index.range(of: query, in: children)
+        let isLast = limit.anchor == .last
+        let held = all.limited(to: entries.count, from: limit.anchor)
+        let hidden = isLast ? all.lowerBound..<held.lowerBound : held.upperBound..<all.upperBound
+        let drawn = hidden.limited(to: limit.count - entries.count, from: limit.anchor)
+        hidesChildren = drawn.count < hidden.count
+        let entering = entries(at: drawn, of: index, in: children)
+        entries.insert(contentsOf: entering, at: isLast ? 0 : entries.count)
+        // A changed child may have gone beyond the window's end, and be the next one there.
+        var before: [Key: Node] = [:]
+        for entry in removed { before[entry.key] = entry.node }
+        var returned: Set<Key> = []
+        for entry in entering {
+            guard let old = before[entry.key] else {
+                result.entered.append(entry)
+                continue
+            }
+            returned.insert(entry.key)
+            if old != entry.node { result.changed.append(entry) }
+        }
+        if !returned.isEmpty { result.left.removeAll { returned.contains($0) } }
     }
 
     /// Removes a child from the window, if it is there.
@@ -220,10 +301,11 @@ extension Window {
     }
 
     /// Replaces the queried node by another one.
-    /// - Returns: How the window has changed. Complexity as of ``init(_:over:)``.
-    package mutating func replace(with node: Node) -> Update {
+    /// - Parameter index: The new node's index in the query's order; nil where there is none.
+    /// - Returns: How the window has changed. Complexity as of ``init(_:over:)-(IndexedQuery,_)``.
+    package mutating func replace(with node: Node, by index: KeptIndex? = nil) -> Update {
         let before = nodesByKey
-        fill(from: node.children)
+        fill(from: node.children, by: index)
         return difference(from: before)
     }
 
@@ -274,5 +356,15 @@ extension Window.Update {
         entered.removeAll { keys.contains($0.key) }
         changed.removeAll { keys.contains($0.key) }
         left += evicted.lazy.map(\.key).filter { !came.contains($0) }
+    }
+}
+
+extension Range<Int> {
+    /// At most `count` ranks from one end of the range.
+    fileprivate func limited(to count: Int, from anchor: Query.Anchor) -> Range {
+        switch anchor {
+        case .first: lowerBound..<lowerBound + Swift.min(count, self.count)
+        case .last: upperBound - Swift.min(count, self.count)..<upperBound
+        }
     }
 }

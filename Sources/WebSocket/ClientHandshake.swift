@@ -11,16 +11,24 @@ package enum UpgradeFailure: Error, Hashable, Sendable {
     case connectionNotUpgraded
     /// `Sec-WebSocket-Accept` is not what the key demands.
     case wrongAcceptKey
-    /// The server chose an extension or a subprotocol that was not offered.
+    /// The server chose an extension or a subprotocol that was not offered, or an extension twice.
     case unexpectedChoice
+    /// `Sec-WebSocket-Extensions` does not follow the grammar (RFC 6455 §9.1).
+    case malformedExtensions
+    /// The parameters of permessage-deflate are invalid, or not those that were offered (RFC 7692 §7.1).
+    case invalidDeflateParameters
 }
 
 /// The client's side of the opening handshake.
 package struct ClientHandshake: Sendable {
     private let key: [UInt8]
+    private let deflate: DeflateParameters?
 
-    /// - Parameter nonce: 16 random bytes, fresh for each connection (RFC 6455 §4.1).
-    package init(nonce: (UInt64, UInt64)) {
+    /// - Parameters:
+    ///   - nonce: 16 random bytes, fresh for each connection (RFC 6455 §4.1).
+    ///   - deflate: The offer of permessage-deflate; nil for none.
+    package init(nonce: (UInt64, UInt64), deflate: DeflateParameters? = nil) {
+        self.deflate = deflate
         var bytes: [UInt8] = []
         bytes.append(littleEndian: nonce.0)
         bytes.append(littleEndian: nonce.1)
@@ -40,12 +48,15 @@ package struct ClientHandshake: Sendable {
         output.append(field: "Connection", "Upgrade")
         output.append(field: "Sec-WebSocket-Key", text: String(decoding: key, as: UTF8.self))
         output.append(field: "Sec-WebSocket-Version", ServerHandshake.version)
+        deflate?.append(to: &output)
         output.appendEndOfHead()
     }
 
     /// Checks the head of the response. Frames may follow directly behind it.
+    /// - Returns: How messages are compressed; nil where they are not.
     /// - Throws: ``UpgradeFailure``.
-    package func check(_ head: ResponseHead) throws(UpgradeFailure) {
+    @discardableResult
+    package func check(_ head: ResponseHead) throws(UpgradeFailure) -> DeflateAgreement? {
         let fields = head.fields
         guard head.statusCode == 101 else { throw .refused(statusCode: head.statusCode) }
         guard fields.count(of: "upgrade") == 1, fields["upgrade"]?.lowercased() == "websocket" else {
@@ -55,8 +66,17 @@ package struct ClientHandshake: Sendable {
         guard fields.count(of: "sec-websocket-accept") == 1,
             fields["sec-websocket-accept"] == acceptKey(for: key)
         else { throw .wrongAcceptKey }
-        guard fields.count(of: "sec-websocket-extensions") == 0,
-            fields.count(of: "sec-websocket-protocol") == 0
-        else { throw .unexpectedChoice }
+        guard fields.count(of: "sec-websocket-protocol") == 0 else { throw .unexpectedChoice }
+        guard let extensions = readExtensions(fields.values(of: "sec-websocket-extensions")) else {
+            throw .malformedExtensions
+        }
+        guard let chosen = extensions.first else { return nil }
+        guard let deflate, extensions.count == 1, chosen.name == "\(DeflateParameters.extensionName)" else {
+            throw .unexpectedChoice
+        }
+        guard let response = DeflateParameters(chosen, isOffer: false),
+            let agreement = deflate.check(response)
+        else { throw .invalidDeflateParameters }
+        return agreement
     }
 }

@@ -7,7 +7,8 @@
 //  └─┴─┴─┴─┴───────┴─┴─────────────┴───────────────────────────────┘
 //
 //  The length must use the shortest form, and its 64-bit form must not use the top bit. RSV bits are 0
-//  unless an extension was negotiated. Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+//  unless an extension was negotiated: with permessage-deflate, RSV1 in the first frame of a message says that
+//  the message is compressed (RFC 7692 §6). Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
 //  Opcodes from 8 on are control frames: at most 125 bytes, never fragmented, allowed between the fragments
 //  of a message.
 
@@ -32,6 +33,10 @@ package enum Opcode: UInt8, Sendable {
 enum FrameHeader {
     /// Most payload of a control frame (RFC 6455 §5.5).
     static let controlByteLimit = 125
+
+    /// RSV1 (RFC 7692 §6).
+    static let compressedBit: UInt8 = 0x40
+    static let reservedBits: UInt8 = 0x70
 
     /// The size of a header, from its second byte: 2…14.
     static func byteCount(second: UInt8) -> Int {

@@ -57,6 +57,15 @@ struct FrameCursor {
         return unsafe body(UnsafeRawBufferPointer(start: base + offset, count: length).bytes)
     }
 
+    /// Calls `body` with the bytes of an absolute range. Traps outside.
+    func withBytes<Result>(
+        of range: Range<Int>, _ body: (RawSpan) throws(ProtocolViolation) -> Result
+    ) throws(ProtocolViolation) -> Result {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        return try unsafe body(
+            UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count).bytes)
+    }
+
     /// A copy of an absolute range, for rare frames. Traps outside.
     func copy(_ range: Range<Int>) -> [UInt8] {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)

@@ -5,12 +5,13 @@ import PandoBytes
 
 extension [UInt8] {
     /// Appends a frame's header. If there is a masking key, the payload that follows must be masked already.
+    /// - Parameter isCompressed: Whether this is the first frame of a compressed message (RFC 7692 §6).
     package mutating func append(
         frameHeader opcode: Opcode, payloadByteCount count: Int, isFinal: Bool = true,
-        maskingKey: UInt32? = nil
+        isCompressed: Bool = false, maskingKey: UInt32? = nil
     ) {
         let maskBit: UInt8 = maskingKey == nil ? 0 : 0x80
-        append(opcode.rawValue | (isFinal ? 0x80 : 0))
+        append(opcode.rawValue | (isFinal ? 0x80 : 0) | (isCompressed ? FrameHeader.compressedBit : 0))
         if count < 126 {
             append(UInt8(truncatingIfNeeded: count) | maskBit)
         } else if count <= 0xFFFF {
@@ -25,12 +26,14 @@ extension [UInt8] {
     }
 
     /// Appends a complete frame. O(payload).
+    /// - Parameter isCompressed: Whether this is the first frame of a compressed message (RFC 7692 §6).
     package mutating func append(
-        frame opcode: Opcode, payload: RawSpan, isFinal: Bool = true, maskingKey: UInt32? = nil
+        frame opcode: Opcode, payload: RawSpan, isFinal: Bool = true, isCompressed: Bool = false,
+        maskingKey: UInt32? = nil
     ) {
         append(
-            frameHeader: opcode, payloadByteCount: payload.byteCount, isFinal: isFinal, maskingKey: maskingKey
-        )
+            frameHeader: opcode, payloadByteCount: payload.byteCount, isFinal: isFinal,
+            isCompressed: isCompressed, maskingKey: maskingKey)
         let start = count
         append(payload)
         if let maskingKey { applyMask(from: start, key: maskingKey) }

@@ -37,7 +37,9 @@ package enum Event: Equatable, Sendable {
 /// reference counting. A frame or message that is incomplete at the end of the input is copied to ``owned``,
 /// which is freed when its message was handled.
 ///
-/// An idle reader is 64 bytes and owns no memory.
+/// A compressed message (RFC 7692) is inflated when it is complete; its event refers to ``owned``.
+///
+/// An idle reader is 64 bytes and owns no memory, the inflater not counted.
 @usableFromInline
 package struct MessageReader {
     private enum Phase: UInt8 {
@@ -51,7 +53,7 @@ package struct MessageReader {
 
     /// Which part of ``owned`` the last event refers to; the next call removes it.
     private enum LastEvent: UInt8 {
-        case nothing, message, control
+        case nothing, message, inflated, control
     }
 
     /// The received fragments of the open message, then the ``controlCount`` received bytes of an incomplete
@@ -60,6 +62,8 @@ package struct MessageReader {
     /// Bytes of the current frame's payload that were not received yet.
     private var remaining = 0
     private let messageByteLimit: Int
+    /// Of permessage-deflate; nil where it was not negotiated.
+    private let inflater: MessageInflater?
     /// Rotated so that its first byte belongs to the next byte of the payload.
     private var maskingKey: UInt32 = 0
     /// The first ``headerCount`` bytes of an incomplete header.
@@ -73,18 +77,13 @@ package struct MessageReader {
     private var isFinal = false
     /// `text` or `binary` while a message is open, `continuation` when none is.
     private var openMessage = Opcode.continuation
+    /// Whether the open message is compressed.
+    private var isCompressed = false
     private let isServer: Bool
     private let checksText: Bool
     /// False as long as all text of the open message was ASCII: then the validator is not used.
     private var hasBegunValidation = false
     private var validator = UTF8Validator()
-
-    /// RSV bits that a negotiated extension uses. None is negotiated, so none may be set.
-    ///
-    /// permessage-deflate (RFC 7692) would allow RSV1 (0x40) on a message's first frame and store it with
-    /// ``openMessage``, count inflated bytes against the limit, and inflate the payload before
-    /// ``checkText(_:isASCII:in:)``.
-    private var negotiatedReservedBits: UInt8 { 0 }
 
     /// - Parameters:
     ///   - role: This end of the connection: a server demands masks, a client forbids them.
@@ -92,7 +91,12 @@ package struct MessageReader {
     ///   - checksText: Whether text must be UTF-8; other text is refused at the first invalid byte.
     ///     RFC 6455 §8.1 demands it. The database's endpoint checks messages after their reassembly, because
     ///     some clients cut them inside characters.
-    package init(role: Role, messageByteLimit: Int, checksText: Bool) {
+    ///   - inflater: Of the connection, or shared (``MessageCompression``); nil where permessage-deflate was not
+    ///     negotiated.
+    package init(
+        role: Role, messageByteLimit: Int, checksText: Bool, inflater: MessageInflater? = nil
+    ) {
+        self.inflater = inflater
         self.isServer = role == .server
         self.messageByteLimit = max(0, messageByteLimit)
         self.checksText = checksText
@@ -141,6 +145,7 @@ package struct MessageReader {
     /// depends on both: hence a closure. It is called once per message from another module, and inlinable so
     /// that it costs nothing.
     /// - Parameter input: What was passed to `next`.
+    /// - Throws: What `body` throws.
     @inlinable
     package func withBytes<Result, Failure: Error>(
         of payload: Payload, in input: borrowing MutableRawSpan, _ body: (RawSpan) throws(Failure) -> Result
@@ -152,7 +157,9 @@ package struct MessageReader {
     /// Moves out the payload of the message that the last call of ``next(_:from:)`` gave, without a copy.
     /// - Returns: nil where the payload is in the input.
     package mutating func takeBytes(of payload: Payload) -> [UInt8]? {
-        guard !payload.isInInput, lastEvent == .message, payload.range == 0..<owned.count else { return nil }
+        guard !payload.isInInput, lastEvent == .message || lastEvent == .inflated,
+            payload.range == 0..<owned.count
+        else { return nil }
         lastEvent = .nothing
         return exchange(&owned, with: [])
     }
@@ -176,8 +183,14 @@ package struct MessageReader {
 
     /// Removes the payload of the last event from ``owned``.
     private mutating func removeLastEvent() {
-        if lastEvent == .control { owned.removeLast(Int(controlCount)) }
-        if lastEvent == .message || owned.isEmpty { owned = [] }
+        switch lastEvent {
+        case .nothing: break
+        case .message: owned = []
+        case .inflated: inflater?.recycle(exchange(&owned, with: []))
+        case .control:
+            owned.removeLast(Int(controlCount))
+            if owned.isEmpty { owned = [] }
+        }
         controlCount = 0
         lastEvent = .nothing
     }
@@ -246,7 +259,7 @@ extension MessageReader {
 
     @inline(__always)
     private func checkFirst(_ byte: UInt8) throws(ProtocolViolation) -> Opcode {
-        guard byte & 0x70 & ~negotiatedReservedBits == 0 else { throw .reservedBitsSet }
+        if byte & FrameHeader.reservedBits != 0 { try checkReservedBits(byte) }
         guard let code = Opcode(rawValue: byte & 0x0F) else { throw .reservedOpcode(byte & 0x0F) }
         if code.isControl {
             guard byte & 0x80 != 0 else { throw .fragmentedControlFrame }
@@ -256,6 +269,15 @@ extension MessageReader {
             guard openMessage == .continuation else { throw .unfinishedMessage }
         }
         return code
+    }
+
+    /// RSV1 is for the first frame of a message, if permessage-deflate was negotiated (RFC 7692 §6.1).
+    @inline(never)
+    private func checkReservedBits(_ byte: UInt8) throws(ProtocolViolation) {
+        let code = Opcode(rawValue: byte & 0x0F)
+        guard inflater != nil, byte & FrameHeader.reservedBits == FrameHeader.compressedBit,
+            code == .text || code == .binary
+        else { throw .reservedBitsSet }
     }
 
     @inline(__always)
@@ -281,16 +303,20 @@ extension MessageReader {
         default: break
         }
         if !code.isControl {
-            // The announced length is checked before any byte is copied. `owned` is within the limit already.
-            guard length <= UInt64(max(0, messageByteLimit &- owned.count)) else {
-                throw .messageTooBig(byteLimit: messageByteLimit)
-            }
             if code != .continuation {
                 openMessage = code
+                isCompressed = first & FrameHeader.compressedBit != 0
                 if hasBegunValidation {
                     hasBegunValidation = false
                     validator = UTF8Validator()
                 }
+            }
+            // The announced length is checked before any byte is copied. `owned` is within the limit already.
+            let limit =
+                isCompressed
+                ? MessageInflater.compressedByteLimit(messageByteLimit: messageByteLimit) : messageByteLimit
+            guard length <= UInt64(max(0, limit &- owned.count)) else {
+                throw .messageTooBig(byteLimit: messageByteLimit)
             }
         }
         opcode = code
@@ -314,7 +340,7 @@ extension MessageReader {
         let count = min(remaining, cursor.remaining)
         if count == 0, remaining > 0 { return nil }
 
-        let isText = checksText && !isControl && openMessage == .text
+        let isText = checksText && !isControl && openMessage == .text && !isCompressed
         if isServer {
             let isASCII = cursor.applyMask(count, key: maskingKey)
             if isText { try checkText(count, isASCII: isASCII, in: cursor) }
@@ -359,9 +385,13 @@ extension MessageReader {
         switch opcode {
         case .continuation, .text, .binary:
             guard isFinal else { return nil }
-            if !payload.isInInput { lastEvent = .message }
             let kind = openMessage
             openMessage = .continuation
+            if isCompressed {
+                let payload = try inflate(payload, in: cursor, isText: kind == .text)
+                return kind == .text ? .text(payload) : .binary(payload)
+            }
+            if !payload.isInInput { lastEvent = .message }
             return kind == .text ? .text(payload) : .binary(payload)
         case .ping:
             if !payload.isInInput { lastEvent = .control }
@@ -374,6 +404,24 @@ extension MessageReader {
             phase = .ended
             return try readClose(payload, in: cursor)
         }
+    }
+
+    /// Replaces a complete compressed message by its contents, in ``owned``.
+    @inline(never)
+    private mutating func inflate(
+        _ compressed: Payload, in cursor: FrameCursor, isText: Bool
+    ) throws(ProtocolViolation) -> Payload {
+        guard let inflater else { preconditionFailure("a compressed message without an inflater") }
+        isCompressed = false
+        owned =
+            compressed.isInInput
+            ? try cursor.withBytes(of: compressed.range) { bytes throws(ProtocolViolation) in
+                try inflater.inflate(bytes, byteLimit: messageByteLimit)
+            }
+            : try inflater.inflate(owned.rawSpan, byteLimit: messageByteLimit)
+        lastEvent = .inflated
+        if isText, checksText, !isValidUTF8(owned.rawSpan) { throw .invalidUTF8 }
+        return Payload(range: 0..<owned.count, isInInput: false)
     }
 
     /// The event of a close frame: empty, or a code and a reason in UTF-8 (RFC 6455 §5.5.1).

@@ -14,13 +14,17 @@ package enum UpgradeRefusal: Error, Hashable, Sendable {
     case malformedKey
     case missingVersion
     case unsupportedVersion
+    /// `Sec-WebSocket-Extensions` does not follow the grammar (RFC 6455 §9.1).
+    case malformedExtensions
 
     /// The status of the response.
     package var status: HTTPStatus {
         switch self {  // No `default`: each new refusal needs a status here.
         case .methodNotGet: .methodNotAllowed
         case .notAnUpgrade, .unsupportedVersion: .upgradeRequired
-        case .versionBelow11, .connectionNotUpgraded, .hasContent, .malformedKey, .missingVersion: .badRequest
+        case .versionBelow11, .connectionNotUpgraded, .hasContent, .malformedKey, .missingVersion,
+            .malformedExtensions:
+            .badRequest
         }
     }
 }
@@ -31,10 +35,14 @@ package struct ServerHandshake: Sendable {
     static let version: StaticString = "13"
 
     private let accept: String
+    /// How messages are compressed; nil where they are not. For ``MessageCompression``.
+    package private(set) var deflate: DeflateAgreement?
 
-    /// Checks an upgrade request. No extension and no subprotocol is chosen, whatever the client offers.
+    /// Checks an upgrade request. No subprotocol is chosen, whatever the client offers, and no extension but
+    /// permessage-deflate.
+    /// - Parameter deflate: What this server wants of permessage-deflate; nil for no extension at all.
     /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:to:)``.
-    package init(_ head: RequestHead) throws(UpgradeRefusal) {
+    package init(_ head: RequestHead, deflate options: DeflateOptions? = nil) throws(UpgradeRefusal) {
         let fields = head.fields
         guard head.method == .get else { throw .methodNotGet }
         guard head.version >= .http11 else { throw .versionBelow11 }
@@ -49,6 +57,17 @@ package struct ServerHandshake: Sendable {
             key.count == 24, decodeBase64(Array(key).rawSpan)?.count == 16
         else { throw .malformedKey }
         accept = acceptKey(for: Array(key))
+        if let options {
+            guard let offers = readExtensions(fields.values(of: "sec-websocket-extensions")) else {
+                throw .malformedExtensions
+            }
+            deflate = options.negotiate(offers)
+        }
+    }
+
+    /// Messages will not be compressed, although client and server could: for want of memory.
+    package mutating func declineDeflate() {
+        deflate = nil
     }
 
     /// Appends the 101 response. Android's client accepts exactly these values (realtime §1.1).
@@ -57,6 +76,7 @@ package struct ServerHandshake: Sendable {
         output.append(field: "Upgrade", "websocket")
         output.append(field: "Connection", "Upgrade")
         output.append(field: "Sec-WebSocket-Accept", text: accept)
+        deflate?.response.append(to: &output)
         output.appendEndOfHead()
     }
 

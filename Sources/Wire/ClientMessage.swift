@@ -4,7 +4,7 @@ import PandoTree
 /// One message from a client, reassembled and parsed (realtime §3, §4).
 package enum ClientMessage: Equatable, Sendable {
     case request(Request)
-    /// Control message `p`: answered with a pong.
+    /// Control message `p`: the reply is a pong.
     case ping
     /// Control message `a`: the client accepts the offer to move from long polling to this WebSocket (§1.6).
     case upgrade
@@ -14,9 +14,9 @@ package enum ClientMessage: Equatable, Sendable {
     case unknownControl(Text)
 }
 
-/// A request. It gets exactly one response, with its number (§3.3).
+/// A request. It gets exactly one reply, with its number (§3.3).
 package struct Request: Equatable, Sendable {
-    /// `r`: chosen by the client, and repeated in the response. Starts at 0 or 1, and continues after a
+    /// `r`: chosen by the client, and repeated in the reply. Starts at 0 or 1, and continues after a
     /// reconnect.
     package var number: Int64
     /// `a` and `b`.
@@ -34,19 +34,24 @@ package enum Action: Equatable, Sendable {
     /// `s`. Its counters are ignored (§4.1).
     case statistics
     /// `q`.
-    indirect case listen(ListenRequest)
+    /// - queryText: The query object as the client sent it; nil for a default listen. The message that revokes
+    ///   the listen repeats it: JavaScript identifies the listen by all members that it has sent, unknown ones
+    ///   included (§5.4). Their order does not matter.
+    indirect case listen(Listen, queryText: Text? = nil)
     /// `n`.
-    indirect case unlisten(Path, query: Query?, tag: Int64?)
+    indirect case unlisten(Path, Query?, tag: Int64?)
     /// `g`.
     indirect case get(Path, Query)
-    /// `p`. With `hash` it is a transaction: the write is made only if the node at the path has this hash
-    /// (§11). If it has another, `wantsCurrentValue` asks for the current value (§11.2, `"cv":true`).
-    case put(Target, Draft, hash: Text?, wantsCurrentValue: Bool)
+    /// `p` without a hash.
+    case put(Write)
+    /// `p` with a hash: the write is made only if the node at the path has this hash (§11). If it has another,
+    /// `wantsCurrentValue` asks for the current value (§11.2, `"cv":true`).
+    case transaction(Write, expectedHash: Text, wantsCurrentValue: Bool)
     /// `m`: the base path, and entries with absolute targets. No target is equal to another or an ancestor of
     /// it.
     case merge(Path, [Write])
     /// `o`.
-    case onDisconnectPut(Target, Draft)
+    case onDisconnectPut(Write)
     /// `om`; as ``merge(_:_:)``.
     case onDisconnectMerge(Path, [Write])
     /// `oc`.
@@ -59,44 +64,11 @@ package enum Action: Equatable, Sendable {
     case appCheck
     /// `unappcheck`; JavaScript sends `unappeck`.
     case dropAppCheck
-    /// Any other action: answered with an error.
+    /// Any other action: the reply is an error.
     case unknown(Text)
-    /// A known action whose path, data or query violates the data model: answered with an error status. The
+    /// A known action whose path, data or query violates the data model: the reply has an error status. The
     /// connection stays open.
     case invalid(Text, InvalidData)
-}
-
-/// A subscription to one location (§4.2).
-package struct ListenRequest: Equatable, Sendable {
-    /// The location.
-    package var path: Path
-    /// nil for a default listen. A listen with a tag has a query even if that loads all data: the client
-    /// identifies it by its tag.
-    package var query: Query?
-    /// The query object as the client sent it. The message that revokes the listen repeats it: JavaScript
-    /// identifies the listen by all members that it has sent, unknown ones included (§5.4). Their order does
-    /// not matter.
-    package var queryText: Text?
-    /// Positive; nil if and only if `query` is nil.
-    package var tag: Int64?
-    /// The simple hash of the data that the client has; `""` for none. nil from C++ clients, which must
-    /// always be sent data.
-    package var hash: Text?
-    /// nil when absent. It may be unusable: then the simple hash decides, and all data is sent if that
-    /// differs.
-    package var compoundHash: CompoundHash?
-
-    package init(
-        path: Path, query: Query? = nil, queryText: Text? = nil, tag: Int64? = nil, hash: Text? = nil,
-        compoundHash: CompoundHash? = nil
-    ) {
-        self.path = path
-        self.query = query
-        self.queryText = queryText
-        self.tag = tag
-        self.hash = hash
-        self.compoundHash = compoundHash
-    }
 }
 
 /// The credential that a client signs in with (§4.7).
@@ -133,54 +105,4 @@ package enum MalformedMessage: Error, Equatable, Sendable {
     case wrongType(String)
     /// The envelope's `t` is neither `c` nor `d`.
     case unknownKind
-}
-
-extension ClientMessage {
-    /// Parses one complete message, in one pass if its members have one of the orders that the SDKs write.
-    ///
-    /// Members may have any order; unknown ones are ignored; of two with the same name the last one counts.
-    /// The bytes need not be UTF-8: every string is checked, and anything else must be ASCII.
-    /// - Throws: ``MalformedMessage``: the connection must be closed. Data that violates the data model gives
-    ///   an ``Action/invalid(_:_:)`` instead.
-    /// - Complexity: O(bytes).
-    package init(parsing message: RawSpan) throws(MalformedMessage) {
-        self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
-            var parser = MessageParser(cursor)
-            do throws(MalformedJSON) {
-                // Returned directly: through a variable it would be copied.
-                if let message = try parser.readMessage() { return message }
-            } catch {
-                throw .json(error)
-            }
-            throw parser.fault
-        }
-    }
-
-    /// As ``init(parsing:)``, with a bound on the memory of its data.
-    /// - Parameter nodeLimit: Most nodes of a write (``PandoTree/Limits/nodeCount(writeByteLimit:)``). A
-    ///   write with more is an ``Action/invalid(_:_:)``, and takes no more memory than `nodeLimit` nodes.
-    /// - Throws: As ``init(parsing:)``.
-    package init(parsing message: RawSpan, nodeLimit: Int) throws(MalformedMessage) {
-        self = try withCursor(over: message) { (cursor) throws(MalformedMessage) in
-            var parser = MessageParser(cursor, nodeLimit: nodeLimit)
-            do throws(MalformedJSON) {
-                if let message = try parser.readMessage() { return message }
-            } catch {
-                if case .tooManyNodes = error { return .request(try Self.oversizedRequest(cursor)) }
-                throw .json(error)
-            }
-            throw parser.fault
-        }
-    }
-
-    /// The request of a message whose data has too many nodes. Only what is around the data is read, for the
-    /// number of the response.
-    private static func oversizedRequest(_ cursor: ByteCursor) throws(MalformedMessage) -> Request {
-        var parser = MessageParser(cursor, skipsData: true)
-        let message: ClientMessage?
-        do throws(MalformedJSON) { message = try parser.readMessage() } catch { throw .json(error) }
-        guard case .request(var request)? = message else { throw parser.fault }
-        request.action = .invalid("", .tooManyNodes)
-        return request
-    }
 }

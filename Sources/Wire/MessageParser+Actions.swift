@@ -80,11 +80,13 @@ extension MessageParser {
             let target = try target.take("p")
             let draft = try draft.take("d")
             try Self.check(draft, at: target)
-            if actionName == .onDisconnectPut { return .onDisconnectPut(target, draft) }
+            let write = Write(target, draft)
+            if actionName == .onDisconnectPut { return .onDisconnectPut(write) }
             // A transaction whose hash has the wrong type must not become a plain write.
             let hash = try hash.optional("h")
-            let wants = try wantsCurrentValue.optional("cv") ?? false
-            return .put(target, draft, hash: hash, wantsCurrentValue: wants)
+            let wantsCurrentValue = try wantsCurrentValue.optional("cv") ?? false
+            guard let hash else { return .put(write) }
+            return .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
         }
     }
 
@@ -140,18 +142,16 @@ extension MessageParser {
             case .get: return .get(path, query ?? Query())
             case .unlisten:
                 let tag = query == nil ? nil : try tag.optional("t")
-                return .unlisten(path, query: query, tag: tag)
+                return .unlisten(path, query, tag: tag)
             default:
-                var listen = ListenRequest(
-                    path: path, hash: try hash.optional("h"), compoundHash: compoundHash)
+                var listen = Listen(path: path, hash: try hash.optional("h"), compoundHash: compoundHash)
                 if let query {
                     let tag = try tag.required("t")
                     guard tag > 0 else { throw .malformed(.wrongType("t")) }
                     listen.query = query
-                    listen.queryText = queryText
                     listen.tag = tag
                 }
-                return .listen(listen)
+                return .listen(listen, queryText: query == nil ? nil : queryText)
             }
         }
     }

@@ -42,7 +42,7 @@ enum Field<Value> {
 enum FieldError: Error {
     /// The connection is closed.
     case malformed(MalformedMessage)
-    /// The response has an error status.
+    /// The reply has an error status.
     case invalid(InvalidData)
 }
 

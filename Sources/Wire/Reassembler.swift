@@ -53,6 +53,8 @@ package struct Reassembler: Sendable {
     private var received = 0
     /// Their bytes.
     private var gathered: [UInt8] = []
+    /// Where the object of the message ends; nil when a chunk was not full (see ``isCompleteWithoutLastChunk``).
+    private var objectEnd: ObjectEnd?
 
     package init(
         chunkLimit: Int = Limits.chunkCount, messageByteLimit: Int = Limits.messageByteCount
@@ -82,6 +84,7 @@ package struct Reassembler: Sendable {
         gathered.appendGrowing(payload)
         missing -= 1
         received += 1
+        if payload.byteCount == Segmenter.chunkUnitLimit { objectEnd?.scan(payload) } else { objectEnd = nil }
         guard missing == 0 || (missing == 1 && isCompleteWithoutLastChunk) else { return .nothing }
         missing = 0
         received = 0
@@ -97,6 +100,7 @@ package struct Reassembler: Sendable {
             guard count <= chunkLimit else { throw .tooManyChunks(count) }
             // The announced count reserves no memory.
             missing = count
+            objectEnd = ObjectEnd()
             return .nothing
         }
     }
@@ -124,33 +128,53 @@ package struct Reassembler: Sendable {
     /// many when the message's length is a multiple of the chunk size (§2.1). Without this check the request
     /// would wait for the client's next frame: up to the interval of keep-alives.
     ///
-    /// No other message is cut: only white space may follow a complete JSON object.
-    private var isCompleteWithoutLastChunk: Bool {
-        received > 0 && gathered.count == received * Segmenter.chunkUnitLimit
-            && gathered.last == UInt8(ascii: "}")
-            && Self.endsOneObject(gathered.rawSpan)
-    }
+    /// No other message is cut: only white space may follow a complete JSON object. The bytes were scanned as they
+    /// came, so that nothing is done for all of a large message at once.
+    private var isCompleteWithoutLastChunk: Bool { received > 0 && objectEnd?.isLast == true }
+}
 
-    /// Whether the last byte is the `}` that closes the `{` at the beginning. Checks only strings and
-    /// brackets; the parser checks the rest.
-    private static func endsOneObject(_ message: RawSpan) -> Bool {
-        withCursor(over: message) { cursor in
-            guard cursor.current == UInt8(ascii: "{") else { return false }
-            var depth = 0
-            var isInString = false
+/// Finds the `}` that closes the `{` at the beginning of a message, piece by piece. Knows only strings and brackets;
+/// the parser checks the rest.
+private struct ObjectEnd: Sendable {
+    private var depth = 0
+    private var isInString = false
+    private var isEscaped = false
+    private var hasBegun = false
+    /// It cannot be found any more: the message is no object, or something follows the object.
+    private var isLost = false
+    /// The last byte that was scanned is the end.
+    private(set) var isLast = false
+
+    /// - Complexity: O(bytes).
+    mutating func scan(_ piece: RawSpan) {
+        guard !isLost else { return }
+        withCursor(over: piece) { cursor in
             while !cursor.isAtEnd {
-                switch cursor.current {
-                case UInt8(ascii: "\\") where isInString: cursor.advance()
-                case UInt8(ascii: "\""): isInString.toggle()
-                case UInt8(ascii: "{") where !isInString: depth &+= 1
-                case UInt8(ascii: "}") where !isInString:
-                    depth &-= 1
-                    if depth == 0 { return cursor.remaining == 1 }
-                default: break
-                }
+                guard !isLast else { return lose() }
+                step(cursor.current)
+                if !hasBegun { return lose() }
                 cursor.advance()
             }
-            return false
+        }
+    }
+
+    private mutating func lose() {
+        isLast = false
+        isLost = true
+    }
+
+    private mutating func step(_ byte: UInt8) {
+        guard !isEscaped else { return isEscaped = false }
+        switch byte {
+        case UInt8(ascii: "\\") where isInString: isEscaped = true
+        case UInt8(ascii: "\"") where hasBegun: isInString.toggle()
+        case UInt8(ascii: "{") where !isInString:
+            depth &+= 1
+            hasBegun = true
+        case UInt8(ascii: "}") where !isInString && hasBegun:
+            depth &-= 1
+            isLast = depth == 0
+        default: break
         }
     }
 }

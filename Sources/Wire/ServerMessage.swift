@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// Control messages and responses of the server, appended as JSON to the caller's buffer (realtime §3.2,
+// Control messages and replies of the server, appended as JSON to the caller's buffer (realtime §3.2,
 // §3.3, §4.8). Each is a complete message in valid UTF-8; pushes are in `Push.swift`.
 
 /// The result of a request (§4.8).
@@ -24,8 +24,8 @@ package enum Status: String, Sendable {
     case error
 }
 
-/// The `d` of a response.
-package enum ResponseData: Sendable {
+/// The `d` of a reply.
+package enum ReplyData: Sendable {
     /// `""`: success without data.
     case none
     /// `{}`: success of a listen. Its `d` must be an object: Android crashes otherwise (§4.2).
@@ -63,7 +63,7 @@ extension [UInt8] {
         append("}}}")
     }
 
-    /// Appends the answer to a ping. Without `d` JavaScript would ignore it.
+    /// Appends the reply to a ping. Without `d` JavaScript would ignore it.
     package mutating func appendPong() {
         append("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":null}}")
     }
@@ -102,8 +102,8 @@ extension [UInt8] {
 
     // MARK: Responses
 
-    /// Appends the response to request `number`. O(data).
-    package mutating func append(response number: Int64, _ status: Status, _ data: ResponseData = .none) {
+    /// Appends the reply to request `number`. O(data).
+    package mutating func append(reply number: Int64, _ status: Status, _ data: ReplyData = .none) {
         if status == .ok, case .none = data {
             return append(atMost: ByteWriter.acknowledgementByteLimit) { $0.append(acknowledgement: number) }
         }
@@ -146,7 +146,7 @@ extension ByteWriter {
         acknowledgementHead.utf8CodeUnitCount + 1 + decimalByteLimit + acknowledgementTail.utf8CodeUnitCount
     }
 
-    /// Appends the most common response to request `number`: `ok` without data.
+    /// Appends the most common reply to request `number`: `ok` without data.
     package mutating func append(acknowledgement number: Int64) {
         append(Self.acknowledgementHead)
         append(decimal: number)

@@ -16,6 +16,25 @@ struct ServerClientTests {
         #expect(((try? ServerClient(url, token: nil)) != nil) == isRight, "\(url)")
     }
 
+    @Test(
+        arguments: [
+            // pieces           may be null   because
+            (["null"], true, "no data"),
+            (["nu", "ll"], true, "a response may come in pieces"),
+            (["n", "", "u", "l", "l\n"], true, "white space does not count"),
+            ([], true, "nothing has come yet"),
+            (["5"], false, "a leaf"),
+            (["{\"a\":true", "}"], false, "children"),
+            (["nu", "mber"], false, "another beginning"),
+            (["null", "able"], false, "a longer value"),
+            (["\"nu", "ll\""], false, "a string"),
+        ] as [([String], Bool, String)])
+    func nullIsRecognizedInPieces(pieces: [String], mayBeNull: Bool, reason: String) {
+        var value = ShallowValue()
+        for piece in pieces { value.append(Array(piece.utf8)) }
+        #expect(value.mayBeNull == mayBeNull, "\(reason)")
+    }
+
     /// A server that accepts connections and never responds.
     @Test func silentServerFailsTheRequest() throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -11,21 +11,6 @@ import Testing
 
 @testable import PandoDatabase
 
-/// Queues of outputs that a test drains.
-final class MailboxSink: OutputSink {
-    private let mailboxes: [Mailbox<OutputBatch>]
-
-    init(_ mailboxes: [Mailbox<OutputBatch>]) {
-        self.mailboxes = mailboxes
-    }
-
-    var queueCount: Int { mailboxes.count }
-
-    func post(_ batch: consuming OutputBatch, to queue: Int, wakes: Bool) {
-        mailboxes[queue].post(consume batch, signals: wakes)
-    }
-}
-
 extension OutputBatch {
     /// The messages in frames: unmasked, with chunks joined (realtime §2.1).
     static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
@@ -60,7 +45,7 @@ final class Bench {
     let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
-    let outputCongestion = BackpressureGate(byteLimit: 8 << 20)
+    let outputCongestion = Backpressure(byteLimit: 8 << 20)
     let spareOutputs = OutputBatch.pool(loopCount: 1)
     let journal: JournalThread?
     let host: DatabaseHost
@@ -71,8 +56,8 @@ final class Bench {
     private let endsTurns: Bool
 
     /// - Parameter directory: nil keeps everything in memory.
-    init(directory: String?, isDevelopment: Bool = true, environment: any Environment = .machine) throws {
-        endsTurns = environment is MachineEnvironment
+    init(directory: String?, isDevelopment: Bool = true, environment: Environment = .machine) throws {
+        endsTurns = environment.hasWorkers
         wakeup = try WakeupEvent()
         mailbox = Mailbox(signalling: wakeup)
         preparationJobs = Mailbox(signalling: wakeup)
@@ -94,8 +79,9 @@ final class Bench {
         }
         host = DatabaseHost(
             options, recovered: state, journal: journal?.queue,
-            requestBackpressure: BackpressureGate(byteLimit: 1 << 20), outputBackpressure: outputCongestion,
-            sink: MailboxSink([outputs]), outputPool: spareOutputs, environment: environment, logger: logger,
+            requestBackpressure: Backpressure(byteLimit: 1 << 20),
+            outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputCongestion),
+            environment: environment, logger: logger,
             preparation: PreparationWorkers(
                 start: { [preparationJobs] job in preparationJobs.post(job) },
                 cancel: { [abandoned] session in abandoned.sessions.append(session) }),
@@ -107,25 +93,25 @@ final class Bench {
         var sessions: [SessionID] = []
     }
 
-    func tell(_ messages: [DatabaseMessage]) {
+    func process(_ messages: [DatabaseMessage]) {
         var messages = messages
         host.receive(&messages)
         // However slow the machine is: a turn that took long leaves the rest to the next.
         while endsTurns, host.hasWork { host.receive(&messages) }
     }
 
-    /// Tells the host what the journal says, until it has said something.
+    /// Waits for an event of the journal, and processes it.
     func waitForDisk() {
         var messages: [DatabaseMessage] = []
         while messages.isEmpty {
-            #expect(wakeup.wait(timeout: .seconds(20)), "the journal is silent")
+            #expect(wakeup.wait(timeout: .seconds(20)), "no event of the journal")
             mailbox.drain(into: &messages)
         }
-        tell(messages)
+        process(messages)
     }
 
-    /// The messages let out since the last look, unframed, each with its session's slot.
-    func heard() -> [String] {
+    /// The messages released since the last call, unframed, each with its session's slot.
+    func takeMessages() -> [String] {
         outputs.drain(into: &batch)
         defer { batch.removeAll() }
         return batch.flatMap { batch in

@@ -9,26 +9,27 @@ import Testing
 
 @Suite struct DatabaseExecutorTests {
     /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each
-    /// message is taken once, those of one loop in their order, and none is left behind.
-    @Test(arguments: [1, 2, 4]) func everyMessageIsTakenOnceAndInOrder(loopCount: Int) throws {
+    /// message is processed once, those of one loop in their order, and none is forgotten.
+    @Test(arguments: [1, 2, 4]) func everyMessageIsProcessedOnceAndInOrder(loopCount: Int) throws {
         let executor = try DatabaseExecutor()
-        let bells = try (0..<loopCount).map { _ in try WakeupEvent() }
-        let outputs = bells.map { Mailbox<OutputBatch>(signalling: $0) }
+        let wakeups = try (0..<loopCount).map { _ in try WakeupEvent() }
+        let outputs = wakeups.map { Mailbox<OutputBatch>(signalling: $0) }
         executor.open(
             DatabaseHost(
                 DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
-                requestBackpressure: BackpressureGate(byteLimit: 1 << 30),
-                outputBackpressure: BackpressureGate(byteLimit: 1 << 30),
-                sink: MailboxSink(outputs), outputPool: BufferPool(atMost: 1), logger: Logger(label: "test"),
+                requestBackpressure: Backpressure(byteLimit: 1 << 30),
+                outputs: OutputQueues(
+                    outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
+                logger: Logger(label: "test"),
                 preparation: PreparationWorkers(start: { _ in }), post: { [executor] in executor.post($0) }))
         let database = try NamedThread.start("database") { executor.serve() }
-        let heard = (0..<loopCount).map { _ in Log() }
-        // Many ends: after each, nothing more comes that could wake somebody who was forgotten.
+        let logs = (0..<loopCount).map { _ in Log() }
+        // Many rounds: after each one nothing more comes that could wake a thread that was forgotten.
         for round in 0..<Self.roundCount {
             let numbers = round * Self.countInRound..<(round + 1) * Self.countInRound
             var threads = try (0..<loopCount).map { loop in
-                try NamedThread.start("loop") { [outputs, heard] in
-                    Self.send(numbers, onLoop: loop, through: executor) { heard[loop].hear(outputs[loop]) }
+                try NamedThread.start("loop") { [outputs, logs] in
+                    Self.send(numbers, onLoop: loop, through: executor) { logs[loop].drain(outputs[loop]) }
                 }
             }
             if round.isMultiple(of: 2) {
@@ -39,13 +40,13 @@ import Testing
             }
             for thread in threads { thread.join() }
             for loop in 0..<loopCount {
-                heard[loop].hear(outputs[loop])
-                while heard[loop].numbers.count < numbers.upperBound {
-                    guard bells[loop].wait(timeout: .seconds(20)) else { break }
-                    heard[loop].hear(outputs[loop])
+                logs[loop].drain(outputs[loop])
+                while logs[loop].numbers.count < numbers.upperBound {
+                    guard wakeups[loop].wait(timeout: .seconds(20)) else { break }
+                    logs[loop].drain(outputs[loop])
                 }
                 try #require(
-                    heard[loop].numbers == Array(0..<Int64(numbers.upperBound)),
+                    logs[loop].numbers == Array(0..<Int64(numbers.upperBound)),
                     "loop \(loop), round \(round)")
             }
         }
@@ -67,10 +68,10 @@ import Testing
             var messages: [DatabaseMessage] = []
             for _ in 0..<Int.random(in: 1...5, using: &random) where number < numbers.upperBound {
                 let session = SessionID(loop: UInt8(loop), slot: 0, generation: 1)
-                messages.append(.answer(session, .ok(Int64(number)), byteCount: 0))
+                messages.append(.reply(session, .ok(Int64(number)), byteCount: 0))
                 number += 1
             }
-            // One that no loop does itself; the session is nobody's.
+            // One that no loop does itself, for a session that does not exist.
             if Int.random(in: 0..<7, using: &random) == 0 {
                 messages.append(.closed(SessionID(loop: UInt8(loop), slot: 1, generation: 1)))
             }
@@ -83,14 +84,14 @@ import Testing
         }
     }
 
-    /// Numbers of the answers that a loop was given.
+    /// The numbers of the replies that a loop was given.
     ///
     /// `@unchecked Sendable`: its loop's thread, and the test when that is over.
     private final class Log: @unchecked Sendable {
         private(set) var numbers: [Int64] = []
         private var batches: [OutputBatch] = []
 
-        func hear(_ mailbox: Mailbox<OutputBatch>) {
+        func drain(_ mailbox: Mailbox<OutputBatch>) {
             mailbox.drain(into: &batches)
             for batch in batches {
                 for case .frames(_, let range) in batch.items {

@@ -19,7 +19,7 @@ import Testing
             encoder.encode(number == 5 ? .permissionDenied : .ok, number, to: Bench.session(slot))
         }
         let batch = encoder.takeBatches(refillingFrom: BufferPool(atMost: 0))[0]
-        var told: [String] = []
+        var posted: [String] = []
         for case .frames(let session, let range) in batch.items {
             let texts = OutputBatch.messages(in: batch.arena[range]).map {
                 String(decoding: $0, as: UTF8.self)
@@ -29,34 +29,34 @@ import Testing
                     text.contains("\"r\":\($0),\"b\":{\"s\":\"\($0 == 5 ? "permission_denied" : "ok")\"")
                 } ?? 0
             }
-            told.append("\(session.slot) \(numbers)")
+            posted.append("\(session.slot) \(numbers)")
         }
-        #expect(told == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
+        #expect(posted == ["1 [1, 2]", "2 [3]", "1 [4, 5, 6]"])
         #expect(batch.items.count == 3)
     }
 
-    /// Each burst is stamped with a look at the clock of its own, however many messages it has, and never
-    /// with an earlier time than the one before it.
+    /// The clock is read once for each burst, however many messages it has, and its time is
+    /// never earlier than that of the burst before.
     @Test func eachBurstIsStampedWithTheTimeOfItsProcessing() throws {
         let start: Int64 = 1_700_000_000_000
         let clock = ScriptedEnvironment(startingAt: start, seed: 1)
-        let bench = try Bench(directory: nil, environment: clock)
-        bench.tell([Bench.open(1)])
-        _ = bench.heard()
+        let bench = try Bench(directory: nil, environment: .scripted(clock))
+        bench.process([Bench.open(1)])
+        _ = bench.takeMessages()
         var number = 0
         for (passed, count, expected) in [(0, 1, 0), (7, 1, 7), (1, 200, 8), (-5, 3, 8), (10, 64, 13)]
             as [(Int64, Int, Int64)]
         {
             clock.setWall(clock.wallMilliseconds + passed)
-            bench.tell(
+            bench.process(
                 try (0..<count).map { _ in
                     number += 1
                     return try Bench.put(1, number, "/a/\(number % 100)", #"{".sv":"timestamp"}"#)
                 })
-            bench.tell([
+            bench.process([
                 try Bench.request(1, #"{"t":"d","d":{"r":999,"a":"g","b":{"p":"/a/\#(number % 100)"}}}"#)
             ])
-            let last = try #require(bench.heard().last)
+            let last = try #require(bench.takeMessages().last)
             #expect(last == #"1 {"t":"d","d":{"r":999,"b":{"s":"ok","d":\#(start + expected)}}}"#)
         }
     }
@@ -64,12 +64,12 @@ import Testing
     /// What a loop has dealt out holds what comes later, and nothing of what it held.
     @Test func emptiedBatchesAreReused() throws {
         let bench = try Bench(directory: nil)
-        bench.tell([Bench.open(1)])
-        _ = bench.heard()
+        bench.process([Bench.open(1)])
+        _ = bench.takeMessages()
         var places: [UInt] = []
         var decoys: [[UInt8]] = []
         for number in 1...9 {
-            bench.tell([try Bench.put(1, number, "/a", "\(number)")])
+            bench.process([try Bench.put(1, number, "/a", "\(number)")])
             var batches: [OutputBatch] = []
             bench.outputs.drain(into: &batches)
             var batch = OutputBatch()
@@ -96,22 +96,23 @@ import Testing
     @Test func outputsWaitUntilTheLogIsDurable() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
-            bench.tell([Bench.open(1), Bench.open(2)])
-            #expect(bench.heard().isEmpty, "the namespace was just made: even the handshake waits")
+            bench.process([Bench.open(1), Bench.open(2)])
+            #expect(bench.takeMessages().isEmpty, "the namespace was just made: even the handshake waits")
             bench.waitForDisk()
-            #expect(bench.heard().count == 2)
+            #expect(bench.takeMessages().count == 2)
 
-            bench.tell([try Bench.listen(2, 1, "/a")])
+            bench.process([try Bench.listen(2, 1, "/a")])
             #expect(
-                bench.heard() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#], "all is durable already"
+                bench.takeMessages() == [#"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#],
+                "all is durable already"
             )
 
-            bench.tell([try Bench.put(1, 1, "/a", "7")])
-            bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
-            #expect(bench.heard().isEmpty, "neither the push, nor the answer, nor a later read")
+            bench.process([try Bench.put(1, 1, "/a", "7")])
+            bench.process([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
+            #expect(bench.takeMessages().isEmpty, "neither the push, nor the reply, nor a later read")
             bench.waitForDisk()
             #expect(
-                bench.heard() == [
+                bench.takeMessages() == [
                     #"2 {"t":"d","d":{"a":"d","b":{"p":"a","d":7}}}"#,
                     #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#,
                     #"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":null}}}"#,
@@ -125,43 +126,45 @@ import Testing
     @Test func redundantPutIsNotLogged() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
-            bench.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
+            bench.process([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
             bench.waitForDisk()
-            #expect(bench.heard().count == 2, "the handshake and the answer are durable")
+            #expect(bench.takeMessages().count == 2, "the handshake and the reply are durable")
             let (recordCount, byteCount) = (
                 bench.host.processor.log.lastSequence.rawValue, bench.host.processor.log.byteCount
             )
 
             for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] {
-                bench.tell([try Bench.put(1, 2, "/a", value)])
+                bench.process([try Bench.put(1, 2, "/a", value)])
             }
-            bench.tell([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
-            #expect(bench.heard().count == 4, "there is nothing to wait for")
+            bench.process([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
+            #expect(bench.takeMessages().count == 4, "there is nothing to wait for")
             #expect(bench.host.processor.log.lastSequence.rawValue == recordCount)
             #expect(bench.host.processor.log.byteCount == byteCount)
 
             // In one database or another, with listens or without, and first in a batch.
-            bench.tell([Bench.open(2, "other"), try Bench.put(2, 1, "/o", "1"), try Bench.listen(1, 8, "/a")])
+            bench.process([
+                Bench.open(2, "other"), try Bench.put(2, 1, "/o", "1"), try Bench.listen(1, 8, "/a"),
+            ])
             bench.waitForDisk()
-            _ = bench.heard()
-            bench.tell([
+            _ = bench.takeMessages()
+            bench.process([
                 try Bench.put(1, 9, "/a/x", #""text""#), try Bench.put(2, 2, "/o", "1"),
                 try Bench.put(2, 3, "/p", "2"),
                 try Bench.put(1, 10, "/a", #"{"x":"text"}"#),
             ])
-            #expect(bench.heard().isEmpty)
+            #expect(bench.takeMessages().isEmpty)
             bench.waitForDisk()
-            #expect(bench.heard().count == 4, "four answers, and no word of a change")
+            #expect(bench.takeMessages().count == 4, "four replies, and no push")
             let before = bench.host.processor.log.lastSequence.rawValue
 
             // Between others, which are written down as if it were not there.
-            bench.tell([
+            bench.process([
                 try Bench.put(1, 5, "/a/x", "1"), try Bench.put(1, 6, "/a/x", "1"),
                 try Bench.put(1, 7, "/a/y", "2"),
             ])
-            #expect(bench.heard().isEmpty)
+            #expect(bench.takeMessages().isEmpty)
             bench.waitForDisk()
-            #expect(bench.heard().count == 5, "and two pushes")
+            #expect(bench.takeMessages().count == 5, "and two pushes")
             #expect(bench.host.processor.log.lastSequence.rawValue == before + 2)
             bench.journal?.stop()
 
@@ -174,8 +177,8 @@ import Testing
     @Test func acknowledgedWritesAreRecovered() throws {
         try withDirectory { directory in
             let first = try Bench(directory: directory)
-            first.tell([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":1}"#)])
-            first.tell([
+            first.process([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":1}"#)])
+            first.process([
                 try Bench.request(
                     1, #"{"t":"d","d":{"r":2,"a":"o","b":{"p":"/gone","d":{".sv":{"increment":2}}}}}"#)
             ])
@@ -200,15 +203,15 @@ import Testing
     func queuedWritesOfARevokedSignInDoNotRun(isCrash: Bool) throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
-            bench.tell([Bench.open(1)])
-            bench.tell(
+            bench.process([Bench.open(1)])
+            bench.process(
                 try [("/gone/a", 1), ("/gone/b", 2), ("/gone/c", 0)].map { path, signIn in
                     try Bench.request(
                         1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"\#(path)","d":1}}}"#,
                         signIn: UInt32(signIn))
                 })
-            bench.tell([.revoked(Bench.session(1), [1]), .revoked(Bench.session(7), [1])])
-            if !isCrash { bench.tell([.closed(Bench.session(1))]) }
+            bench.process([.revoked(Bench.session(1), [1]), .revoked(Bench.session(7), [1])])
+            if !isCrash { bench.process([.closed(Bench.session(1))]) }
             bench.journal?.stop()
 
             var state = RecoveredState(access: .open)
@@ -221,33 +224,33 @@ import Testing
 
     @Test func reconnectingClientEndsItsOldSession() throws {
         let bench = try Bench(directory: nil)
-        bench.tell([Bench.open(1)])
-        let handshake = try #require(bench.heard().first)
+        bench.process([Bench.open(1)])
+        let handshake = try #require(bench.takeMessages().first)
         let id = try #require(handshake.components(around: #""s":""#)?.prefix { $0 != "\"" })
-        bench.tell([
+        bench.process([
             try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/on","d":false}}}"#),
             Bench.open(2, previous: String(id)),
             try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/on","q":{}}}}"#),
         ])
-        let heard = bench.heard()
-        #expect(heard.contains("1 close replaced"))
-        #expect(heard.last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":false}}}"#)
+        let messages = bench.takeMessages()
+        #expect(messages.contains("1 close replaced"))
+        #expect(messages.last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":false}}}"#)
         // The id of a session of another namespace proves nothing.
-        bench.tell([Bench.open(3, "other", previous: String(id))])
-        #expect(!bench.heard().contains("2 close replaced"))
+        bench.process([Bench.open(3, "other", previous: String(id))])
+        #expect(!bench.takeMessages().contains("2 close replaced"))
     }
 
-    @Test func unknownNamespacesAreShutDownWithoutDev() throws {
+    @Test func unknownNamespacesAreRefusedWithoutDev() throws {
         let bench = try Bench(directory: nil, isDevelopment: false)
-        bench.tell([Bench.open(1, "nobody"), Bench.open(2, "default")])
-        let heard = bench.heard()
-        #expect(heard.count == 3)
-        #expect(heard[0].hasPrefix(#"1 {"t":"c","d":{"t":"s","d":"Firebase error."#))
-        #expect(heard[1] == "1 close finished")
-        #expect(heard[2].hasPrefix(#"2 {"t":"c","d":{"t":"h""#))
-        bench.tell([try Bench.put(2, 5, "/a", "1")])
+        bench.process([Bench.open(1, "nobody"), Bench.open(2, "default")])
+        let messages = bench.takeMessages()
+        #expect(messages.count == 3)
+        #expect(messages[0].hasPrefix(#"1 {"t":"c","d":{"t":"s","d":"Firebase error."#))
+        #expect(messages[1] == "1 close finished")
+        #expect(messages[2].hasPrefix(#"2 {"t":"c","d":{"t":"h""#))
+        bench.process([try Bench.put(2, 5, "/a", "1")])
         #expect(
-            bench.heard() == [
+            bench.takeMessages() == [
                 #"2 {"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}"#
             ])
     }
@@ -255,29 +258,29 @@ import Testing
     @Test func largeReadsAreEncodedByWorkers() throws {
         let bench = try Bench(directory: nil)
         let many = "{" + (0..<5000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}"
-        bench.tell([Bench.open(1), try Bench.put(1, 1, "/big", many)])
-        _ = bench.heard()
-        bench.tell([
+        bench.process([Bench.open(1), try Bench.put(1, 1, "/big", many)])
+        _ = bench.takeMessages()
+        bench.process([
             try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/big","q":{}}}}"#),
             try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/big/k7","q":{}}}}"#),
         ])
-        #expect(bench.heard() == ["1 large", #"1 {"t":"d","d":{"r":3,"b":{"s":"ok","d":7}}}"#])
+        #expect(bench.takeMessages() == ["1 large", #"1 {"t":"d","d":{"r":3,"b":{"s":"ok","d":7}}}"#])
     }
 
     @Test func pendingOnDisconnectWritesAreBounded() throws {
         let bench = try Bench(directory: nil)
-        bench.tell([Bench.open(1)])
-        _ = bench.heard()
+        bench.process([Bench.open(1)])
+        _ = bench.takeMessages()
         let value = "\"" + String(repeating: "x", count: 6 << 20) + "\""
         for number in 1...3 {
-            bench.tell([
+            bench.process([
                 try Bench.request(
                     1, #"{"t":"d","d":{"r":\#(number),"a":"o","b":{"p":"/gone/\#(number)","d":\#(value)}}}"#)
             ])
         }
-        let heard = bench.heard()
-        #expect(heard[0] == #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#)
-        #expect(heard[2].hasPrefix(#"1 {"t":"d","d":{"r":3,"b":{"s":"too_big""#))
+        let messages = bench.takeMessages()
+        #expect(messages[0] == #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#)
+        #expect(messages[2].hasPrefix(#"1 {"t":"d","d":{"r":3,"b":{"s":"too_big""#))
     }
 }
 

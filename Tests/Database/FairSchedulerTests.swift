@@ -3,7 +3,7 @@ import Testing
 
 @testable import PandoDatabase
 
-/// Who is served next, and how much of a worker each gets.
+/// The order of items, and the share of the worker that each flow gets.
 @Suite struct FairSchedulerTests {
     private typealias Scheduler = FairScheduler<Int, String, Int>
 
@@ -178,7 +178,7 @@ import Testing
         scheduler.checkInvariants()
     }
 
-    /// What is remembered of those who came, worked and left does not grow.
+    /// The state that is kept of flows without items is bounded.
     @Test func debtsOfFlowsThatLeftAreForgotten() {
         var scheduler = Self.scheduler()
         for flow in 0..<10_000 {

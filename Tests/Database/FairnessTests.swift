@@ -8,12 +8,12 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// Who waits for whom on the database thread. Each piece of work is said to take five milliseconds here, so
-/// every turn ends after a few.
+/// The order of requests on the database thread. The clock says that each request takes five milliseconds, so every
+/// turn ends after a few.
 @Suite struct FairnessTests {
     private static func bench() throws -> Bench {
         let clock = ScriptedEnvironment(startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000)
-        return try Bench(directory: nil, environment: clock)
+        return try Bench(directory: nil, environment: .scripted(clock))
     }
 
     /// The answers let out, as session and request number.
@@ -26,41 +26,41 @@ import Testing
 
     @Test func requestOfAnotherSessionWaitsForOneTurnOfTheFlood() throws {
         let bench = try Self.bench()
-        bench.tell([Bench.open(1), Bench.open(2)])
-        while bench.host.hasWork { bench.tell([]) }
-        _ = bench.heard()
-        bench.tell(try (0..<500).map { try Bench.put(1, $0, "/a/\($0)", "1") })
+        bench.process([Bench.open(1), Bench.open(2)])
+        while bench.host.hasWork { bench.process([]) }
+        _ = bench.takeMessages()
+        bench.process(try (0..<500).map { try Bench.put(1, $0, "/a/\($0)", "1") })
         #expect(bench.host.hasWork)
-        let before = Self.answers(bench.heard())
+        let before = Self.answers(bench.takeMessages())
         #expect(before.count < 5)
-        bench.tell([try Bench.put(2, 7, "/b", "1")])
-        bench.tell([])
-        let after = Self.answers(bench.heard())
+        bench.process([try Bench.put(2, 7, "/b", "1")])
+        bench.process([])
+        let after = Self.answers(bench.takeMessages())
         #expect(after.contains("2:7"), "\(after)")
         #expect(after.count < 5)
     }
 
     /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.
-    /// Each is answered in the order in which it asked; none of those who ask little waits for more than a
-    /// round of all others; and of a session that has hung up every write is done that it had handed on.
+    /// Each session gets its replies in the order of its requests; a session with few requests waits for one round of
+    /// the others at most; and every write is done that a session had posted before it disconnected.
     @Test(arguments: 0..<40 as Range<UInt64>) func orderPerSessionAndNoStarvation(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let bench = try Self.bench()
         let flooder: UInt32 = 1
-        bench.tell((1...8).map { Bench.open(UInt32($0), $0 % 2 == 0 ? "demo" : "other") })
-        while bench.host.hasWork { bench.tell([]) }
-        _ = bench.heard()
+        bench.process((1...8).map { Bench.open(UInt32($0), $0 % 2 == 0 ? "demo" : "other") })
+        while bench.host.hasWork { bench.process([]) }
+        _ = bench.takeMessages()
         var expected: [UInt32: [String]] = [:]
-        var heard: [String: [String]] = [:]
+        var messages: [String: [String]] = [:]
         var waitingSince: [UInt32: Int] = [:]
         var closed: Set<UInt32> = []
         var number = 0
         var turn = 0
         func look() {
             turn += 1
-            for answer in Self.answers(bench.heard()) {
+            for answer in Self.answers(bench.takeMessages()) {
                 let slot = String(answer.prefix { $0 != ":" })
-                heard[slot, default: []].append(answer)
+                messages[slot, default: []].append(answer)
                 if let slot = UInt32(slot) { waitingSince[slot] = nil }
             }
             for (slot, since) in waitingSince where slot != flooder && !closed.contains(slot) {
@@ -83,74 +83,74 @@ import Testing
                     closed.insert(slot)
                 }
             }
-            bench.tell(burst)
+            bench.process(burst)
             look()
         }
         while bench.host.hasWork {
-            bench.tell([])
-            for answer in Self.answers(bench.heard()) {
-                heard[String(answer.prefix { $0 != ":" }), default: []].append(answer)
+            bench.process([])
+            for answer in Self.answers(bench.takeMessages()) {
+                messages[String(answer.prefix { $0 != ":" }), default: []].append(answer)
             }
         }
         for (slot, answers) in expected {
-            #expect(heard["\(slot)"] == answers, "session \(slot), seed \(seed)")
+            #expect(messages["\(slot)"] == answers, "session \(slot), seed \(seed)")
         }
         #expect(bench.host.backlog.isIdle)
     }
 
     @Test func readsOfAClosedSessionAreDroppedAndWritesAreDone() throws {
         let bench = try Self.bench()
-        bench.tell([Bench.open(1), Bench.open(2)])
-        while bench.host.hasWork { bench.tell([]) }
-        bench.tell(
+        bench.process([Bench.open(1), Bench.open(2)])
+        while bench.host.hasWork { bench.process([]) }
+        bench.process(
             try (0..<100).map {
                 $0.isMultiple(of: 2)
                     ? try Bench.put(1, $0, "/a/\($0)", "1")
                     : try Bench.request(1, #"{"t":"d","d":{"r":\#($0),"a":"g","b":{"p":"/a","q":{}}}}"#)
             })
-        _ = bench.heard()
-        bench.tell([.closed(Bench.session(1))])
+        _ = bench.takeMessages()
+        bench.process([.closed(Bench.session(1))])
         var readCount = 0
         while bench.host.hasWork {
-            bench.tell([])
-            readCount += Self.answers(bench.heard()).count { (Int($0.dropFirst(2)) ?? 0) % 2 == 1 }
+            bench.process([])
+            readCount += Self.answers(bench.takeMessages()).count { (Int($0.dropFirst(2)) ?? 0) % 2 == 1 }
         }
         #expect(readCount == 0)
-        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/a","q":{}}}}"#)])
-        let answer = try #require(bench.heard().last)
+        bench.process([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/a","q":{}}}}"#)])
+        let answer = try #require(bench.takeMessages().last)
         #expect(answer.count(where: { $0 == ":" }) - 6 == 50, "\(answer)")
     }
 
     @Test func drainComesBehindWritesThatWait() throws {
         let bench = try Self.bench()
-        bench.tell([Bench.open(1)])
-        while bench.host.hasWork { bench.tell([]) }
-        bench.tell(try (0..<50).map { try Bench.put(1, $0, "/a/\($0)", "1") })
-        _ = bench.heard()
+        bench.process([Bench.open(1)])
+        while bench.host.hasWork { bench.process([]) }
+        bench.process(try (0..<50).map { try Bench.put(1, $0, "/a/\($0)", "1") })
+        _ = bench.takeMessages()
         let isDrained = Flag()
-        bench.tell([.drain { isDrained.isSet = true }])
+        bench.process([.drain { isDrained.isSet = true }])
         var answered: [String] = []
         while bench.host.hasWork {
-            bench.tell([])
-            answered += bench.heard()
+            bench.process([])
+            answered += bench.takeMessages()
         }
         #expect(isDrained.isSet)
         #expect(answered.last == "1 close goingAway")
         #expect(Self.answers(answered).count > 40)
     }
 
-    @Test func windowMarkComesBackBehindTheAnswersBeforeIt() throws {
+    @Test func windowMarkComesBackBehindTheRepliesBeforeIt() throws {
         let bench = try Self.bench()
-        bench.tell([Bench.open(1)])
-        while bench.host.hasWork { bench.tell([]) }
-        _ = bench.heard()
-        bench.tell(
+        bench.process([Bench.open(1)])
+        while bench.host.hasWork { bench.process([]) }
+        _ = bench.takeMessages()
+        bench.process(
             try (0..<10).map { try Bench.put(1, $0, "/a/\($0)", "1") } + [.windowMark(Bench.session(1))]
                 + [Bench.put(1, 10, "/b", "1")])
         var lines: [String] = []
         while bench.host.hasWork {
-            bench.tell([])
-            lines += bench.heard()
+            bench.process([])
+            lines += bench.takeMessages()
         }
         let mark = try #require(lines.firstIndex(of: "1 mark"))
         #expect(Self.answers(Array(lines[mark...])) == ["1:10"])
@@ -173,26 +173,26 @@ import Testing
         for job in jobs { job.perform(&hashes) }
         var messages: [DatabaseMessage] = []
         bench.mailbox.drain(into: &messages)
-        bench.tell(messages)
+        bench.process(messages)
         return jobs.count
     }
 
     private static func largeBench() throws -> (Bench, hash: String) {
         let bench = try Bench(directory: nil)
-        bench.tell([Bench.open(1), Bench.open(2), try Bench.put(1, 1, "/large", large)])
-        _ = bench.heard()
+        bench.process([Bench.open(1), Bench.open(2), try Bench.put(1, 1, "/large", large)])
+        _ = bench.takeMessages()
         return (bench, try Node(json: Array(large.utf8).rawSpan).hash)
     }
 
     @Test func transactionWaitsForItsHashAndOthersGoOn() throws {
         let (bench, hash) = try Self.largeBench()
-        bench.tell([
+        bench.process([
             try Self.transaction(1, 2, hash: hash), try Bench.put(1, 3, "/a", "1"),
             try Bench.put(2, 4, "/b", "1"),
         ])
-        #expect(Self.answers(bench.heard()) == ["2:4"])
+        #expect(Self.answers(bench.takeMessages()) == ["2:4"])
         #expect(Self.hash(bench) == 1)
-        let lines = bench.heard()
+        let lines = bench.takeMessages()
         #expect(Self.answers(lines) == ["1:2", "1:3"])
         #expect(lines.allSatisfy { $0.contains(#""s":"ok""#) })
         #expect(bench.host.backlog.isIdle)
@@ -200,43 +200,43 @@ import Testing
 
     @Test func hashIsKeptUntilTheLocationChanges() throws {
         let (bench, _) = try Self.largeBench()
-        bench.tell([try Self.transaction(1, 2, hash: "wrong")])
+        bench.process([try Self.transaction(1, 2, hash: "wrong")])
         #expect(Self.hash(bench) == 1)
-        for number in 3..<20 { bench.tell([try Self.transaction(1, number, hash: "wrong")]) }
+        for number in 3..<20 { bench.process([try Self.transaction(1, number, hash: "wrong")]) }
         #expect(Self.hash(bench) == 0)
-        bench.tell([try Bench.put(2, 20, "/elsewhere", "1"), try Self.transaction(1, 21, hash: "wrong")])
+        bench.process([try Bench.put(2, 20, "/elsewhere", "1"), try Self.transaction(1, 21, hash: "wrong")])
         #expect(Self.hash(bench) == 0)
         for path in ["/large/k1", "/large/new/below"] {
-            bench.tell([try Bench.put(2, 22, path, "77"), try Self.transaction(1, 23, hash: "wrong")])
+            bench.process([try Bench.put(2, 22, path, "77"), try Self.transaction(1, 23, hash: "wrong")])
             #expect(Self.hash(bench) == 1, "\(path)")
         }
-        bench.tell([
+        bench.process([
             try Bench.put(2, 24, "/", #"{"large":\#(Self.large)}"#),
             try Self.transaction(1, 25, hash: "wrong"),
         ])
         #expect(Self.hash(bench) == 1)
     }
 
-    /// Whoever wrote in between wins, also where the hash was right when the transaction was taken.
+    /// A write in between makes the transaction stale, also where its hash was right when it arrived.
     @Test func transactionIsStaleWhenItsLocationChangedMeanwhile() throws {
         let (bench, hash) = try Self.largeBench()
-        bench.tell([try Self.transaction(1, 2, hash: hash), try Bench.put(2, 3, "/large/k1", "0")])
-        _ = bench.heard()
+        bench.process([try Self.transaction(1, 2, hash: hash), try Bench.put(2, 3, "/large/k1", "0")])
+        _ = bench.takeMessages()
         #expect(Self.hash(bench) == 1)
         // No listen covers the location, so the answer brings the value: it is printed elsewhere.
-        #expect(bench.heard() == ["1 large"])
+        #expect(bench.takeMessages() == ["1 large"])
     }
 
     @Test func transactionThatExpectsNothingNeedsNoHash() throws {
         let (bench, _) = try Self.largeBench()
-        bench.tell([try Bench.listen(1, 2, "/large"), try Self.transaction(1, 3, hash: "")])
+        bench.process([try Bench.listen(1, 2, "/large"), try Self.transaction(1, 3, hash: "")])
         #expect(Self.hash(bench) == 0)
-        #expect(bench.heard().last?.contains("datastale") == true)
+        #expect(bench.takeMessages().last?.contains("datastale") == true)
     }
 
     @Test func sessionThatEndsWhileItsHashIsComputedIsForgotten() throws {
         let (bench, hash) = try Self.largeBench()
-        bench.tell([try Self.transaction(1, 2, hash: hash), .closed(Bench.session(1))])
+        bench.process([try Self.transaction(1, 2, hash: hash), .closed(Bench.session(1))])
         // What was to be hashed is not.
         var jobs: [PreparationJob] = []
         bench.preparationJobs.drain(into: &jobs)
@@ -244,38 +244,38 @@ import Testing
         for job in jobs { job.finish(.abandoned) }
         var messages: [DatabaseMessage] = []
         bench.mailbox.drain(into: &messages)
-        bench.tell(messages)
+        bench.process(messages)
         #expect(bench.host.backlog.isIdle)
-        bench.tell([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large/k1","q":{}}}}"#)])
-        #expect(bench.heard().last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":1}}}"#)
+        bench.process([try Bench.request(2, #"{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large/k1","q":{}}}}"#)])
+        #expect(bench.takeMessages().last == #"2 {"t":"d","d":{"r":1,"b":{"s":"ok","d":1}}}"#)
     }
 
-    /// A session that waits for what nobody makes any more does not keep the server from stopping.
+    /// A session that waits for a preparation that was cancelled does not keep the server from stopping.
     @Test func drainWaitsForNoPreparation() throws {
         let (bench, hash) = try Self.largeBench()
         let isDrained = Flag()
-        bench.tell([try Self.transaction(1, 2, hash: hash), .drain { isDrained.isSet = true }])
+        bench.process([try Self.transaction(1, 2, hash: hash), .drain { isDrained.isSet = true }])
         #expect(bench.abandoned.sessions == [Bench.session(1)])
         // What clients go on asking is not done.
-        bench.tell([try Bench.put(2, 3, "/late", "1")])
+        bench.process([try Bench.put(2, 3, "/late", "1")])
         var jobs: [PreparationJob] = []
         bench.preparationJobs.drain(into: &jobs)
         for job in jobs { job.finish(.abandoned) }
         var messages: [DatabaseMessage] = []
         bench.mailbox.drain(into: &messages)
-        bench.tell(messages)
+        bench.process(messages)
         #expect(isDrained.isSet)
-        #expect(Self.answers(bench.heard()) == [])
+        #expect(Self.answers(bench.takeMessages()) == [])
     }
 
-    /// Strings are hashed at once, however long: they are no snapshots that could be told apart later.
+    /// Strings are hashed at once, however long: two snapshots of a leaf cannot be distinguished later.
     @Test func transactionOnALongStringIsDecidedAtOnce() throws {
         let bench = try Bench(directory: nil)
         let text = "\"" + String(repeating: "x", count: 100_000) + "\""
-        bench.tell([Bench.open(1), try Bench.put(1, 1, "/large", text)])
-        _ = bench.heard()
-        bench.tell([try Self.transaction(1, 2, hash: try Node(json: Array(text.utf8).rawSpan).hash)])
-        #expect(bench.heard() == [#"1 {"t":"d","d":{"r":2,"b":{"s":"ok","d":""}}}"#])
+        bench.process([Bench.open(1), try Bench.put(1, 1, "/large", text)])
+        _ = bench.takeMessages()
+        bench.process([try Self.transaction(1, 2, hash: try Node(json: Array(text.utf8).rawSpan).hash)])
+        #expect(bench.takeMessages() == [#"1 {"t":"d","d":{"r":2,"b":{"s":"ok","d":""}}}"#])
     }
 
     // MARK: Reads of many children
@@ -283,8 +283,10 @@ import Testing
     @Test func queryOverManyChildrenIsLeftToAWorker() throws {
         let (bench, _) = try Self.largeBench()
         let query = #"{"i":".value","l":1,"vf":"r"}"#
-        bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/large","q":\#(query)}}}"#)])
-        #expect(bench.heard() == ["1 large"])
+        bench.process([
+            try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/large","q":\#(query)}}}"#)
+        ])
+        #expect(bench.takeMessages() == ["1 large"])
     }
 
     private static func filteredListen(_ slot: UInt32, _ number: Int, tag: Int) throws -> DatabaseMessage {
@@ -308,28 +310,29 @@ import Testing
         throws
     {
         let (bench, _) = try Self.largeBench()
-        bench.tell([try Self.filteredListen(1, 2, tag: 5), try Bench.put(1, 3, "/a", "1")])
-        #expect(bench.heard() == [])
-        bench.tell(try writes.map { try Bench.put(2, 4, $0.0, $0.1) })
-        _ = bench.heard()
+        bench.process([try Self.filteredListen(1, 2, tag: 5), try Bench.put(1, 3, "/a", "1")])
+        #expect(bench.takeMessages() == [])
+        bench.process(try writes.map { try Bench.put(2, 4, $0.0, $0.1) })
+        _ = bench.takeMessages()
         #expect(Self.hash(bench) == 1)
         // A location that is another altogether is looked at once more.
         _ = Self.hash(bench)
-        let lines = bench.heard()
+        let lines = bench.takeMessages()
         let push = content.map { #"1 {"t":"d","d":{"a":"d","b":{"p":"large","d":\#($0),"t":5}}}"# }
         #expect(lines.first == push || push == nil && lines.count == 2, "\(lines)")
         #expect(Self.answers(lines) == ["1:2", "1:3"])
         // The window lives: what enters it is pushed, and a second listen through it needs no work.
-        bench.tell([try Bench.put(2, 6, "/large/top", "99999"), try Self.filteredListen(2, 7, tag: 1)])
-        let after = bench.heard()
+        bench.process([try Bench.put(2, 6, "/large/top", "99999"), try Self.filteredListen(2, 7, tag: 1)])
+        let after = bench.takeMessages()
         #expect(after.first?.contains("top") == true && after.first?.contains("99999") == true, "\(after)")
         #expect(Self.hash(bench) == 0)
     }
 
     @Test func staleListenOfALargeLocationIsLeftToAWorker() throws {
         let (bench, _) = try Self.largeBench()
-        bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/large","h":"stale"}}}"#)])
-        let lines = bench.heard()
+        bench.process([try Bench.request(1, #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/large","h":"stale"}}}"#)]
+        )
+        let lines = bench.takeMessages()
         #expect(lines.first == "1 large" && Self.answers(lines) == ["1:2"])
     }
 }

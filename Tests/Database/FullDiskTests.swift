@@ -12,8 +12,7 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// A real directory on a disk that can be full: room is granted, and files are made, only while there is
-/// some.
+/// A real directory on a disk that can be full: space is reserved, and files are made, only while it is not.
 final class LimitedDisk: Disk {
     typealias File = SystemDisk.File
     private let real: SystemDisk
@@ -22,7 +21,7 @@ final class LimitedDisk: Disk {
 
     final class Gauge: Sendable {
         let isFull = Atomic<Bool>(false)
-        /// How often somebody asked for room in vain.
+        /// How often space was refused.
         let refusals = Atomic<Int>(0)
     }
 
@@ -81,39 +80,41 @@ final class LimitedDisk: Disk {
         try withDirectory { directory in
             let gauge = LimitedDisk.Gauge()
             let bench = try HostBench(directory: directory, gauge: gauge)
-            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.process([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
             bench.waitForDisk()
-            bench.tell([
+            bench.process([
                 try HostBench.put(1, 1, "/a", "1"), try HostBench.listen(2, 1, "/a"),
                 try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone","d":true}}}"#),
             ])
             bench.waitForDisk()
-            _ = bench.heard()
+            _ = bench.takeMessages()
 
             // What was granted is used up; then nothing more is taken.
             gauge.isFull.store(true, ordering: .relaxed)
             let count = try bench.fill(first: 2, refusal: Self.refusal)
             #expect(count > 2, "some room was granted in advance")
 
-            bench.tell([
+            bench.process([
                 try HostBench.put(1, 201, "/a", "\"" + String(repeating: "x", count: 500) + "\""),
                 try HostBench.put(1, 202, "/filler/2", "\"" + String(repeating: "x", count: 1 << 20) + "\""),
                 try HostBench.put(1, 203, "/missing/" + String(repeating: "y", count: 500), "null"),
                 try HostBench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/a","q":{}}}}"#),
             ])
-            let heard = bench.hear(until: "2 {")
+            let messages = bench.messages(until: "2 {")
             for number in [202, 203] {
                 let answer = #"1 {"t":"d","d":{"r":\#(number),"b":{"s":"ok","d":""}}}"#
-                #expect(heard.contains(answer), "what is there already needs no room: \(heard)")
+                #expect(messages.contains(answer), "a write that changes nothing needs no space: \(messages)")
             }
-            #expect(heard.contains(#"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":1}}}"#), "reads go on: \(heard)")
-            #expect(heard.allSatisfy { !$0.contains(#""a":"d""#) }, "what is refused is not done")
+            #expect(
+                messages.contains(#"2 {"t":"d","d":{"r":2,"b":{"s":"ok","d":1}}}"#),
+                "reads go on: \(messages)")
+            #expect(messages.allSatisfy { !$0.contains(#""a":"d""#) }, "a refused write is not done")
 
             // There is room again: the journal finds out by itself.
             gauge.isFull.store(false, ordering: .relaxed)
             bench.waitForDisk()
-            bench.tell([try HostBench.put(1, 301, "/a", "3"), .closed(HostBench.session(3))])
-            bench.hear(until: #"1 {"t":"d","d":{"r":301,"b":{"s":"ok","d":""}}}"#)
+            bench.process([try HostBench.put(1, 301, "/a", "3"), .closed(HostBench.session(3))])
+            bench.messages(until: #"1 {"t":"d","d":{"r":301,"b":{"s":"ok","d":""}}}"#)
             bench.journal.stop()
 
             var state = RecoveredState(access: .open)
@@ -124,31 +125,25 @@ final class LimitedDisk: Disk {
         }
     }
 
-    /// The end of a session cannot be refused: its writes come when there is room, before anybody else's.
+    /// The end of a session cannot be refused: its writes are done when there is space, before other writes.
     @Test func endsOfSessionsWaitForSpace() throws {
         try withDirectory { directory in
             let gauge = LimitedDisk.Gauge()
-            let bench = try HostBench(directory: directory, gauge: gauge)
-            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
-            bench.tell([try HostBench.listen(2, 1, "/gone")])
-            bench.waitForDisk()
-            let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
-            bench.tell([
-                try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
-                try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/3","d":3}}}"#),
-            ])
-            bench.waitForDisk()
-            gauge.isFull.store(true, ordering: .relaxed)
-            _ = try bench.fill(first: 2, refusal: Self.refusal)
-            bench.tell([.closed(HostBench.session(1)), .closed(HostBench.session(3))])
+            let bench = try Self.benchOnAFullDisk(
+                directory, gauge,
+                queued: [
+                    try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/3","d":3}}}"#)
+                ])
+            bench.process([.closed(HostBench.session(1)), .closed(HostBench.session(3))])
             #expect(
-                bench.heard().isEmpty, "neither is done: the first has no room, and the second waits for it")
+                bench.takeMessages().isEmpty,
+                "neither is done: the first has no space, and the second waits for it")
 
             gauge.isFull.store(false, ordering: .relaxed)
-            let heard = bench.hear(until: "gone/3")
+            let messages = bench.messages(until: "gone/3")
             #expect(
-                heard.contains { $0.contains("gone/1") },
-                "the older one first: \(heard.map { $0.prefix(80) })")
+                messages.contains { $0.contains("gone/1") },
+                "the older one first: \(messages.map { $0.prefix(80) })")
             bench.journal.stop()
             var state = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &state)
@@ -159,34 +154,47 @@ final class LimitedDisk: Disk {
 }
 
 extension FullDiskTests {
+    /// Three sessions, of which the second listens at `/gone` and the first has queued 3 MiB for its end. Then the
+    /// disk is full, and not even a small write is accepted.
+    /// - Parameter queued: Further requests before that.
+    private static func benchOnAFullDisk(
+        _ directory: String, _ gauge: LimitedDisk.Gauge, queued: [DatabaseMessage]
+    ) throws -> HostBench {
+        let bench = try HostBench(directory: directory, gauge: gauge)
+        bench.process([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+        bench.process([try HostBench.listen(2, 1, "/gone")])
+        bench.waitForDisk()
+        let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
+        bench.process(
+            [try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#)]
+                + queued)
+        bench.waitForDisk()
+        gauge.isFull.store(true, ordering: .relaxed)
+        _ = try bench.fill(first: 2, refusal: refusal)
+        return bench
+    }
+
     /// A revocation cannot be refused either: it waits, and the end of its session waits behind it.
     @Test func revocationsWaitForSpaceAndComeBeforeTheEnd() throws {
         try withDirectory { directory in
             let gauge = LimitedDisk.Gauge()
-            let bench = try HostBench(directory: directory, gauge: gauge)
-            bench.tell([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
-            bench.tell([try HostBench.listen(2, 1, "/gone")])
-            bench.waitForDisk()
-            let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
-            bench.tell([
-                try HostBench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/1","d":\#(value)}}}"#),
-                try HostBench.request(
-                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
-                try HostBench.request(
-                    3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
-            ])
-            bench.waitForDisk()
-            gauge.isFull.store(true, ordering: .relaxed)
-            _ = try bench.fill(first: 2, refusal: Self.refusal)
-            bench.tell([
+            let bench = try Self.benchOnAFullDisk(
+                directory, gauge,
+                queued: [
+                    try HostBench.request(
+                        3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/revoked","d":3}}}"#, signIn: 1),
+                    try HostBench.request(
+                        3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
+                ])
+            bench.process([
                 .closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]),
                 .closed(HostBench.session(3)),
             ])
-            #expect(bench.heard().isEmpty, "all wait for the first, which has no room")
+            #expect(bench.takeMessages().isEmpty, "all wait for the first, which has no space")
 
             gauge.isFull.store(false, ordering: .relaxed)
-            let heard = bench.hear(until: "gone/kept")
-            #expect(heard.allSatisfy { !$0.contains("gone/revoked") })
+            let messages = bench.messages(until: "gone/kept")
+            #expect(messages.allSatisfy { !$0.contains("gone/revoked") })
             bench.journal.stop()
             var state = RecoveredState(access: .open)
             try DataDirectory.read(directory, into: &state)
@@ -197,7 +205,7 @@ extension FullDiskTests {
     }
 }
 
-/// A database thread without a thread, and its journal on a disk that can be full.
+/// The databases without their thread, and their journal on a disk that can be full.
 private final class HostBench {
     let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
@@ -226,45 +234,46 @@ private final class HostBench {
             report: { [mailbox] in mailbox.post(.storage($0)) })
         host = DatabaseHost(
             options, recovered: state, journal: journal.queue,
-            requestBackpressure: BackpressureGate(byteLimit: 64 << 20),
-            outputBackpressure: BackpressureGate(byteLimit: 64 << 20), sink: MailboxSink([outputs]),
-            outputPool: BufferPool(atMost: 1), logger: logger,
+            requestBackpressure: Backpressure(byteLimit: 64 << 20),
+            outputs: OutputQueues(
+                [outputs], pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 64 << 20)),
+            logger: logger,
             preparation: PreparationWorkers(start: { job in
                 var hashes = HashMemo()
                 job.perform(&hashes)
             }), post: { [mailbox] in mailbox.post($0) })
     }
 
-    func tell(_ messages: [DatabaseMessage]) {
+    func process(_ messages: [DatabaseMessage]) {
         var messages = messages
         host.receive(&messages)
         while host.hasWork { host.receive(&messages) }
     }
 
-    /// Tells the host what the journal says, until it has said something.
+    /// Waits for an event of the journal, and processes it.
     func waitForDisk() {
         var messages: [DatabaseMessage] = []
         mailbox.drain(into: &messages)
         while messages.isEmpty {
             guard wakeup.wait(timeout: .seconds(20)) else {
-                Issue.record("the journal is silent")
+                Issue.record("no event of the journal")
                 return
             }
             mailbox.drain(into: &messages)
         }
-        tell(messages)
+        process(messages)
     }
 
-    /// Writes until not even a small write is taken.
-    /// - Returns: How many were.
+    /// Writes until not even a small write is accepted.
+    /// - Returns: How many writes were accepted.
     func fill(first: Int, refusal: String) throws -> Int {
         var number = first
         var takenCount = 0
         var byteCount = 1 << 20
         while byteCount > 16 {
             let value = "\"" + String(repeating: "x", count: byteCount) + "\""
-            tell([try HostBench.put(1, number, "/filler/\(number)", value)])
-            let answer = hear(until: #""r":\#(number),"#).first {
+            process([try HostBench.put(1, number, "/filler/\(number)", value)])
+            let answer = messages(until: #""r":\#(number),"#).first {
                 $0.hasPrefix(#"1 {"t":"d","d":{"r":\#(number)"#)
             }
             if answer == #"1 {"t":"d","d":{"r":\#(number),\#(refusal)}}"# {
@@ -278,21 +287,21 @@ private final class HostBench {
         return takenCount
     }
 
-    /// All that is let out until something with this text is.
+    /// The messages that are released, up to one with this text.
     @discardableResult
-    func hear(until text: String) -> [String] {
+    func messages(until text: String) -> [String] {
         var all: [String] = []
         for _ in 0..<1000 {
-            all += heard()
+            all += takeMessages()
             if all.contains(where: { $0.contains(text) }) { return all }
             waitForDisk()
         }
-        Issue.record("never heard \(text): \(all.map { $0.prefix(200) })")
+        Issue.record("no message with \(text): \(all.map { $0.prefix(200) })")
         return all
     }
 
-    /// The messages let out since the last look, unframed, each with its session's slot.
-    func heard() -> [String] {
+    /// The messages released since the last call, unframed, each with its session's slot.
+    func takeMessages() -> [String] {
         outputs.drain(into: &batch)
         defer { batch.removeAll() }
         return batch.flatMap { batch in

@@ -19,12 +19,12 @@ import Testing
         return jobs.count
     }
 
-    /// Works and waits for the disk until so many answers have been heard.
+    /// Works and waits for the disk until so many replies have come.
     private static func answers(_ count: Int, _ bench: Bench) -> [String] {
         var lines: [String] = []
         while lines.count < count {
             bench.waitForDisk()
-            lines += bench.heard().filter { $0.contains(#""r":"#) && !$0.contains(#""t":"c""#) }
+            lines += bench.takeMessages().filter { $0.contains(#""r":"#) && !$0.contains(#""t":"c""#) }
         }
         return lines
     }
@@ -36,9 +36,9 @@ import Testing
     private static func withBench(_ body: (Bench) throws -> Void) throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
-            bench.tell([Bench.open(1), Bench.open(2)])
+            bench.process([Bench.open(1), Bench.open(2)])
             bench.waitForDisk()
-            _ = bench.heard()
+            _ = bench.takeMessages()
             try body(bench)
             bench.journal?.stop()
         }
@@ -50,7 +50,7 @@ import Testing
 
     @Test func otherSessionsGoOnWhileDataIsPrinted() throws {
         try Self.withBench { bench in
-            bench.tell([
+            bench.process([
                 try Bench.put(1, 1, "/large", Self.large), try Bench.put(1, 2, "/a", "1"),
                 try Bench.put(2, 3, "/b", "1"),
             ])
@@ -65,7 +65,7 @@ import Testing
     @Test(arguments: ["large", "large/below"])
     func mergesToo(name: String) throws {
         try Self.withBench { bench in
-            bench.tell([
+            bench.process([
                 try Bench.request(
                     1, #"{"t":"d","d":{"r":1,"a":"m","b":{"p":"/m","d":{"a":1,"\#(name)":\#(Self.large)}}}}"#)
             ])
@@ -80,16 +80,16 @@ import Testing
         try Self.withBench { bench in
             let hash = try Node(json: Array(Self.large.utf8).rawSpan).hash
             let new = Self.large.replacing("4999", with: "5000")
-            bench.tell([try Bench.put(1, 1, "/large", Self.large)])
+            bench.process([try Bench.put(1, 1, "/large", Self.large)])
             #expect(Self.work(bench) == 1)
             #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
-            bench.tell([
+            bench.process([
                 try Bench.request(
                     1, #"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/large","d":\#(new),"h":"\#(hash)"}}}"#)
             ])
             #expect(Self.work(bench) == 1)
             bench.waitForDisk()
-            #expect(bench.heard() == [])
+            #expect(bench.takeMessages() == [])
             #expect(Self.work(bench) == 1)
             #expect(Self.answers(1, bench) == [Self.ok(1, 2)])
             #expect(Self.child(bench, "large/k5000") == .integer(5000))
@@ -99,7 +99,7 @@ import Testing
     /// A write that was accepted is done, also where its session ends before its data is printed.
     @Test func writeOfASessionThatEndsIsDone() throws {
         try Self.withBench { bench in
-            bench.tell([try Bench.put(1, 1, "/large", Self.large), .closed(Bench.session(1))])
+            bench.process([try Bench.put(1, 1, "/large", Self.large), .closed(Bench.session(1))])
             #expect(bench.abandoned.sessions == [Bench.session(1)])
             #expect(Self.work(bench) == 1)
             bench.waitForDisk()
@@ -109,14 +109,14 @@ import Testing
     }
 
     /// What a session wants written at its end is printed when it is queued, and again at its end.
-    @Test func onDisconnectIsPrintedTwice() throws {
+    @Test func onDisconnectWritesArePrintedTwice() throws {
         try Self.withBench { bench in
-            bench.tell([
+            bench.process([
                 try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/large","d":\#(Self.large)}}}"#)
             ])
             #expect(Self.work(bench) == 1)
             #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
-            bench.tell([.closed(Bench.session(1)), try Bench.put(2, 2, "/b", "1")])
+            bench.process([.closed(Bench.session(1)), try Bench.put(2, 2, "/b", "1")])
             #expect(Self.answers(1, bench) == [Self.ok(2, 2)])
             #expect(Self.child(bench, "large")?.isEmpty == true)
             #expect(Self.work(bench) == 1)
@@ -132,19 +132,20 @@ import Testing
         try Self.withBench { bench in
             for number in 0..<2500 {
                 let tag = query.hasSuffix(":") ? "\(number + 1)" : ""
-                bench.tell([
+                bench.process([
                     try Bench.request(
                         1,
                         #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/l\#(number)",\#(query)\#(tag)}}}"#)
                 ])
             }
-            bench.tell([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)])
+            bench.process([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)]
+            )
             _ = Self.answers(2501, bench)
             var messages = [DatabaseMessage.closed(Bench.session(1))]
             var partCount = 0
             while !messages.isEmpty {
                 partCount += 1
-                bench.tell(messages)
+                bench.process(messages)
                 #expect(Self.child(bench, "gone") == .integer(1))
                 messages = []
                 bench.mailbox.drain(into: &messages)
@@ -152,21 +153,21 @@ import Testing
             }
             #expect(partCount == 4)
             #expect(bench.host.sessions.endingListens.isEmpty)
-            // Nobody listens any more.
-            bench.tell([try Bench.put(2, 1, "/l7", "1")])
+            // No listener is left.
+            bench.process([try Bench.put(2, 1, "/l7", "1")])
             while true {
                 bench.waitForDisk()
-                let lines = bench.heard()
+                let lines = bench.takeMessages()
                 #expect(!lines.contains { $0.hasPrefix("1 ") })
                 if lines.contains(Self.ok(2, 1)) { break }
             }
         }
     }
 
-    @Test func drainWaitsForWhatIsPrinted() throws {
+    @Test func drainWaitsForPrintedWrites() throws {
         try Self.withBench { bench in
             let isDrained = DrainFlag()
-            bench.tell([try Bench.put(1, 1, "/large", Self.large), .drain { isDrained.isSet = true }])
+            bench.process([try Bench.put(1, 1, "/large", Self.large), .drain { isDrained.isSet = true }])
             #expect(!isDrained.isSet)
             #expect(Self.work(bench) == 1)
             while !isDrained.isSet { bench.waitForDisk() }

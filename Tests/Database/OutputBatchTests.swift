@@ -65,7 +65,7 @@ import PandoStorage
         }
     }
 
-    @Test func noItemOfSeveralAnswersIsLongerThanTheLimit() {
+    @Test func noItemOfSeveralRepliesIsLongerThanTheLimit() {
         let limit = 64 << 10
         #expect(ranges(batch([(one, limit - 1), (one, 1)])) == ["1:0..<\(limit)"])
         #expect(
@@ -108,7 +108,7 @@ import PandoStorage
         #expect(table.remove(one) === first)
         #expect(table[one] == nil)
         #expect(table.remove(one) == nil)
-        // Who was found last is not who goes.
+        // The session that was found last is not the removed one.
         #expect(table[two] != nil)
         let again = HostedSession(database: database, publicID: nil)
         table.add(again, as: two)

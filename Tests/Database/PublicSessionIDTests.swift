@@ -4,7 +4,7 @@ import Testing
 @testable import PandoDatabase
 
 @Suite struct PublicSessionIDTests {
-    @Test func whatAClientSendsBackIsTheSame() throws {
+    @Test func publicSessionIDsRoundTrip() throws {
         for _ in 0..<100 {
             let id = PublicSessionID(.machine)
             #expect(id.text.utf8Count == 32)

@@ -19,15 +19,15 @@ import Testing
     /// Session 1 listens and lags; session 2 writes.
     private static func bench(listening: [DatabaseMessage], at data: String = "null") throws -> Bench {
         let bench = try Bench(directory: nil)
-        bench.tell([Bench.open(1), Bench.open(2), try Bench.put(2, 0, "/", data)])
-        bench.tell(listening + [.lagging(Bench.session(1))])
-        _ = bench.heard()
+        bench.process([Bench.open(1), Bench.open(2), try Bench.put(2, 0, "/", data)])
+        bench.process(listening + [.lagging(Bench.session(1))])
+        _ = bench.takeMessages()
         return bench
     }
 
     /// What session 1 is sent, without the envelope.
-    private static func heard(_ bench: Bench) -> [String] {
-        bench.heard().filter { $0.hasPrefix("1 ") }.map { line in
+    private static func takeMessages(_ bench: Bench) -> [String] {
+        bench.takeMessages().filter { $0.hasPrefix("1 ") }.map { line in
             line.dropFirst(2).replacing(#"{"t":"d","d":"#, with: "").dropLast().description
         }
     }
@@ -69,60 +69,62 @@ import Testing
         ] as [(String, [(String, String)], [String], String)])
     func defaultListen(data: String, writes: [(String, String)], sent: [String], because: String) throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")], at: data)
-        bench.tell(try writes.map { try Bench.put(2, 1, $0.0, $0.1) })
-        #expect(Self.heard(bench) == [], "\(because)")
-        bench.tell([.caughtUp(Bench.session(1))])
-        #expect(Self.heard(bench) == sent, "\(because)")
+        bench.process(try writes.map { try Bench.put(2, 1, $0.0, $0.1) })
+        #expect(Self.takeMessages(bench) == [], "\(because)")
+        bench.process([.caughtUp(Bench.session(1))])
+        #expect(Self.takeMessages(bench) == sent, "\(because)")
         // It keeps up again.
-        bench.tell([try Bench.put(2, 2, "/q/new", "1")])
-        #expect(Self.heard(bench) == [#"{"a":"d","b":{"p":"q/new","d":1}}"#], "\(because)")
+        bench.process([try Bench.put(2, 2, "/q/new", "1")])
+        #expect(Self.takeMessages(bench) == [#"{"a":"d","b":{"p":"q/new","d":1}}"#], "\(because)")
     }
 
     @Test func windowIsSentWhole() throws {
         let bench = try Self.bench(
             listening: [try Self.query(1, 1, "/q", tag: 7)], at: #"{"q":{"a":1,"b":2,"c":3}}"#)
-        bench.tell([
+        bench.process([
             try Bench.put(2, 1, "/q/d", "4"), try Bench.put(2, 2, "/q/d", "null"),
             try Bench.put(2, 3, "/q/c", "null"),
         ])
-        bench.tell([.caughtUp(Bench.session(1))])
-        #expect(Self.heard(bench) == [#"{"a":"d","b":{"p":"q","d":{"a":1,"b":2},"t":7}}"#])
+        bench.process([.caughtUp(Bench.session(1))])
+        #expect(Self.takeMessages(bench) == [#"{"a":"d","b":{"p":"q","d":{"a":1,"b":2},"t":7}}"#])
     }
 
     /// The client that writes while it lags is sent its own echo before the answer (realtime §6.3).
-    @Test func echoComesBeforeTheAnswer() throws {
+    @Test func echoComesBeforeTheReply() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
-        bench.tell([
+        bench.process([
             try Bench.put(2, 1, "/q/a", "1"), try Bench.put(1, 5, "/q/b", "2"),
             try Bench.put(2, 2, "/q/a", "3"),
         ])
         #expect(
-            Self.heard(bench) == [
+            Self.takeMessages(bench) == [
                 #"{"a":"m","b":{"p":"q","d":{"a":1,"b":2}}}"#, #"{"r":5,"b":{"s":"ok","d":""}}"#,
             ])
-        bench.tell([.caughtUp(Bench.session(1))])
-        #expect(Self.heard(bench) == [#"{"a":"d","b":{"p":"q/a","d":3}}"#])
+        bench.process([.caughtUp(Bench.session(1))])
+        #expect(Self.takeMessages(bench) == [#"{"a":"d","b":{"p":"q/a","d":3}}"#])
     }
 
     @Test func listenThatEndsWhileItsClientLagsIsNotSent() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q"), try Bench.listen(1, 2, "/p")])
-        bench.tell([try Bench.put(2, 1, "/q/a", "1"), try Bench.put(2, 2, "/p/a", "1")])
-        bench.tell([
+        bench.process([try Bench.put(2, 1, "/q/a", "1"), try Bench.put(2, 2, "/p/a", "1")])
+        bench.process([
             try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"n","b":{"p":"/q"}}}"#),
             .caughtUp(Bench.session(1)),
         ])
         #expect(
-            Self.heard(bench) == [#"{"a":"d","b":{"p":"p/a","d":1}}"#, #"{"r":3,"b":{"s":"ok","d":""}}"#])
+            Self.takeMessages(bench) == [
+                #"{"a":"d","b":{"p":"p/a","d":1}}"#, #"{"r":3,"b":{"s":"ok","d":""}}"#,
+            ])
     }
 
     /// However many places change, few are remembered, and the client ends at the final state.
-    @Test func manyPlacesAreSentAsThePlacesThatHoldThem() throws {
+    @Test func manyChangedLocationsAreSentAsTheirParents() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         for number in 0..<1000 {
-            bench.tell([try Bench.put(2, number, "/q/g\(number % 3)/k\(number)", "\(number)")])
+            bench.process([try Bench.put(2, number, "/q/g\(number % 3)/k\(number)", "\(number)")])
         }
-        bench.tell([.caughtUp(Bench.session(1))])
-        let lines = Self.heard(bench)
+        bench.process([.caughtUp(Bench.session(1))])
+        let lines = Self.takeMessages(bench)
         #expect(
             lines.count == 1 && lines[0].hasPrefix(#"{"a":"m","b":{"p":"q","d":{"g0":{"#),
             "\(lines.map(\.count))")
@@ -130,9 +132,9 @@ import Testing
 
     @Test func sessionThatEndsWhileItLagsIsForgotten() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
-        bench.tell([try Bench.put(2, 1, "/q/a", "1"), .closed(Bench.session(1))])
+        bench.process([try Bench.put(2, 1, "/q/a", "1"), .closed(Bench.session(1))])
         #expect(bench.host.processor.coalescer.isEmpty)
-        bench.tell([.caughtUp(Bench.session(1)), .lagging(Bench.session(1))])
+        bench.process([.caughtUp(Bench.session(1)), .lagging(Bench.session(1))])
         #expect(bench.host.processor.coalescer.isEmpty)
     }
 }

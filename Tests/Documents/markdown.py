@@ -13,8 +13,8 @@ FILE_NAME = re.compile(r"[\w+./-]+\.(?:swift|py)")
 # Two capitals with a small letter between them, or a DocC link: what a Swift type looks like.
 TYPE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
 SYMBOL_LINK = re.compile(r"(?<!`)``([A-Za-z_][\w/]*)(?:\([\w:]*\))?(?:\.md)?``(?!`)")
-# Folders of one person's machine, which no document should show.
-PRIVATE_PATH = re.compile(r"(?<![\w.])(?:/work/|/root/|/home/\w|/Users/\w|\.\./shared\b)[\w./-]*")
+# Folders of one person's machine, which no document should show: of a home directory, or beside the repository.
+PRIVATE_PATH = re.compile(r"(?<![\w.])(?:/home/\w|/Users/\w|~/|(?:\.\./){4})[\w./-]*")
 
 
 def blank(text):

@@ -38,7 +38,7 @@ class Tally:
 
 
 class Acknowledgements:
-    """Counts acknowledgements of all writers and wakes whoever waits for a number of them."""
+    """Counts acknowledgements of all writers and wakes the threads that wait for a number of them."""
 
     def __init__(self):
         self.count, self.ended, self.changed = 0, 0, threading.Condition()
@@ -244,7 +244,7 @@ class Workload:
             visitor.start()
 
     def end(self):
-        """The server is dead: waits until everybody has noticed."""
+        """The server is dead: waits until every client has noticed."""
         for visitor in (*self.writers, *self.watchers):
             visitor.end()
         self.acknowledged_count += self.acknowledgements.count
@@ -252,7 +252,7 @@ class Workload:
 
     def check(self, port, until=math.inf, sees_only_durable=True):
         """Holds what is there now against what was promised: whatever was acknowledged by `until`, a time, must be
-        there; with `sees_only_durable`, whatever anybody was shown as well.
+        there; with `sees_only_durable`, also whatever a client was shown.
         """
         with Connection(port, "default") as connection:
             data = connection.get("/") or {}

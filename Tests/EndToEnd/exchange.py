@@ -7,7 +7,7 @@ r"""Plays small scripts that read like the worked examples of the REST document.
     < 200                               … any body
     < 200 empty                         … no body
     < 200 like {"b":1,"a":2}            … this JSON, in any order of keys
-    < 200 exactly "{\n}\n"              … these bytes, told as a JSON string
+    < 200 exactly "{\n}\n"              … these bytes, as a JSON string
     < 200 matches [0-9]{13}             … a whole match
     < 400 error <text>                  … the error object with this text, byte for byte
     < 400 error                         … an error object with some text

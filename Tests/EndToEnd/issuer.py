@@ -95,7 +95,7 @@ class Issuer:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def handle(self):
-                # Who does not trust the certificate leaves in the middle of the handshake.
+                # A client that does not trust the certificate disconnects in the middle of the handshake.
                 with contextlib.suppress(ssl.SSLError, ConnectionResetError):
                     super().handle()
 
@@ -126,7 +126,7 @@ class Issuer:
             scheme = "https"
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate, private)
-            # The handshake belongs to the thread of its connection: one that fails stops nobody else.
+            # The handshake belongs to the thread of its connection: one that fails does not delay others.
             self.server.socket = context.wrap_socket(
                 self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"{scheme}://127.0.0.1:{self.server.server_address[1]}"

@@ -201,7 +201,7 @@ class Line:
             tcp.close()
 
     def end(self, how):
-        """From any thread: ends the connection, and whoever waits on it."""
+        """From any thread: ends the connection, and wakes the thread that waits on it."""
         self.is_over = True
         tcp = self.tcp
         if tcp is not None:

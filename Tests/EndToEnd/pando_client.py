@@ -134,7 +134,7 @@ class Connection:
         if "r" not in body:
             return "push", body["a"], body["b"]
         if not self.waiting:
-            raise ProtocolError(f"0.1 rule 1: a response nobody waits for: {shorten(message)}")
+            raise ProtocolError(f"0.1 rule 1: a reply to no request: {shorten(message)}")
         r, action, asked = self.waiting.popleft()
         if body["r"] != r:
             raise ProtocolError(f"0.1 rule 1: expected the answer to r={r}, got {shorten(message)}")

@@ -121,7 +121,7 @@ class Proxy:
             threading.Thread(target=link.run, daemon=True).start()
 
     def swallow(self):
-        """From now on nothing arrives any more, and nobody is told."""
+        """From now on nothing arrives any more, without a close."""
         self.swallows = True
 
     def cut_all(self, only_sockets=False):

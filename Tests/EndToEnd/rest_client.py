@@ -213,7 +213,7 @@ class Wire:
 
     def receive_chunks(self, response, deadline):
         if response.header("Transfer-Encoding").lower() != "chunked":
-            raise ProtocolError(f"a transfer coding nobody asked for: {response!r}")
+            raise ProtocolError(f"an unexpected transfer coding: {response!r}")
         pieces = []
         while True:
             size = int(self.until(b"\r\n", deadline).split(b";")[0], 16)

@@ -50,7 +50,7 @@ class Witnesses:
         self.over = threading.Event()
         for place in range(count):
             self.listen(place)
-        self.threads = [threading.Thread(target=work, daemon=True) for work in (self.hear, self.write)]
+        self.threads = [threading.Thread(target=work, daemon=True) for work in (self.read_pushes, self.write)]
         for thread in self.threads:
             thread.start()
 
@@ -76,7 +76,7 @@ class Witnesses:
         length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack(">H", len(payload))
         tcp.sendall(bytes([0x80 | opcode]) + length + mask + bytes(b ^ mask[i & 3] for i, b in enumerate(payload)))
 
-    def hear(self):
+    def read_pushes(self):
         asked = time.monotonic()
         while not self.over.is_set():
             for key, _ in self.selector.select(1):
@@ -146,9 +146,9 @@ class Witnesses:
         """Counts of written, delivered, missing and wrong values."""
         self.over.set()
         self.threads[1].join(60)
-        # What is on its way is heard, with a deadline.
+        # Messages on their way are still read, with a deadline.
         self.over.clear()
-        last = threading.Thread(target=self.hear, daemon=True)
+        last = threading.Thread(target=self.read_pushes, daemon=True)
         last.start()
         deadline = time.monotonic() + 10
         while self.delivered < self.written and time.monotonic() < deadline:

@@ -130,7 +130,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_what_is_set_is_got(app, value):
+def test_a_set_value_is_read_back(app, value):
     reference = db.reference("/a/b", app)
     reference.set(value)
     got = reference.get()
@@ -138,7 +138,7 @@ def test_what_is_set_is_got(app, value):
     assert db.reference("/a", app).get() == {"b": value}
 
 
-def test_nothing_is_none(app):
+def test_no_data_is_none(app):
     assert db.reference("/nothing", app).get() is None
     assert db.reference("/nothing", app).get(shallow=True) is None
     assert db.reference("/nothing", app).get(etag=True) == (None, "null_etag")
@@ -162,7 +162,7 @@ def test_shallow_shows_names(app):
     assert eight(lambda number: db.reference("/a", app).get(shallow=True)) == [{"b": True, "d": True}] * THREADS
 
 
-def test_update_changes_what_it_names(app):
+def test_update_changes_only_the_named_children(app):
     reference = db.reference("/a", app)
     reference.set({"keep": 1, "change": 2, "drop": 3})
     reference.update({"change": 4, "drop": None, "deep/er": 5})
@@ -273,7 +273,7 @@ def test_a_counter_of_eight_contending_threads_is_exact(app):
     assert sorted(value for mine in results for value in mine) == list(range(1, THREADS * rounds + 1))
 
 
-def test_a_transaction_sees_what_is_there_and_may_be_aborted(app):
+def test_a_transaction_gets_the_current_value_and_may_be_aborted(app):
     reference = db.reference("/a", app)
     reference.set({"n": [1, 2]})
     assert reference.transaction(lambda value: {**value, "m": 3}) == {"n": [1, 2], "m": 3}
@@ -402,7 +402,7 @@ def test_an_override_that_rules_refuse_is_unauthenticated(make_app, rest):
 # Listens
 
 
-def test_a_listener_hears_every_write_in_order(app, rest):
+def test_a_listener_gets_every_write_in_order(app, rest):
     reference = db.reference("/s", app)
     reference.set({"a": 1})
     listener = Listener(reference, rest)
@@ -424,7 +424,7 @@ def test_a_listener_hears_every_write_in_order(app, rest):
         listener.close()
 
 
-def test_eight_listeners_hear_eight_writers(app, rest):
+def test_eight_listeners_get_the_writes_of_eight_writers(app, rest):
     reference, count = db.reference("/s", app), 20
     listeners = eight(lambda number: Listener(reference, rest))
     try:
@@ -442,7 +442,7 @@ def test_eight_listeners_hear_eight_writers(app, rest):
             listener.close()
 
 
-def test_a_listener_that_is_refused_says_so(make_app, world, rest):
+def test_a_refused_listener_raises_an_error(make_app, world, rest):
     rest.put_rules({"rules": {}})
     with pytest.raises(exceptions.UnauthenticatedError):
         db.reference("/s", make_app(databaseAuthVariableOverride=None)).listen(print)

@@ -62,7 +62,7 @@ def test_a_backup_holds_everything(full, servers, tmp_path, online):
         assert connection.get("/name") == {"a": [1, 2]} or connection.get("/name") == {"a": {"0": 1, "1": 2}}
         assert connection.ask("p", {"p": "/w", "d": 1})["s"] == "permission_denied"
     server.terminate()
-    # Whoever had queued it is gone with the server that was: at the first start it runs.
+    # The session that queued it ended with the old server: the first start runs it.
     assert "gone" in exported(data) or run("log", data).stdout.count("onDisconnect") > 0
 
 
@@ -133,7 +133,7 @@ def test_moments(servers, tmp_path):
     assert done.returncode == BAD_DATA and not list(tmp_path.glob("never/*.chk"))
 
 
-def test_a_moment_before_what_is_kept_is_refused(servers, tmp_path):
+def test_a_restore_to_a_moment_before_the_log_is_refused(servers, tmp_path):
     server = servers(arguments=["--checkpoint-bytes", 65536, "--segment-bytes", 65536])
     with Connection(server.port, "default") as connection:
         for number in range(120):
@@ -145,7 +145,7 @@ def test_a_moment_before_what_is_kept_is_refused(servers, tmp_path):
         assert done.returncode == BAD_DATA and "reach back" in done.stderr, done.stderr
 
 
-def test_what_is_there_is_not_replaced_by_accident(full, tmp_path):
+def test_a_restore_over_data_needs_replace(full, tmp_path):
     file = tmp_path / "a.backup"
     assert backup(full, file, False).returncode == 0
     data = tmp_path / "data"
@@ -243,7 +243,7 @@ def test_kill_9_at_any_moment_of_a_restore_leaves_all_or_nothing(tmp_path, serve
     assert True in seen
 
 
-def test_a_slow_reader_of_a_backup_slows_nobody(full):
+def test_a_slow_reader_of_a_backup_does_not_delay_others(full):
     """It reads a little and then nothing: writes go on meanwhile."""
     with Connection(full.port, "default") as connection:
         connection.must("p", {"p": "/more", "d": many(30_000)})

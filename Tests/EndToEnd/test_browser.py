@@ -2,7 +2,7 @@
 
 The page (`browser/`) speaks the protocol as the JavaScript SDK does, its own code: WebSocket first, long polling while
 `firebase:previous_websocket_failure` is set in localStorage, upgrades. Between it and the server stands a proxy, so that
-the server's address stays when the server does not. Somebody else writes all the time; each of those writes must be shown
+the server's address stays when the server does not. Another client writes all the time; each of those writes must be shown
 to each session of the page once. `PANDO_BROWSER_SEED` sets the seed of what is random.
 """
 

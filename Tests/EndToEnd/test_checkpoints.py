@@ -205,7 +205,7 @@ def full_disk(tmp_path_factory):
     return build_library(folder, source)
 
 
-def test_a_full_disk_refuses_writes_and_nothing_else(servers, full_disk, tmp_path):
+def test_a_full_disk_refuses_only_writes(servers, full_disk, tmp_path):
     switch = tmp_path / "full"
     server = servers(start=False)
     server.environment = {"LD_PRELOAD": str(full_disk), "FULL_DISK_SWITCH": str(switch)}

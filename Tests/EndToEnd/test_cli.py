@@ -45,7 +45,7 @@ def file_with(data, text):
     raise AssertionError(f"no file under {data} holds {text}: {[str(path) for path in data.rglob('*')]}")
 
 
-def test_port_0_picks_a_free_port_and_says_which(servers):
+def test_port_0_picks_a_free_port_and_prints_it(servers):
     one, two = servers(), servers()
     assert one.port != two.port and min(one.port, two.port) > 0
     for server in (one, two):
@@ -274,7 +274,7 @@ def test_log_prints_the_journal_as_lines(servers):
     assert [line for line in lines if "marker-0007-end" in line], done.stdout[:2000]
 
 
-def test_a_corrupt_byte_in_the_middle_refuses_to_start_and_says_where(servers):
+def test_a_corrupt_byte_in_the_middle_refuses_to_start_and_names_the_offset(servers):
     server = servers()
     write_markers(server, 200)
     server.kill()
@@ -310,7 +310,7 @@ def test_a_garbage_tail_is_cut_and_the_server_starts(servers):
         assert len(connection.get("/m")) == 51
 
 
-def test_a_torn_last_record_is_cut_and_everything_before_it_is_there(servers):
+def test_a_torn_last_record_is_truncated_and_the_records_before_it_stay(servers):
     server = servers()
     write_markers(server, 50)
     server.kill()

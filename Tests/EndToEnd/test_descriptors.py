@@ -96,7 +96,7 @@ def closed_by_server(tcp):
 
 
 @pytest.mark.parametrize("loops", [1, 3])
-def test_a_flood_takes_nothing_from_the_disk_and_from_clients(small, loops):
+def test_a_flood_of_connections_leaves_descriptors_for_the_disk_and_for_clients(small, loops):
     server = small(*SMALL, "--loops", loops)
     quiet = server.open_descriptors()
     most = ceiling(server)

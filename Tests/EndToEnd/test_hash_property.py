@@ -95,7 +95,7 @@ def random_query(dice):
 
 
 @each_seed(60)
-def test_the_servers_hash_of_a_random_tree_is_the_clients(world, seed):
+def test_server_and_client_compute_the_same_hash_of_a_random_tree(world, seed):
     dice = random.Random(seed)
     writer = world.connect()
     model = None
@@ -166,7 +166,7 @@ def random_write(dice, model):
 @each_seed(30)
 def test_windows_follow_random_writes(world, seed):
     """After every write each window of the client's cache is the naive window of the whole tree, and no listen was
-    told about one write twice.
+    sent one write twice.
     """
     dice = random.Random(1000 + seed)
     writer, client = world.connect(), world.client()
@@ -187,7 +187,7 @@ def test_windows_follow_random_writes(world, seed):
 
         place = f"step {step}, {action} {body}\ntold {told}"
         tags = [push.get("t") for _, push in told]
-        assert len(tags) == len(set(tags)), f"a listen was told twice at {place}"
+        assert len(tags) == len(set(tags)), f"a listen got a write twice at {place}"
         node = tree.get(model, ("q",))
         assert tree.same_json(tree.export(plain.node), tree.export(node)), f"the default listen at {place}"
         for listen in listens:

@@ -1,4 +1,4 @@
-"""Who somebody is: every kind of credential, over every carrier, against the real binary (the authentication document)."""
+"""Identity: every kind of credential, in every place of a request, against the real binary (the authentication document)."""
 
 import contextlib
 import json
@@ -91,11 +91,11 @@ def oidc(issuer):
     return ("--oidc-issuer", issuer.url, "--oidc-audience", AUDIENCE)
 
 
-# Who is let in
+# Accepted credentials
 
 
 @pytest.mark.parametrize("action", ["auth", "gauth"])
-def test_an_issuers_token_is_taken_over_every_carrier(serve, issuer, action):
+def test_an_issuers_token_is_accepted_in_every_place(serve, issuer, action):
     server = serve(*oidc(issuer), rules=OPEN)
     token = issuer.token(role="editor", level=3)
     status, body = sign_in(server, token, action)
@@ -109,7 +109,7 @@ def test_an_issuers_token_is_taken_over_every_carrier(serve, issuer, action):
         get(server, path, fields=fields).expect(200, "null")
 
 
-def test_rules_see_who_asks(serve, issuer, secret):
+def test_rules_see_the_claims_of_the_client(serve, issuer, secret):
     own = {"$uid": {".read": "auth.uid == $uid", ".write": "auth.uid == $uid && auth.token.role == 'editor'"}}
     server = serve(*oidc(issuer), "--auth-secret-file", secret.path, rules={"rules": own})
     for token in (issuer.token(role="editor"), secret.token(role="editor")):
@@ -200,7 +200,7 @@ def test_a_secret_as_a_credential(serve, secret, is_allowed):
     get(server, "/x.json", fields=[bearer(changed)]).expect_error(401, "Unauthorized request.")
 
 
-def test_pando_token_is_taken(serve, secret):
+def test_a_token_of_pando_token_is_accepted(serve, secret):
     server = serve("--auth-secret-file", secret.path)
     made = server_module.run(
         "token", "--uid", "alice", "--ttl", "1h", "--claim", "role=admin", "--claim", "level=3",
@@ -217,14 +217,14 @@ def test_pando_token_is_taken(serve, secret):
         get(server, fields=[bearer(made.stdout.strip())]).expect(200, "null")
 
 
-def test_pando_token_says_every_problem(secret):
+def test_pando_token_reports_every_problem(secret):
     bad = server_module.run("token", "--ttl", "1 year", "--claim", "iss=x", "--claim", "x", "--secret-file", "/none")
     assert bad.returncode == USAGE and bad.stdout == ""
     for word in ("--uid", "--ttl", "--claim iss", '"x"', "/none"):
         assert word in bad.stderr, word
 
 
-# Who is not
+# Refused credentials
 
 
 def forgeries(issuer, secret):
@@ -255,7 +255,7 @@ def forgeries(issuer, secret):
 
 
 def test_forged_tokens(serve, issuer, secret):
-    """A bad credential is an error even where rules allow everybody."""
+    """A bad credential is an error even where rules allow all clients."""
     server = serve(*oidc(issuer), "--auth-secret-file", secret.path, rules=OPEN)
     get(server).expect(200, "null")
     for what, token, is_over in forgeries(issuer, secret):
@@ -271,7 +271,7 @@ def test_forged_tokens(serve, issuer, secret):
     assert sign_in(server, issuer.token())[0] == "ok"
 
 
-def test_a_token_within_the_skew_is_taken(serve, secret):
+def test_a_token_within_the_clock_skew_is_accepted(serve, secret):
     late = secret.token(exp=int(time.time()) - 5)
     assert sign_in(serve("--auth-secret-file", secret.path), late)[0] == "ok"
     strict = serve("--auth-secret-file", secret.path, "--auth-clock-skew", "0")
@@ -295,7 +295,7 @@ def test_of_two_credentials_the_header_counts(serve, secret):
     get(server, f"/x.json?auth={secret.admin()}", fields=[bearer("garbage")]).expect_error(401, "Unauthorized request.")
 
 
-def test_only_an_administrator_acts_as_somebody_else(serve, secret):
+def test_only_an_administrator_may_act_as_another_user(serve, secret):
     server = serve("--auth-secret-file", secret.path)
     override = "/x.json?auth_variable_override="
     get(server, override + '{"uid":"u1"}', fields=[bearer(secret.admin())]).expect_error(401, "Permission denied")
@@ -334,7 +334,7 @@ def test_the_order_of_checks(serve, secret):
 # Issuers that change, fail, and take their time
 
 
-def test_a_key_that_nobody_knows_is_asked_for_once(serve, issuer):
+def test_an_unknown_key_is_fetched_once(serve, issuer):
     server = serve(*oidc(issuer))
     assert sign_in(server, issuer.token())[0] == "ok"
     fresh = Key("k2")
@@ -357,10 +357,10 @@ def test_an_issuer_that_is_down(serve, issuer):
     assert sign_in(server, token)[0] == "ok"
 
 
-def test_an_issuer_that_was_never_there(serve, issuer):
+def test_an_issuer_that_is_never_reachable(serve, issuer):
     issuer.stop()
     server = serve(*oidc(issuer), rules=OPEN)
-    # Nobody can tell whether the token is good, so nobody says that it is bad.
+    # The token cannot be checked now, so it is not refused as bad.
     get(server, fields=[bearer(issuer.token())]).expect_error(503, "Service unavailable")
     assert sign_in(server, issuer.token())[0] == "unavailable"
     get(server).expect(200, "null")
@@ -389,7 +389,7 @@ def test_keys_are_fetched_over_tls(serve, secure_issuer, tmp_path):
     assert sign_in(server, secure_issuer.token(Key("k2")))[0] == "invalid_token"
 
 
-def test_keys_of_an_issuer_that_nobody_vouches_for_are_not_taken(serve, secure_issuer):
+def test_keys_over_tls_of_an_unknown_authority_are_not_used(serve, secure_issuer):
     server = serve(*oidc(secure_issuer), rules=OPEN)
     assert sign_in(server, secure_issuer.token())[0] == "unavailable"
     server.wait_for_log("certificate")
@@ -397,7 +397,7 @@ def test_keys_of_an_issuer_that_nobody_vouches_for_are_not_taken(serve, secure_i
 
 
 def slow_server(serve, issuer, *arguments):
-    """One loop, an issuer that does not answer yet, and nobody but its administrators let in."""
+    """One loop, an issuer that does not answer yet, and rules that admit only administrators."""
     issuer.gate.clear()
     auth = {"issuers": [{"issuer": issuer.url, "audience": AUDIENCE, "admin_claim": "boss"}]}
     return serve("--loops", "1", *arguments, auth=auth)
@@ -417,7 +417,7 @@ def test_requests_wait_for_a_verification_and_others_do_not(serve, issuer, secre
             slow.request("p", {"p": "/a", "d": 3}),
         ]
         issuer.wait_for_request("/.well-known/openid-configuration")
-        # The same loop goes on: a whole conversation of somebody else, over both protocols.
+        # The same loop goes on: a whole conversation of another client, over both protocols.
         other.must("auth", {"cred": secret.admin()})
         for number in range(20):
             other.must("p", {"p": "/b", "d": number})
@@ -449,7 +449,7 @@ def test_pipelined_rest_requests_wait_in_order(serve, issuer, secret):
     slow.close()
 
 
-def test_who_leaves_during_a_verification_is_forgotten(serve, issuer):
+def test_a_client_that_disconnects_during_a_verification_leaves_no_state(serve, issuer):
     server = slow_server(serve, issuer)
     for _ in range(20):
         connection = Connection(server.port, "default")
@@ -468,7 +468,7 @@ def test_who_leaves_during_a_verification_is_forgotten(serve, issuer):
 # When time is over
 
 
-def test_a_live_connection_hears_that_its_token_is_over(serve, secret):
+def test_a_live_connection_is_notified_that_its_token_has_expired(serve, secret):
     server = serve("--auth-secret-file", secret.path)
     end = int(time.time()) + 3
     with Connection(server.port, "default") as connection:
@@ -484,7 +484,7 @@ def test_a_live_connection_hears_that_its_token_is_over(serve, secret):
         assert ("ac", {"s": "expired_token", "d": "Auth token is expired."}) in pushes
         assert connection.ask("p", {"p": "/x", "d": 2})["s"] == "permission_denied"
         pushes += connection.taken_pushes()
-        assert ("c", {"p": "x"}) in pushes, "what nobody may hear is not heard any more"
+        assert ("c", {"p": "x"}) in pushes, "the denied listen gets no pushes any more"
         # The client refreshes; what it does then counts again.
         connection.must("auth", {"cred": secret.admin()})
         connection.must("p", {"p": "/x", "d": 3})
@@ -554,7 +554,7 @@ def hears_that_it_is_over(connection):
 
 
 @pytest.mark.parametrize("how", ["signal", "file"])
-def test_a_secret_that_is_gone_ends_what_it_began(serve, secret, tmp_path, how):
+def test_sessions_of_a_removed_secret_are_signed_out(serve, secret, tmp_path, how):
     (tmp_path / "kept").mkdir()
     kept = Secret(tmp_path / "kept")
     server = serve(
@@ -577,7 +577,7 @@ def test_a_secret_that_is_gone_ends_what_it_began(serve, secret, tmp_path, how):
         assert token.ask("p", {"p": "/x", "d": 1})["s"] == "permission_denied"
         assert streams[0].next_raw() == ("auth_revoked", "credential is no longer valid")
         streams[0].expect_closed()
-        # Whoever came by the other secret notices nothing.
+        # Sessions of the other secret stay signed in.
         other.must("p", {"p": "/x", "d": 2})
         streams[1].put("/", 2)
         assert other.taken_pushes() == []
@@ -609,7 +609,7 @@ def test_bad_tokens_are_answered_in_order_up_to_a_number(serve, secret, count):
     server = serve("--auth-secret-file", secret.path)
     with Connection(server.port, "default") as connection:
         asked = []
-        with contextlib.suppress(Closed):  # the server may go before it has heard them all
+        with contextlib.suppress(Closed):  # the server may stop before it has read them all
             for number in range(count):
                 asked.append(connection.request("auth", {"cred": secret.token(exp=1, n=number)}))
         for number in asked[:64]:
@@ -634,7 +634,7 @@ def test_many_good_tokens_at_once(serve, secret):
         assert connection.get("/n") == 2999
 
 
-def test_what_waits_for_a_verification_is_not_read(serve, issuer, secret):
+def test_requests_behind_a_verification_are_not_read(serve, issuer, secret):
     """The server keeps what one read has brought, and leaves the rest to the sockets; then all of it is answered."""
     server = slow_server(serve, issuer, "--auth-secret-file", secret.path)
     with Connection(server.port, "default") as connection:
@@ -662,7 +662,7 @@ def queue(connection, name, value="ran"):
 
 
 @pytest.mark.parametrize("kind", ["secret", "admin token", "user token"])
-def test_a_revoked_credential_leaves_nothing_to_be_done(serve, secret, tmp_path, kind):
+def test_on_disconnect_writes_of_a_revoked_credential_are_dropped(serve, secret, tmp_path, kind):
     (tmp_path / "kept").mkdir()
     kept = Secret(tmp_path / "kept")
     server = serve(
@@ -679,7 +679,7 @@ def test_a_revoked_credential_leaves_nothing_to_be_done(serve, secret, tmp_path,
         secret.change()
         server.signal(signal.SIGHUP)
         hears_that_it_is_over(revoked)
-        # What it queues from now on is somebody else's.
+        # What it queues from now on belongs to another sign-in.
         revoked.must("auth", {"cred": kept.token()})
         queue(revoked, "after")
         revoked.cut()
@@ -688,7 +688,7 @@ def test_a_revoked_credential_leaves_nothing_to_be_done(serve, secret, tmp_path,
 
 
 @pytest.mark.parametrize("identity", ["admin", "user"])
-def test_a_session_loses_only_what_the_revoked_one_queued(serve, secret, tmp_path, identity):
+def test_a_session_loses_only_the_writes_that_the_revoked_sign_in_queued(serve, secret, tmp_path, identity):
     """Signed in by one secret, then by another, and even as the same: the first is taken away."""
     (tmp_path / "kept").mkdir()
     kept = Secret(tmp_path / "kept")
@@ -740,7 +740,7 @@ def test_expiry_signing_out_and_changing_leave_the_queue(serve, secret):
         eventually(lambda: watcher.get("/left"), {name: "ran" for name in ("expiring", "leaving", "changing")})
 
 
-def test_what_somebody_signed_out_has_left_is_revoked_too(serve, secret, tmp_path):
+def test_writes_queued_before_signing_out_are_revoked_too(serve, secret, tmp_path):
     auth = {"secrets": [{"file": str(secret.path)}]}
     server = serve(auth=auth, rules={"rules": {"left": {".write": "auth != null"}}})
     now = int(time.time())
@@ -762,7 +762,7 @@ def test_what_somebody_signed_out_has_left_is_revoked_too(serve, secret, tmp_pat
         eventually(lambda: watcher.get("/left"), {"signed-in-again": "ran", "bob": "ran"})
 
 
-def test_a_crash_does_not_bring_back_what_was_revoked(servers, secret, tmp_path):
+def test_revoked_writes_stay_revoked_after_a_crash(servers, secret, tmp_path):
     (tmp_path / "kept").mkdir()
     kept = Secret(tmp_path / "kept")
     server = servers(
@@ -782,7 +782,7 @@ def test_a_crash_does_not_bring_back_what_was_revoked(servers, secret, tmp_path)
     assert watcher.get("/") == {"alive": 1, "left": {"kept": "ran"}}
 
 
-def test_a_refused_token_leaves_the_earlier_one_in_force(serve, secret):
+def test_a_refused_token_leaves_the_earlier_one_valid(serve, secret):
     """Signing in that fails changes nothing, over either verb; the earlier credential ends as it would have (4.2)."""
     server = serve("--auth-secret-file", secret.path, rules={"rules": {"$uid": {
         ".read": "auth.uid == $uid", ".write": "auth.uid == $uid"}}})
@@ -795,7 +795,7 @@ def test_a_refused_token_leaves_the_earlier_one_in_force(serve, secret):
                 assert connection.ask(verb, {"cred": bad})["s"] in ("invalid_token", "expired_token")
                 connection.must("p", {"p": "/alice/x", "d": bad[:5]})
                 assert connection.ask("p", {"p": "/bob/x", "d": 1})["s"] == "permission_denied"
-        # Nor may a user be taken for somebody else.
+        # Nor may a user be taken for another one.
         assert connection.ask("auth", {"cred": secret.token(), "authvar": {"uid": "bob"}})["s"] != "ok"
         connection.must("p", {"p": "/alice/x", "d": "still"})
         assert not [push for push in connection.taken_pushes() if push[0] == "c"], "no listen is revoked"
@@ -804,7 +804,7 @@ def test_a_refused_token_leaves_the_earlier_one_in_force(serve, secret):
     eventually(lambda: watcher.get("/alice"), {"x": "still", "left": "ran"})
 
 
-def test_every_problem_is_said_before_anything_starts(servers, tmp_path):
+def test_every_problem_is_reported_before_the_server_starts(servers, tmp_path):
     short = tmp_path / "short"
     short.write_text("tooshort!")
     said = fails_to_start(
@@ -839,7 +839,7 @@ def test_check_config_warns_of_shared_uids(tmp_path, secret):
         assert ("share one space of uids" in said.stderr) == (count == 2)
 
 
-def test_nothing_secret_is_logged(serve, issuer, secret):
+def test_no_secret_is_logged(serve, issuer, secret):
     """With everything said that can be said, over every carrier, tokens good and bad."""
     server = serve(
         *oidc(issuer), "--auth-secret-file", secret.path, "--allow-secret-as-admin", "--log-level", "trace", rules=OPEN)

@@ -68,7 +68,7 @@ def filled(tmp_path):
     (("--replace",), None, None),
 ], ids=lambda value: "_".join(value) if isinstance(value, tuple) else None)
 @pytest.mark.parametrize("online", [False, True], ids=["offline", "online"])
-def test_what_becomes_of_data_that_is_there(filled, tmp_path, servers, flags, value, result, online):
+def test_import_over_existing_data(filled, tmp_path, servers, flags, value, result, online):
     file = write(tmp_path / "new.json", value if not isinstance(value, str) else json.dumps(value))
     before = exported(filled)
     if online:
@@ -97,7 +97,7 @@ def test_replace_and_merge_exclude_each_other_and_so_do_data_and_url(tmp_path):
     assert not (tmp_path / "d").exists()
 
 
-def test_large_file_round_trip_and_what_runs_on_it(tmp_path, servers):
+def test_a_large_file_round_trip_and_a_server_on_it(tmp_path, servers):
     value = {"rows": many(30_000), "text": "é🐵" * 100_000}
     file, data, out = write(tmp_path / "in.json", value), tmp_path / "data", tmp_path / "out.json"
     assert run("import", "--data", data, file).returncode == 0
@@ -221,7 +221,7 @@ def test_a_full_disk_changes_nothing(tmp_path, filled, command):
     assert run("check", "data", filled).returncode == 0
 
 
-def test_an_online_import_in_chunks_says_so(tmp_path, servers):
+def test_an_online_import_in_several_writes_is_reported(tmp_path, servers):
     value = {"rows": many(40_000), "big": {"deep": many(15_000), ".priority": 7}, "small": 1}
     file, server = write(tmp_path / "in.json", value), servers()
     done = as_owner("import", "--url", url(server), "--namespace", "other", "--path", "/here there", file)
@@ -236,7 +236,7 @@ def test_an_online_import_in_chunks_says_so(tmp_path, servers):
 
 
 @pytest.mark.parametrize("flags, text", [(["--replace"], "what was there before is gone"), ([], None)])
-def test_an_online_import_that_is_refused_midway_says_what_is_there(tmp_path, servers, flags, text):
+def test_an_online_import_that_is_refused_midway_reports_what_was_written(tmp_path, servers, flags, text):
     """The server takes the small write that makes room, and not the chunk that follows."""
     file, server = write(tmp_path / "in.json", {"rows": many(60_000)}), servers(arguments=["--max-write-bytes", 10_000])
     done = as_owner("import", "--url", url(server), *flags, file)
@@ -250,7 +250,7 @@ def test_an_online_import_that_is_refused_midway_says_what_is_there(tmp_path, se
     (["backup", "--url", "{url}", "--output", "{out}"], BAD_CONFIGURATION),
     (["backup", "--url", "http://127.0.0.1:1", "--output", "{out}"], BAD_CONFIGURATION),
 ])
-def test_who_is_no_administrator_is_refused(tmp_path, servers, arguments, code):
+def test_an_import_without_administrator_rights_is_refused(tmp_path, servers, arguments, code):
     server = servers(dev=False)
     names = {"url": url(server), "file": write(tmp_path / "in.json", {"a": 1}), "out": tmp_path / "out"}
     done = run(*(argument.format(**names) for argument in arguments))
@@ -258,7 +258,7 @@ def test_who_is_no_administrator_is_refused(tmp_path, servers, arguments, code):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_a_progress_bar_only_for_those_who_watch(tmp_path):
+def test_a_progress_bar_is_shown_only_on_a_terminal(tmp_path):
     file = write(tmp_path / "in.json", {"rows": many(20_000)})
     done = run("import", "--data", tmp_path / "a", file)
     assert done.stderr.startswith("imported ") and "\r" not in done.stderr
@@ -301,7 +301,7 @@ def test_an_output_that_is_no_file_is_refused(tmp_path, filled):
     (["restore", "{data}", "--data", "{out}", "--until-time", "1", "--until-sequence", "1"], USAGE),
     (["check", "backup", "{new}"], 1),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
-def test_what_is_not_there_or_has_no_such_name(filled, tmp_path, arguments, code):
+def test_missing_files_and_unknown_names_are_reported(filled, tmp_path, arguments, code):
     names = {"data": filled, "new": tmp_path / "new", "out": tmp_path / "out", "file": write(tmp_path / "in.json", {"a": 1})}
     done = run(*(argument.format(**names) for argument in arguments))
     assert done.returncode == code and done.stderr + done.stdout, (done.returncode, done.stderr)

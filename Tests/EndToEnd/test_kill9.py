@@ -40,7 +40,7 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability, trans
         workload.end()
         server.start()
         workload.check(server.port)
-    assert workload.shown_count > 0, "nobody was shown anything"
+    assert workload.shown_count > 0, "no client was shown anything"
     stderr = server.stderr(limit=1 << 30)
     print(
         f"{durability}, {transport}: {rounds} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "

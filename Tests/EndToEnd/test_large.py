@@ -1,4 +1,4 @@
-"""Large messages and greedy clients: nothing is lost, nothing overtakes, nobody else waits, nothing grows for ever."""
+"""Large messages and clients that do not read: no message is lost or reordered, other clients do not wait, memory is bounded."""
 
 import contextlib
 import json
@@ -97,7 +97,7 @@ def test_a_value_that_no_message_can_hold_is_refused_not_dropped(world):
     client.must("p", {"p": "/huge", "d": None})
 
 
-def test_a_large_push_reaches_everybody_who_reads(world):
+def test_a_large_push_reaches_every_client_that_reads(world):
     writer = world.connect()
     listeners = [world.connect() for _ in range(3)]
     for listener in listeners:
@@ -124,7 +124,7 @@ def test_a_merge_far_down_is_no_larger_in_the_log_than_on_the_wire(servers):
     assert connect(server).get(base + "/e11999") == 1
 
 
-def test_pending_writes_are_bounded_by_what_is_pending(servers):
+def test_pending_writes_of_a_session_are_bounded(servers):
     server = servers()
     client = connect(server)
     value = "v" * 1_000_000
@@ -150,7 +150,7 @@ def test_offline_commands_leave_pending_writes_to_the_next_server(servers):
     assert connect(server).get("/status") == "offline"
 
 
-def test_a_client_that_asks_and_does_not_read_costs_little(servers):
+def test_a_client_that_does_not_read_its_replies_costs_little_memory(servers):
     server = servers()
     writer = connect(server)
     writer.must("p", {"p": "/text", "d": "x" * 10_000_000})
@@ -164,5 +164,5 @@ def test_a_client_that_asks_and_does_not_read_costs_little(servers):
     for number in range(50):
         writer.must("p", {"p": "/n", "d": number})
     grown = resident_bytes(server.process.pid) - before
-    assert grown < 400_000_000, f"{grown >> 20} MiB for 400 answers that nobody reads"
+    assert grown < 400_000_000, f"{grown >> 20} MiB for 400 unread replies"
     greedy.close()

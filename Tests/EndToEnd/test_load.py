@@ -140,7 +140,7 @@ def test_reports(world, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["scenario"] == "fan-out"
 
 
-def test_interrupt_prints_what_there_is(world):
+def test_interrupt_prints_the_results_so_far(world):
     command = [str(BINARY), "writes", "--url", f"http://127.0.0.1:{world.port}", "--namespace", world.ns]
     command += ["--connections", "4", "--duration", "600", "--warm-up", "0", "--json", "-"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
@@ -181,9 +181,9 @@ def test_denied_writes_fail_the_run(locked_world):
     assert report["runs"][0]["errors"]["refused"] > 0
 
 
-def test_nobody_listens():
+def test_a_server_that_is_not_there():
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # taken, and nobody accepts
+        unused.bind(("127.0.0.1", 0))  # in use, and nothing accepts
         result, report = load("writes", unused.getsockname()[1], "--connections", 2)
     assert result.returncode == 1
     assert "onnect" in " ".join(report["runs"][0]["examples"])
@@ -242,7 +242,7 @@ def test_hostile_measures_a_bystander_beside_an_attacker(world):
     assert keep.get("/") == {"kept": "untouched"}
 
 
-# A freeze lasts for seconds: before requests waited in turn, all of these attackers but four kept everybody waiting for 2 to
+# A freeze lasts for seconds: before requests waited in turn, all of these attackers but four made all clients wait for 2 to
 # 43 s. How much less it is on a machine that has nothing else to do, `pando-load hostile` shows.
 FREEZE_MILLISECONDS = 2000
 # A server that may use half a gigabyte; what it has beside that budget (the tree, code, stacks) is allowed as much again.
@@ -250,7 +250,7 @@ BUDGET_BYTES = 512 << 20
 
 
 def test_all_attackers_in_turn_and_together(servers):
-    """Nobody honest is cut, nothing acknowledged is lost, nothing freezes, memory is bounded and comes back."""
+    """No honest client is disconnected, no acknowledged write is lost, nothing freezes, memory is bounded and is freed."""
     server = servers(arguments=["--memory-limit", BUDGET_BYTES])
     limits = ["--p99-factor", 1e6, "--longest-wait", FREEZE_MILLISECONDS, "--memory-limit", 2 * BUDGET_BYTES]
     result, report = hostile(
@@ -304,7 +304,7 @@ def test_hostile_without_a_server():
     assert result.returncode == 1 and report["phases"] == [] and len(report["broken"]) == 1
 
 
-# A server that keeps its word, except where it is told not to.
+# A correct server, except for the fault that it is given.
 
 
 class FakeServer:
@@ -400,7 +400,7 @@ SHORT = ["--duration", "0.5", "--warm-up", "0", "--threads", "2", "--patience", 
         (lambda number, listener: 0 if listener == 1 and 5 <= number < 8 else 1, {"missing": 3}),
         (lambda number, listener: 0 if number == 4 else 1, {"missing": 4}),
     ],
-    ids=["none", "one dropped", "one doubled", "three in a row dropped", "one lost to everybody"],
+    ids=["none", "one dropped", "one doubled", "three in a row dropped", "one lost to all"],
 )
 @pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
 def test_faults_in_deliveries_fail_the_run(fault, found, compact):
@@ -426,7 +426,7 @@ def test_a_server_that_forgets_a_write_fails_the_run():
 
 
 @pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
-def test_an_answer_that_never_comes_fails_the_run(compact):
+def test_a_missing_reply_fails_the_run(compact):
     with FakeServer(swallow=7, compact=compact) as fake:
         result, report = load("writes", fake.port, "--connections", 2, "--rate", 50, smoke=SHORT)
     assert result.returncode == 1
@@ -434,7 +434,7 @@ def test_an_answer_that_never_comes_fails_the_run(compact):
 
 
 @pytest.mark.parametrize("compact", [False, True], ids=["spaced", "compact"])
-def test_an_answer_that_comes_twice_fails_the_run(compact):
+def test_a_duplicate_reply_fails_the_run(compact):
     with FakeServer(repeat=7, compact=compact) as fake:
         result, report = load("writes", fake.port, "--connections", 2, "--in-flight", 4, smoke=SHORT)
     assert result.returncode == 1
@@ -451,7 +451,7 @@ def test_a_connection_lost_before_the_run_begins_does_not_hold_it_up():
 
 
 def test_latency_counts_from_the_intended_moment():
-    """A server that stands still once makes everybody wait who was due meanwhile, not only who was being served."""
+    """After a pause of the server the latency of every operation that was due meanwhile counts, not only of the one in progress."""
     with FakeServer(stall=(5, 0.4)) as fake:
         arguments = ["--connections", 1, "--in-flight", 1, "--rate", 100]
         result, report = load("writes", fake.port, *arguments, smoke=SHORT)

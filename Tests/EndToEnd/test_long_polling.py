@@ -312,7 +312,7 @@ def test_a_session_starts(page):
         "disconn=t&id=1",
     ],
 )
-def test_what_is_no_request_is_refused(world, query):
+def test_malformed_requests_are_refused(world, query):
     http = HTTP(world.port)
     status, headers, body = http.ask(f"/.lp?{query}")
     assert status == 400 and "script" not in body.replace("application", ""), body
@@ -332,7 +332,7 @@ def test_only_get(page, method):
 
 
 @pytest.mark.parametrize("wrong", ["id", "pw"])
-def test_a_stranger_is_told_that_the_session_is_over(page, wrong):
+def test_a_wrong_id_or_password_gets_the_end_of_a_session(page, wrong):
     one = page()
     id, pw = (int(one.id) + 1, one.pw) if wrong == "id" else (one.id, "0000000000")
     http = HTTP(one.port)
@@ -344,7 +344,7 @@ def test_a_stranger_is_told_that_the_session_is_over(page, wrong):
     http.close()
 
 
-def test_unknown_namespaces_are_told_in_the_first_response(locked_world):
+def test_an_unknown_namespace_is_reported_in_the_first_response(locked_world):
     one = Page(locked_world.port, "nowhere")
     assert one.hello["d"]["t"] == "s" and one.hello["d"]["d"].startswith("Firebase error")
     assert one.next_number == 1
@@ -356,7 +356,7 @@ def test_unknown_namespaces_are_told_in_the_first_response(locked_world):
     one.close()
 
 
-def test_an_ended_session_is_over_though_its_client_goes_on_to_ask(servers):
+def test_requests_of_an_ended_session_do_not_revive_it(servers):
     server = servers(dev=False, arguments=["--presence-timeout", PRESENCE])
     one = Page(server.port, "nowhere")
     began = time.monotonic()
@@ -376,7 +376,7 @@ def test_pages_from_elsewhere_are_refused_in_dev_mode(world):
 # Polls
 
 
-def test_every_request_is_answered_and_nothing_comes_twice(page):
+def test_every_request_gets_one_reply_and_no_message_comes_twice(page):
     one = page()
     assert one.must("s", {"c": {"sdk.js.12-18-0": 1}}) == ""
     one.must("q", {"p": "/x", "h": ""})
@@ -445,7 +445,7 @@ def test_many_segments_in_one_request(page):
     ],
     ids=str,
 )
-def test_what_is_no_message_ends_the_session(page, segments):
+def test_a_malformed_message_ends_the_session(page, segments):
     one = page()
     serial = one.poll(segments)
     assert one.receive(serial).strip() == "pLPCommand('close');"
@@ -511,7 +511,7 @@ def test_a_burst_waits_for_its_own_answers(page):
     assert [(m["d"]["r"], m["d"]["b"]["s"]) for m in one.messages] == [(r, "ok") for r in range(len(sizes))]
 
 
-def test_a_client_that_polls_seldom_gets_the_newest(page, world):
+def test_a_client_that_polls_seldom_gets_the_newest_value(page, world):
     """What is pushed to it while it does not poll is bounded: it gets the values of now."""
     one, other = page(), world.connect()
     one.must("q", {"p": "/x", "h": ""})
@@ -585,7 +585,7 @@ def test_an_answer_that_was_not_read_comes_again(page, world, again):
     assert one.must("p", {"p": "/y", "d": 1}) == ""
 
 
-def test_to_ask_again_is_no_receipt_of_what_was_not_read(page, world):
+def test_a_repeated_poll_does_not_acknowledge_unread_data(page, world):
     """The next request comes on the same connection, but its client's machine has not taken the answer before."""
     one, other = page(), world.connect()
     one.must("q", {"p": "/x", "h": ""})
@@ -610,7 +610,7 @@ def test_to_ask_again_is_no_receipt_of_what_was_not_read(page, world):
     assert one.pushes() == [("x", value)]
 
 
-def test_large_answers_are_taken_before_the_next_request_is_looked_at(many):
+def test_large_responses_are_read_before_the_next_request_is_processed(many):
     """Requests for sessions of several loops, sent ahead on one connection, and answers that are read late."""
     pages, writer = [Page(many.port) for _ in range(3)], Connection(many.port)
     for one in pages:
@@ -632,12 +632,17 @@ def test_large_answers_are_taken_before_the_next_request_is_looked_at(many):
         closing.close()
 
 
-def test_a_poll_may_be_asked_on_many_connections(page, world):
+def page_with_one_poll(page, world):
+    """A page that listens at /x, another client, and the serial number of the page's only poll."""
     one, other = page(), world.connect()
     one.must("q", {"p": "/x", "h": ""})
     for serial in list(one.polls):
         one.polls.pop(serial).close()
-    serial = one.poll()
+    return one, other, one.poll()
+
+
+def test_a_poll_may_be_repeated_on_many_connections(page, world):
+    one, other, serial = page_with_one_poll(page, world)
     copies = [one.polls[serial]]
     for _ in range(40):
         one.poll(serial=serial, http=HTTP(one.port))
@@ -653,13 +658,9 @@ def test_a_poll_may_be_asked_on_many_connections(page, world):
         copy.close()
 
 
-def test_a_poll_that_is_asked_twice_gets_one_answer_on_both_connections(page, world):
+def test_a_poll_on_two_connections_gets_the_same_response_on_both(page, world):
     """Which of the two came first, and which still lives, the server cannot know."""
-    one, other = page(), world.connect()
-    one.must("q", {"p": "/x", "h": ""})
-    for serial in list(one.polls):
-        one.polls.pop(serial).close()
-    serial = one.poll()
+    one, other, serial = page_with_one_poll(page, world)
     first = one.polls.pop(serial)
     one.poll(serial=serial)
     other.must("p", {"p": "/x", "d": 1})
@@ -715,10 +716,10 @@ def test_requests_sent_ahead_are_answered_in_order(many):
     http.close()
 
 
-# Who it is
+# Identity
 
 
-def test_signing_in_holds_back_what_follows(page):
+def test_requests_behind_a_sign_in_wait_for_it(page):
     one = page()
     messages = [
         {"t": "d", "d": {"r": 1, "a": "gauth", "b": {"cred": "owner"}}},
@@ -775,7 +776,7 @@ def test_leaving_the_page_ends_the_session(page, world):
     http.close()
 
 
-def test_what_a_page_has_sent_when_it_is_left_is_done(servers):
+def test_requests_sent_before_a_page_is_left_are_executed(servers):
     server = servers(memory=True, arguments=["--loops", 1])
     one, other, leaving = Page(server.port), Connection(server.port), HTTP(server.port)
     assert leaving.ask("/.lp?disconn=t&id=1&pw=aaaaaaaaaa")[0] == 200
@@ -803,7 +804,7 @@ def test_what_a_page_has_sent_when_it_is_left_is_done(servers):
         closing.close()
 
 
-def test_a_client_that_polls_no_more_is_gone(short):
+def test_a_client_that_stops_polling_is_disconnected(short):
     one, watcher = Page(short.port), watch(short, "demo")
     one.must("o", {"p": "/gone", "d": True})
     one.close()
@@ -813,7 +814,7 @@ def test_a_client_that_polls_no_more_is_gone(short):
     watcher.close()
 
 
-def test_a_client_that_polls_stays(short):
+def test_a_client_that_polls_stays_connected(short):
     one, watcher = Page(short.port), watch(short, "demo")
     one.must("o", {"p": "/gone", "d": True})
     began = time.monotonic()
@@ -841,7 +842,7 @@ def test_a_client_that_comes_back_replaces_its_session(page, world):
     watcher.close()
 
 
-def test_the_server_says_that_it_ends(many):
+def test_a_client_is_told_that_the_server_stops(many):
     pages = [Page(many.port) for _ in range(5)]
     for one in pages[:3]:
         one.must("o", {"p": "/gone", "d": True})
@@ -858,7 +859,7 @@ def test_the_server_says_that_it_ends(many):
 
 
 @pytest.mark.parametrize("how", ["close frame", "half-closed", "reset", "broken frame", "malformed message"])
-def test_a_websocket_session_ends_when_its_client_says_so(world, how):
+def test_a_websocket_session_ends_with_its_disconnect_request(world, how):
     """The client leaves its socket open: the session is over all the same."""
     watcher = watch(world, world.ns)
     raw = RawSocket(world.port, world.ns)
@@ -917,7 +918,7 @@ class Swallower:
 
 
 @pytest.mark.parametrize("transport", ["websocket", "long polling"])
-def test_a_client_that_vanishes_is_gone_in_the_time_that_was_asked_for(short, transport):
+def test_a_vanished_client_is_disconnected_after_the_presence_timeout(short, transport):
     relay, watcher = Swallower(short.port), watch(short, "demo")
     if transport == "websocket":
         raw = RawSocket(relay.port, "demo", host=f"127.0.0.1:{short.port}")
@@ -1040,7 +1041,7 @@ def test_data_waits_for_the_end_of_polling(many):
     one.close()
 
 
-def test_what_comes_behind_the_end_of_polling_is_ignored(many):
+def test_messages_behind_the_end_of_polling_are_ignored(many):
     one = Page(many.port)
     mover = Mover(one)
     mover.pings()
@@ -1115,7 +1116,7 @@ def test_a_session_of_another_namespace_is_not_joined(many):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_event_is_lost_or_doubled_whatever_breaks(many, seed):
+def test_no_event_is_lost_or_repeated_when_connections_break(many, seed):
     """Connections break before and behind answers, polls are asked again, requests overtake each other."""
     chance = random.Random(seed)
     one, writer = Page(many.port), Connection(many.port)
@@ -1152,7 +1153,7 @@ def test_no_event_is_lost_or_doubled_whatever_breaks(many, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_move_loses_and_doubles_nothing_whatever_breaks(many, seed):
+def test_a_move_loses_and_repeats_nothing_when_connections_break(many, seed):
     """Pushes, requests and broken polls between any two steps of the move."""
     chance = random.Random(seed)
     ns = f"move-{seed}"

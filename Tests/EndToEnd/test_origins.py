@@ -1,4 +1,4 @@
-"""Who may use a server that --dev has opened: programs of this machine, its pages, and pages of --allow-origin."""
+"""Access to a --dev server: programs of this machine, its pages, and pages of --allow-origin."""
 
 import json
 
@@ -61,7 +61,7 @@ REFUSED = [
     (HERE, page("http://127.0.0.1:80@evil.example"), "user information"),
     (HERE, page("http://evil.example/localhost"), "a path"),
     (HERE, page("http://localhost:3000 http://evil.example"), "a list"),
-    (HERE, page("null"), "anybody's: a sandboxed frame, a file"),
+    (HERE, page("null"), "any page: a sandboxed frame, a file"),
     (HERE, page("localhost"), "no scheme"),
     (HERE, page("http://"), "no host"),
     (HERE, page("http://10.0.2.2:9000"), "a page from there is another machine's"),
@@ -98,7 +98,7 @@ def test_this_machine_is_served(dev, host, fields, because):
 
 
 @pytest.mark.parametrize("host, fields, because", REFUSED)
-def test_others_are_refused_and_told_why(dev, host, fields, because):
+def test_other_hosts_and_origins_are_refused_with_the_reason(dev, host, fields, because):
     Rest(dev.port, "default").put("/kept", 1)
     requests = [
         ("GET", "/kept.json?ns=default", None), ("PUT", "/kept.json?ns=default", "2"),
@@ -121,7 +121,7 @@ def test_others_are_refused_and_told_why(dev, host, fields, because):
     assert "made-by-others" not in names, "a refused request makes no namespace"
 
 
-def test_the_answer_names_what_is_refused(servers):
+def test_the_response_names_the_refused_host_or_origin(servers):
     server = servers(dev=True, memory=True)
     said = ask(server, "GET", "/a.json", HERE, page("http://evil.example")).json()["error"]
     assert '"http://evil.example"' in said, said
@@ -184,7 +184,7 @@ def test_an_allowed_origin_is_served(servers, tmp_path, how):
     "*", "null", "app.example.org", "https://app.example.org/", "https://app.example.org/x", "https://u@app.example.org",
     "https://", "https://app.example.org:", "https://*.example.org", " ",
 ])
-def test_what_is_no_origin_is_no_value(servers, value):
+def test_a_value_that_is_no_origin_is_refused(servers, value):
     said = fails_to_start(
         servers, BAD_CONFIGURATION, dev=True, memory=True, arguments=[f"--allow-origin={value}"])
     assert "--allow-origin" in said
@@ -196,7 +196,7 @@ def test_without_dev_the_option_would_promise_too_much(servers):
     assert "--allow-origin" in said and "--dev" in said
 
 
-def test_without_dev_nobody_is_asked(servers):
+def test_without_dev_hosts_and_origins_are_not_checked(servers):
     server = servers(dev=False, memory=True)
     for host, fields, _ in REFUSED:
         ask(server, "GET", "/a.json?ns=default", host, fields).expect_error(401, "Permission denied")

@@ -169,7 +169,7 @@ class Machine:
 
 
 @pytest.mark.timeout(60 + 6 * ROUNDS)
-def test_a_power_cut_takes_nothing_that_was_acknowledged_or_seen(servers, layer, tmp_path):
+def test_a_power_cut_loses_nothing_that_was_acknowledged_or_seen(servers, layer, tmp_path):
     machine = Machine(servers, layer, tmp_path, SEED)
     for _ in range(ROUNDS):
         machine.work()
@@ -178,7 +178,7 @@ def test_a_power_cut_takes_nothing_that_was_acknowledged_or_seen(servers, layer,
 
 
 @pytest.mark.timeout(60 + 6 * ROUNDS)
-def test_under_interval_a_power_cut_takes_at_most_the_last_100_ms(servers, layer, tmp_path):
+def test_under_interval_a_power_cut_loses_at_most_the_last_100_ms(servers, layer, tmp_path):
     machine = Machine(servers, layer, tmp_path, SEED, "interval", LARGE)
     for _ in range(max(1, ROUNDS // 2)):
         cut = machine.work()
@@ -202,7 +202,7 @@ def test_under_none_a_power_cut_leaves_whole_entries_in_order(servers, layer, tm
     [("always", "sync"), ("always", "rarely"), ("always", "directory"), ("none", "")],
     ids=["no-sync", "one-sync-in-four-is-none", "no-sync-of-names", "acknowledged-before-the-sync"],
 )
-def test_a_lie_is_found_out(servers, layer, tmp_path, durability, lie):
+def test_a_disk_that_ignores_syncs_is_detected(servers, layer, tmp_path, durability, lie):
     """The first test can fail: when the disk does not sync, or forgets names, or the server acknowledges early, it
     does. Acknowledged writes are missing, or the start refuses the data.
     """
@@ -236,7 +236,7 @@ KINDS = {
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 
 
-def test_nothing_escapes_the_layer(servers, layer, tmp_path):
+def test_every_write_passes_the_layer(servers, layer, tmp_path):
     """Every system call that changes something in the data directory is one that the layer has counted."""
     server = servers(start=False, arguments=SMALL)
     log, stash = tmp_path / "operations.txt", tmp_path / "stash"

@@ -56,7 +56,7 @@ def assert_whole(server, entry_count):
     assert sum("/rows/r" in line for line in log.stdout.splitlines()) == entry_count, "one line for each put"
 
 
-def test_what_is_not_filled_is_no_part_of_the_log(server):
+def test_unfilled_zeros_are_no_part_of_the_log(server):
     with Connection(server.port, "default") as connection:
         count, segment = write_until_taken(server, connection)
         assert segment.stat().st_size == SEGMENT_BYTE_COUNT, "the segment has the length that was prepared"
@@ -83,7 +83,7 @@ def test_what_is_not_filled_is_no_part_of_the_log(server):
     assert rows(server) == expected(count)
 
 
-def test_a_stop_leaves_the_log_and_nothing_else(server):
+def test_a_stop_leaves_only_the_log(server):
     with Connection(server.port, "default") as connection:
         count, segment = write_until_taken(server, connection)
     assert server.terminate() == 0
@@ -96,7 +96,7 @@ def test_a_stop_leaves_the_log_and_nothing_else(server):
     assert "were cut off" not in server.stderr(10**7)
 
 
-def test_the_prepared_file_is_nobodys(server):
+def test_the_prepared_file_belongs_to_no_log(server):
     """Removed by hand at any moment, it is not missed."""
     with Connection(server.port, "default") as connection:
         count, _ = write_until_taken(server, connection)

@@ -94,7 +94,7 @@ def test_a_half_closed_socket_ends_the_session(servers):
 
 @pytest.mark.parametrize("transport", ["ws", "lp", "upgrade"])
 @pytest.mark.parametrize("how", ["close", "cut", "reset"])
-def test_who_says_goodbye_is_gone_at_once(servers, transport, how):
+def test_a_client_that_closes_its_session_is_gone_at_once(servers, transport, how):
     server = servers(memory=True)
     observer = Observer(server.port)
     connection = Connection(server.port, "default", transport=transport)
@@ -188,7 +188,7 @@ def test_packets_can_be_lost_here():
         pytest.skip("losing packets needs root and iptables")
 
 
-def test_who_vanished_is_gone_after_the_presence_timeout_and_who_is_quiet_is_not(servers):
+def test_a_vanished_client_is_gone_after_the_presence_timeout_and_a_quiet_one_is_not(servers):
     server = servers(memory=True, arguments=["--presence-timeout", PRESENCE_TIMEOUT])
     # These say nothing by themselves, but answer pings and keep polling.
     quiet = [Connection(server.port, "default", transport=transport) for transport in ("ws", "lp")]
@@ -208,7 +208,7 @@ def test_who_vanished_is_gone_after_the_presence_timeout_and_who_is_quiet_is_not
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not os.environ.get("PANDO_SLOW"), reason="takes two minutes: PANDO_SLOW=1")
-def test_who_vanished_is_gone_after_the_default_time(servers):
+def test_a_vanished_client_is_gone_after_the_default_time(servers):
     took = all_vanish(servers(memory=True), DEFAULT_PRESENCE_TIMEOUT + SLACK)
     # A client with a poll under way is looked after by what comes of it, so long polling is sooner.
     assert min(took.values()) >= 60 - 1

@@ -281,7 +281,7 @@ EXAMPLES = [
         GET /pub/arr.json
         < 200 {"0":"a","9":"j"}
     """),
-    example(37, "a stream tells the first value and every write", stream_of_writes),
+    example(37, "a stream sends the first value and every write", stream_of_writes),
     example(38, "a stream ends when its token expires", None,
             skip="needs tokens that expire: --dev accepts unsigned ones without looking at the time (auth §2.5)"),
     example(39, "rules without `rules` are refused with line and column", r"""
@@ -303,7 +303,7 @@ EXAMPLES = [
         GET /pub.json?callback=cb
         < 200 cb(1);
     """),
-    example(42, "a token that is none is refused even where everybody may read", """
+    example(42, "a malformed token is refused even where every client may read", """
         GET /pub.json?auth=not-a-token
         < 401 error Could not parse auth token.
     """),

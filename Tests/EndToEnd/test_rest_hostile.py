@@ -1,4 +1,4 @@
-"""What REST promises when somebody means harm: nobody else waits, nobody else is shut out, and memory is bounded."""
+"""REST beside hostile clients: other clients do not wait and are not shut out, and memory is bounded."""
 
 import gzip
 import select
@@ -49,7 +49,7 @@ def test_a_bomb_is_refused(servers):
     rest.ask("PUT", "/a.json?print=silent", gzip.compress(b'"' + b"x" * 1_000_000 + b'"'), [GZIP]).expect(204)
 
 
-def test_what_a_body_would_be_in_memory_counts(servers):
+def test_the_memory_of_a_parsed_body_counts(servers):
     """At 64 bytes for each node: 8 MiB are 131,072 of them."""
     server = servers(arguments=["--max-write-bytes", 8 * MIB])
     rest = Rest(server.port, "default")
@@ -62,8 +62,8 @@ def test_what_a_body_would_be_in_memory_counts(servers):
     rest.ask("PUT", "/a.json?print=silent", zeros(130_000)).expect(204)
 
 
-def test_a_large_body_is_not_read_when_nothing_can_come_of_it(servers):
-    server = servers(dev=False)  # no rules: nobody but an administrator gets in
+def test_a_large_body_that_would_be_refused_is_not_read(servers):
+    server = servers(dev=False)  # no rules: only administrators have access
     length = ("Content-Length", 10_000_000)
     cases = [
         ("/a.json?ns=nobodys", [], 404, "404 Not Found"),
@@ -83,7 +83,7 @@ def test_a_large_body_is_not_read_when_nothing_can_come_of_it(servers):
             wire.receive().expect_error(status, text)
 
 
-def test_a_large_body_is_told_to_come_once_it_may(servers):
+def test_100_continue_is_sent_once_a_large_body_is_admitted(servers):
     server = servers()
     body = b'"' + b"x" * 200_000 + b'"'
     with Wire(server.port) as wire:
@@ -101,7 +101,7 @@ def test_a_large_body_is_told_to_come_once_it_may(servers):
         wire.ask("PUT", "/c.json?ns=default&auth=owner", gzip.compress(body), [GZIP]).expect(200, body)
 
 
-def test_what_is_wrong_with_a_body_comes_behind_the_database_and_the_credentials(servers):
+def test_database_and_credentials_are_checked_before_the_body(servers):
     server = servers(dev=False, arguments=["--max-write-bytes", 100_000])
     large = [("Content-Length", 100_001)]
     cases = [([GZIP, ("Content-Length", 3)], b"abc", 401), ([("Content-Encoding", "br"), ("Content-Length", 1)], b"1", 415),
@@ -129,8 +129,8 @@ def test_a_body_that_stalls_is_408_however_much_has_come(servers):
             wire.receive().expect_error(408)
 
 
-def test_large_stalled_bodies_shut_nobody_out(servers):
-    """The one who holds most has to go, and is told that it is not his fault."""
+def test_large_stalled_bodies_do_not_block_others(servers):
+    """The client that holds most is cut off, with an error that does not blame it."""
     server = servers(arguments=[*SINGLE, "--request-timeout", 600, "--memory-limit", 512 * MIB])
     piece = b"x" * (4 * MIB)
     with Wire(server.port) as most, Wire(server.port) as second, Wire(server.port) as third:
@@ -159,7 +159,7 @@ def test_an_options_with_a_body_is_a_preflight(servers):
         assert answer.header("Connection") == "close"
 
 
-def test_a_refusal_of_what_is_no_request_can_be_read_by_a_page_and_has_no_body_for_head(servers):
+def test_a_refusal_of_a_malformed_request_has_cors_headers_and_no_body_for_head(servers):
     server = servers(arguments=SLOW)
     for method in ("GET", "HEAD"):
         cases = [(f"{method} /a.json HTTP/1.1\r\n\r\n", 400), (f"{method} /{'x' * 100_000}.json HTTP/1.1\r\n", 414),
@@ -173,7 +173,7 @@ def test_a_refusal_of_what_is_no_request_can_be_read_by_a_page_and_has_no_body_f
                 wire.expect_closed()
 
 
-def test_only_administrators_learn_what_there_is_to_inspect(servers):
+def test_only_administrators_may_inspect(servers):
     server = servers(dev=False)
     for target in ("/.inspect/none.json", "/.settings/none.json", "/.inspect/databases.json", "/.inspect/coverage"):
         Rest(server.port, "default").ask("GET", target).expect_error(401, "Unauthorized request.")

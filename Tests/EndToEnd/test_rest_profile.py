@@ -17,8 +17,8 @@ def profile(rest):
         yield stream
 
 
-def told(stream, name, path=None, allowed=True):
-    """The next operation is this one; answers everything that is told of it."""
+def next_record(stream, name, path=None, allowed=True):
+    """The next record is of this operation; returns the record."""
     kind, data = stream.next()
     assert kind == "log", (kind, data)
     assert data["name"] == name, data
@@ -29,74 +29,74 @@ def told(stream, name, path=None, allowed=True):
     return data
 
 
-def test_rest_operations_are_told(rest, profile):
+def test_rest_operations_are_recorded(rest, profile):
     rest.put("/a/b", "twelve bytes")
-    assert told(profile, "rest-write", ["a", "b"])["bytes"] == len('"twelve bytes"')
+    assert next_record(profile, "rest-write", ["a", "b"])["bytes"] == len('"twelve bytes"')
     rest.patch("/a", {"c": 1, "d": 2})
-    assert told(profile, "rest-update", ["a"])["bytes"] == len('{"c":1,"d":2}')
+    assert next_record(profile, "rest-update", ["a"])["bytes"] == len('{"c":1,"d":2}')
     rest.get("/a/b")
-    assert told(profile, "rest-read", ["a", "b"])["bytes"] == len('"twelve bytes"')
+    assert next_record(profile, "rest-read", ["a", "b"])["bytes"] == len('"twelve bytes"')
     rest.must("POST", "/", '"x"')
-    told(profile, "rest-write", [])
+    next_record(profile, "rest-write", [])
     rest.must("DELETE", "/a")
-    told(profile, "rest-write", ["a"])
+    next_record(profile, "rest-write", ["a"])
     rest.ask("GET", "/q.json?orderBy=%22x%22").expect_error(400)
-    assert "unIndexed" not in told(profile, "rest-read", ["q"])
+    assert "unIndexed" not in next_record(profile, "rest-read", ["q"])
 
 
-def test_what_is_refused_is_told_as_refused(rest, profile):
+def test_refused_operations_are_recorded_as_refused(rest, profile):
     rest.put_rules({"rules": {"open": {".read": True, ".write": True}}})
     rest.ask("GET", "/closed.json").expect_error(401)
-    told(profile, "rest-read", ["closed"], allowed=False)
+    next_record(profile, "rest-read", ["closed"], allowed=False)
     rest.ask("PUT", "/closed.json", "1").expect_error(401)
-    told(profile, "rest-write", ["closed"], allowed=False)
+    next_record(profile, "rest-write", ["closed"], allowed=False)
     rest.put("/open", 1)
-    told(profile, "rest-write", ["open"])
+    next_record(profile, "rest-write", ["open"])
 
 
-def test_realtime_operations_are_told(world, rest, profile):
+def test_realtime_operations_are_recorded(world, rest, profile):
     connection = world.connect()
-    told(profile, "concurrent-connect")
+    next_record(profile, "concurrent-connect")
     connection.must("p", {"p": "/a", "d": {"n": 1}})
-    assert told(profile, "realtime-write", ["a"])["bytes"] > 0
+    assert next_record(profile, "realtime-write", ["a"])["bytes"] > 0
     connection.must("m", {"p": "/a", "d": {"m": 2}})
-    told(profile, "realtime-update", ["a"])
+    next_record(profile, "realtime-update", ["a"])
     connection.must("q", {"p": "/a", "h": ""})
-    assert told(profile, "listener-listen", ["a"])["bytes"] > 0
+    assert next_record(profile, "listener-listen", ["a"])["bytes"] > 0
     connection.must("p", {"p": "/a/n", "d": 5})
-    told(profile, "listener-broadcast", ["a", "n"])
-    told(profile, "realtime-write", ["a", "n"])
+    next_record(profile, "listener-broadcast", ["a", "n"])
+    next_record(profile, "realtime-write", ["a", "n"])
     connection.must("n", {"p": "/a"})
-    told(profile, "listener-unlisten", ["a"])
+    next_record(profile, "listener-unlisten", ["a"])
     connection.get("/a/n")
-    assert told(profile, "realtime-read", ["a", "n"])["bytes"] > 0
+    assert next_record(profile, "realtime-read", ["a", "n"])["bytes"] > 0
     connection.must("q", {"p": "/a", "q": {"i": "h"}, "t": 1, "h": ""})
-    data = told(profile, "listener-listen", ["a"])
+    data = next_record(profile, "listener-listen", ["a"])
     assert data["unIndexed"] is True and data["querySet"] == [{"index": {"path": ["h"]}}], data
     connection.close()
-    told(profile, "concurrent-disconnect")
+    next_record(profile, "concurrent-disconnect")
 
 
-def test_a_query_stream_is_told_with_its_index(rest, profile):
+def test_a_query_stream_is_recorded_with_its_index(rest, profile):
     with rest.stream("/s", "orderBy=%22$key%22&limitToFirst=2") as stream:
         stream.put("/", None)
-        assert "unIndexed" not in told(profile, "listener-listen", ["s"])
+        assert "unIndexed" not in next_record(profile, "listener-listen", ["s"])
 
 
 def test_two_watch_and_one_leaves(rest, profile):
     second = rest.stream("/.settings/profile", fields=[OWNER])
     rest.put("/a", 1)
     for stream in (profile, second):
-        told(stream, "rest-write", ["a"])
+        next_record(stream, "rest-write", ["a"])
     second.close()
     rest.put("/b", 1)
-    told(profile, "rest-write", ["b"])
+    next_record(profile, "rest-write", ["b"])
 
 
 def test_databases_are_watched_apart(world, rest, profile):
     Rest(world.port, f"{world.ns}-other").put("/a", 1)
     rest.put("/b", 1)
-    told(profile, "rest-write", ["b"])
+    next_record(profile, "rest-write", ["b"])
 
 
 def test_only_administrators_watch(world, rest):
@@ -107,9 +107,9 @@ def test_only_administrators_watch(world, rest):
     rest.ask("GET", "/.settings/profile.json", fields=[OWNER]).expect_error(400)
 
 
-def test_a_watcher_that_does_not_read_misses_operations_and_stops_nobody(world, rest):
-    """What waits for it is bounded; when it reads again it hears how many it missed, and goes on."""
-    count, path = 7_000, f"/{'k' * 700}" * 8  # long paths: what is told fills the sockets soon
+def test_a_watcher_that_does_not_read_misses_records_and_delays_no_client(world, rest):
+    """Records that wait for a watcher are bounded; when it reads again it gets the number of missed ones, and then further ones."""
+    count, path = 7_000, f"/{'k' * 700}" * 8  # long paths: the records fill the sockets soon
     stream = rest.stream("/.settings/profile", fields=[OWNER], receive_buffer=4096)
     with Wire(world.port) as wire:
         one = wire.request_bytes("PUT", f"{path}.json?ns={world.ns}&print=silent", "1")

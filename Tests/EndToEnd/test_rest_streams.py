@@ -1,4 +1,4 @@
-"""Event streams (§8): what each write makes of them, who hears what in which order, and how they end."""
+"""Event streams (§8): the events of each write, their order, and how streams end."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def socket_client(world):
 
 
 def expect_nothing(stream, rest, path="/fence"):
-    """Nothing but this write is heard: `path` must be below the stream's root."""
+    """The only event is this write: `path` must be below the stream's root."""
     rest.put(path, "fence")
     name, data = stream.next()
     assert (name, data["data"]) == ("put", "fence"), (name, data)
@@ -81,7 +81,7 @@ def test_a_stream_is_never_compressed(rest, stream):
     stream("/s", first="x" * 5000, fields=[("Accept-Encoding", "gzip")])
 
 
-def test_a_refused_stream_is_an_ordinary_answer(locked_world):
+def test_a_refused_stream_is_an_ordinary_response(locked_world):
     with pytest.raises(Refused) as refused:
         Rest(locked_world.port, "default").stream("/s")
     refused.value.response.expect_error(401, "Permission denied")
@@ -103,7 +103,7 @@ def test_a_stream_of_the_root(rest, stream):
     root.put("/b/c", 2)
 
 
-def test_a_large_first_value_comes_whole(rest, stream):
+def test_a_large_first_value_is_complete(rest, stream):
     value = {f"key{number:06d}": "x" * 1000 for number in range(3000)}
     rest.put("/s", value)
     stream("/s", first=value)
@@ -130,7 +130,7 @@ def test_a_write_below_is_a_put_at_its_relative_path(rest, stream):
     s.put("/b/c/d/e/0", None)
 
 
-def test_a_write_above_is_a_put_of_what_is_here_now(rest, stream):
+def test_a_write_above_is_a_put_of_the_new_value(rest, stream):
     s = stream("/x/s", first=None)
     rest.put("/x", {"s": {"a": 1}, "other": 2})
     s.put("/", {"a": 1})
@@ -138,7 +138,7 @@ def test_a_write_above_is_a_put_of_what_is_here_now(rest, stream):
     s.put("/", None)
 
 
-def test_a_write_beside_is_not_heard(rest, stream):
+def test_a_write_beside_is_no_event(rest, stream):
     s = stream("/s", first=None)
     rest.put("/t", 1)
     rest.put("/sx", 1)
@@ -178,7 +178,7 @@ def test_a_patch_below_is_a_patch_at_its_relative_path(rest, stream):
     s.patch("/x/y", {"a": 1, "b": 2})
 
 
-def test_a_deep_patch_under_one_node_is_one_patch_there(rest, stream):
+def test_a_deep_patch_below_one_node_is_one_patch_of_that_node(rest, stream):
     s = stream("/s", first=None)
     rest.patch("/s", {"x/y/a": 1, "x/y/b": 2})
     s.patch("/x/y", {"a": 1, "b": 2})
@@ -194,7 +194,7 @@ def test_a_patch_of_different_depths_is_one_put_a_path_one_after_the_other(rest,
     expect_nothing(s, rest, "/s/fence")
 
 
-def test_a_patch_above_is_a_put_of_what_is_here_now(rest, stream):
+def test_a_patch_above_is_a_put_of_the_new_value(rest, stream):
     s = stream("/x/s", first=None)
     rest.patch("/x", {"s": {"a": 1}, "t": 2})
     s.put("/", {"a": 1})
@@ -213,7 +213,7 @@ def test_a_patch_from_above_with_one_path_below_is_that_path(rest, stream):
         assert (name, data) == ("patch", {"path": "/", "data": {"b": 2}})
 
 
-def test_server_values_are_heard_resolved(rest, stream):
+def test_server_values_are_resolved_in_events(rest, stream):
     rest.put("/s/n", 40)
     s = stream("/s", first={"n": 40})
     rest.put("/s/n", {".sv": {"increment": 2}})
@@ -223,7 +223,7 @@ def test_server_values_are_heard_resolved(rest, stream):
     assert name == "patch" and data["data"] == rest.get("/s"), data
 
 
-def test_a_refused_write_is_not_heard(rest, stream):
+def test_a_refused_write_is_no_event(rest, stream):
     rest.put("/s", 1)
     s = stream("/s", first=1)
     rest.ask("PUT", "/s.json", "2", [("if-match", "null_etag")]).expect(412)
@@ -232,7 +232,7 @@ def test_a_refused_write_is_not_heard(rest, stream):
     expect_nothing(s, rest, "/s/fence")
 
 
-def test_every_write_is_heard_in_order_and_once(rest, stream):
+def test_every_write_is_one_event_in_order(rest, stream):
     s = stream("/s", first=None)
     with Wire(rest.port) as wire:
         target = f"/s/n.json?ns={rest.ns}&print=silent"
@@ -243,8 +243,8 @@ def test_every_write_is_heard_in_order_and_once(rest, stream):
             wire.receive().expect(204)
 
 
-def test_a_write_is_heard_before_or_with_its_answer(rest, stream):
-    """Nobody who has read an answer can see a stream that lags behind for long: it arrives before the deadline."""
+def test_an_event_comes_before_or_with_the_response_to_its_write(rest, stream):
+    """After the response to a write, its event on a stream arrives before the deadline."""
     s = stream("/s", first=None)
     for number in range(1, 50):
         rest.put("/s", number)
@@ -254,7 +254,7 @@ def test_a_write_is_heard_before_or_with_its_answer(rest, stream):
 # Several streams
 
 
-def test_streams_of_different_places_each_hear_their_own_paths(rest, stream):
+def test_streams_of_different_locations_get_their_own_paths(rest, stream):
     above, here, below, beside = (stream(path, first=None) for path in ("/a", "/a/b", "/a/b/c", "/z"))
     rest.put("/a/b/c", 1)
     above.put("/b/c", 1)
@@ -267,7 +267,7 @@ def test_streams_of_different_places_each_hear_their_own_paths(rest, stream):
     expect_nothing(beside, rest, "/z/fence")
 
 
-def test_a_hundred_streams_of_one_place_all_hear_it(rest, stream):
+def test_a_hundred_streams_of_one_location_get_the_same_event(rest, stream):
     streams = [stream("/s", first=None) for _ in range(100)]
     rest.put("/s", {"a": 1})
     for s in streams:
@@ -279,7 +279,7 @@ def test_a_hundred_streams_of_one_place_all_hear_it(rest, stream):
         s.put("/a", 2)
 
 
-def test_databases_do_not_hear_each_other(world, rest, stream):
+def test_streams_get_no_events_of_other_databases(world, rest, stream):
     s = stream("/s", first=None)
     Rest(world.port, f"{world.ns}-other").put("/s", "not yours")
     expect_nothing(s, rest, "/s/fence")
@@ -347,7 +347,7 @@ def follow(stream, copy, wanted):
     raise AssertionError(f"expected {wanted}, got {copy.value}")
 
 
-def test_a_query_stream_hears_a_write_of_the_whole(rest, stream):
+def test_a_query_stream_gets_a_write_of_the_whole_location(rest, stream):
     rest.put_rules(INDEXED)
     rest.put("/q", {"a": {"n": 1}, "b": {"n": 20}})
     s = stream("/q", 'orderBy="n"&startAt=10', first={"b": {"n": 20}})
@@ -361,7 +361,7 @@ def test_a_query_stream_hears_a_write_of_the_whole(rest, stream):
 # Beside the WebSocket
 
 
-def test_a_stream_hears_what_a_websocket_writes(rest, stream, socket_client):
+def test_a_stream_gets_writes_of_a_websocket(rest, stream, socket_client):
     s = stream("/s", first=None)
     socket_client.must("p", {"p": "/s/a", "d": {"b": 1}})
     s.put("/a", {"b": 1})
@@ -371,7 +371,7 @@ def test_a_stream_hears_what_a_websocket_writes(rest, stream, socket_client):
     s.put("/", "all")
 
 
-def test_a_websocket_hears_what_rest_writes(rest, socket_client):
+def test_a_websocket_gets_writes_of_rest(rest, socket_client):
     socket_client.must("q", {"p": "/s", "h": ""})
     rest.put("/s/a", 1)
     assert socket_client.next_data() == ("push", "d", {"p": "s/a", "d": 1})
@@ -381,7 +381,7 @@ def test_a_websocket_hears_what_rest_writes(rest, socket_client):
     assert socket_client.next_data() == ("push", "d", {"p": "s", "d": None})
 
 
-def test_a_stream_hears_what_is_written_when_a_websocket_is_cut(rest, stream, socket_client):
+def test_a_stream_gets_the_on_disconnect_writes_of_a_websocket(rest, stream, socket_client):
     s = stream("/status", first=None)
     socket_client.must("o", {"p": "/status", "d": "offline"})
     socket_client.must("p", {"p": "/status", "d": "online"})
@@ -400,7 +400,7 @@ def test_an_etag_and_a_websocket_transaction_agree(rest, socket_client):
 # Ends
 
 
-def test_a_stream_that_the_client_closes_frees_its_place(world, rest):
+def test_a_closed_stream_frees_its_connection(world, rest):
     for _ in range(200):
         with rest.stream("/s") as s:
             s.put("/", None)
@@ -411,7 +411,7 @@ def test_a_stream_that_the_client_closes_frees_its_place(world, rest):
     assert rest.get("/s") == 1 and world.server.alive
 
 
-def test_a_reader_that_does_not_read_stops_nobody(world, rest, stream):
+def test_a_stream_that_is_not_read_delays_no_client(world, rest, stream):
     """A stream is flooded and not read; another one of the same place, and writers, go on as if it were not there."""
     value = "x" * 100_000
     slow = stream("/s", first=None, receive_buffer=4096)
@@ -419,7 +419,7 @@ def test_a_reader_that_does_not_read_stops_nobody(world, rest, stream):
     for number in range(300):  # 30 MB, far above what sockets hold
         rest.put("/s/a", f"{number}{value}")
         quick.put("/a", f"{number}{value}")
-    # The slow one, when it reads at last, is told the current state or cut off, but never left with an older one.
+    # The slow stream gets the current state when it reads at last, or is cut off; it never keeps an older state.
     copy, last = StreamCopy(), f"299{value}"
     with contextlib.suppress(Closed):
         while (copy.value or {}).get("a") != last:
@@ -427,7 +427,7 @@ def test_a_reader_that_does_not_read_stops_nobody(world, rest, stream):
     assert world.server.alive
 
 
-def test_rules_that_close_a_place_cancel_its_streams(rest, stream):
+def test_rules_that_deny_a_location_cancel_its_streams(rest, stream):
     rest.put_rules({"rules": {".write": True, "s": {".read": True}, "t": {".read": True}}})
     s, t = stream("/s", first=None), stream("/t", first=None)
     rest.put_rules({"rules": {".write": True, "t": {".read": True}}})
@@ -438,7 +438,7 @@ def test_rules_that_close_a_place_cancel_its_streams(rest, stream):
     t.put("/", 1)
 
 
-def test_the_owner_keeps_a_stream_that_rules_close(rest, stream):
+def test_an_administrators_stream_survives_new_rules(rest, stream):
     s = stream("/s", first=None, fields=[OWNER])
     rest.put_rules({"rules": {".write": True}})
     rest.put("/s", 1)
@@ -459,7 +459,7 @@ def test_a_server_that_ends_orderly_ends_its_streams(servers):
 
 
 @pytest.mark.skipif(not IS_SLOW, reason="waits for half a minute; run with PANDO_SLOW=1")
-def test_silence_is_broken_by_a_keep_alive(rest, stream):
+def test_an_idle_stream_gets_keep_alives(rest, stream):
     s = stream("/s", first=None)
     started = time.monotonic()
     assert s.next_raw(timeout=KEEP_ALIVE * 2) == ("keep-alive", "null")

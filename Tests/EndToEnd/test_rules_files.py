@@ -13,14 +13,14 @@ from test_cli import BAD_CONFIGURATION, fails_to_start
 
 OWNER = ("Authorization", "Bearer owner")
 OPEN = '{"rules":{".read":true,".write":true}}'
-READ_ONLY = '{"rules":{".read":true}} // nobody writes'
+READ_ONLY = '{"rules":{".read":true}} // no writes'
 CLOSED = '{"rules":{}}'
 BAD = '{"rules":{\n".read":17,\n"a":{".write":[]}}}'
 BAD_PROBLEMS = ["2:9: Invalid rule expression", "3:15: Invalid rule expression"]
 
 
 def may(server, ns="default"):
-    """What somebody who is not signed in may do: "rw", "r", "w" or ""."""
+    """What a client without a sign-in may do: "rw", "r", "w" or ""."""
     with_rest = Rest(server.port, ns)
     try:
         reads = with_rest.ask("GET", "/probe.json").status
@@ -57,7 +57,7 @@ def test_a_rules_file_is_for_the_default_database_and_can_not_be_replaced(server
     assert may(server, "other") == "", "another database's rules are stored ones"
 
 
-def test_file_rules_rule_over_stored_ones_which_come_back_without_the_file(servers, rules):
+def test_rules_of_a_file_replace_stored_ones_until_the_file_is_gone(servers, rules):
     server = servers()
     Rest(server.port, "default").put_rules(READ_ONLY)
     server.kill()
@@ -83,7 +83,7 @@ def test_a_directory_has_a_file_for_each_database(servers, tmp_path):
     assert [may(server, ns) for ns in ("default", "open-one", "third")] == ["r", "", "r"]
     (folder / "third.json").unlink()
     hang_up(server, "third.json is gone: its rules stay until the next start")
-    assert may(server, "third") == "r", "to lose a file is no way to let everybody in"
+    assert may(server, "third") == "r", "a removed file does not open the database"
 
 
 def test_sighup_revokes_what_the_new_rules_do_not_allow(servers, rules):
@@ -101,7 +101,7 @@ def test_sighup_revokes_what_the_new_rules_do_not_allow(servers, rules):
         assert connection.next_data() == ("push", "c", {"p": "a", "q": [query]})
         writer.must("p", {"p": "/a/b", "d": 1})
         writer.must("p", {"p": "/kept/a", "d": 2})
-        assert connection.next_data() == ("push", "d", {"p": "kept/a", "d": 2}), "and of /a it hears nothing"
+        assert connection.next_data() == ("push", "d", {"p": "kept/a", "d": 2}), "and nothing of /a"
 
 
 def test_a_bad_file_never_replaces_a_good_one(servers, rules):
@@ -120,19 +120,19 @@ def test_a_bad_file_never_replaces_a_good_one(servers, rules):
 
 
 def test_a_pipe_is_no_rules_file(servers, tmp_path):
-    """Nobody writes into it: who waited for its end would hear no signal any more."""
+    """No process writes into the pipe: a server that waited for its end would handle no signal any more."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "can't be read" in fails_to_start(servers, BAD_CONFIGURATION, arguments=["--rules", pipe])
 
 
-def test_a_bad_file_refuses_to_start_and_says_all_that_is_wrong(servers, rules):
+def test_a_bad_file_refuses_to_start_with_all_problems(servers, rules):
     rules.write_text(BAD)
     said = fails_to_start(servers, BAD_CONFIGURATION, arguments=["--rules", rules])
     assert all(f"{rules}:{problem}" in said for problem in BAD_PROBLEMS)
 
 
-def test_queued_writes_of_the_dead_run_under_the_rules_of_the_file(servers, rules):
+def test_queued_writes_of_a_crash_run_under_the_rules_of_the_file(servers, rules):
     """Recovery ends sessions that died with the process: what the file forbids now is dropped."""
     server = servers()
     connection = Connection(server.port, "default")
@@ -151,7 +151,7 @@ def test_locked_by_default_in_one_clear_line(servers):
 
 
 @pytest.mark.parametrize("text, said", [(OPEN, []), (READ_ONLY, []), (BAD, BAD_PROBLEMS), ("{", ["1:2: Parse error."])])
-def test_check_rules_says_every_problem(rules, text, said):
+def test_check_rules_reports_every_problem(rules, text, said):
     rules.write_text(text)
     result = server_module.run("check", "rules", rules)
     assert result.returncode == (1 if said else 0)

@@ -1,6 +1,6 @@
 """The worked cases of rules §12 through the real binary, each over REST and over WebSocket.
 
-A row is what stands in the specification: the rules, what was stored before, who does what, and the verdict.
+A row is what stands in the specification: the rules, the stored data, the client and its request, and the verdict.
 """
 
 import json
@@ -40,7 +40,7 @@ def node(path, rules):
 
 
 def writable(path, **rules):
-    """The rules of a location that whoever is signed in may write."""
+    """The rules of a location that every signed-in user may write."""
     return node(path, {".write": SIGNED_IN, **{name.replace("_", "."): rule for name, rule in rules.items()}})
 
 
@@ -225,7 +225,7 @@ def over_websocket(owner, who, operation):
         if answer["s"] == "ok":
             return ALLOW
         assert answer == {"s": "permission_denied", "d": "Permission denied"}
-        assert connection.taken_pushes() == [], "who is denied hears nothing"
+        assert connection.taken_pushes() == [], "a denied client gets no push"
         return DENY
 
 
@@ -286,7 +286,7 @@ def test_disconnect_writes_are_checked_when_they_are_queued(databases):
         connection.must("o", {"p": "/mine", "d": 1})
 
 
-def test_a_change_of_credential_revokes_what_it_may_not_hear(databases):
+def test_a_change_of_credential_revokes_denied_listens(databases):
     owner = databases({"mine": {".read": "auth.uid == 'u1'"}, "all": {".read": True}}, None)
     query = {"i": ".key", "l": 1, "vf": "r"}
     with Connection(owner.port, owner.ns) as connection:
@@ -304,7 +304,7 @@ def test_a_change_of_credential_revokes_what_it_may_not_hear(databases):
 
 
 @pytest.mark.parametrize("rule, order", [("query.orderByKey == true", "$key"), ("query.orderByChild == 'o'", "o")])
-def test_a_stream_that_only_orders_is_asked_about_its_order(databases, rule, order):
+def test_rules_see_the_order_of_a_stream_without_a_filter(databases, rule, order):
     owner = databases({".read": rule, ".write": SIGNED_IN, ".indexOn": "o"}, {"a": 1})
     reader = Rest(owner.port, owner.ns)
     reader.ask("GET", "/.json").expect_error(401, "Permission denied")
@@ -332,7 +332,7 @@ def test_many_nested_listens_are_revoked_at_once(databases):
         assert len(connection.taken_pushes()) == 2 * count
 
 
-def test_who_changes_credentials_all_the_time_is_sent_away(databases):
+def test_a_client_that_changes_credentials_all_the_time_is_disconnected(databases):
     """Each change looks at every listen again: a connection has so many of those a minute."""
     owner = databases({"l": {".read": "auth != null"}}, None)
     connection = Connection(owner.port, owner.ns)
@@ -348,8 +348,8 @@ def test_who_changes_credentials_all_the_time_is_sent_away(databases):
         other.fence()
 
 
-def test_a_queued_write_runs_as_everybody_who_has_put_something_into_it(databases):
-    """Nobody's write becomes an administrator's because he adds something below it on the same connection."""
+def test_a_queued_write_needs_the_permission_of_all_its_authors(databases):
+    """A write without a sign-in stays one when an administrator adds a write below it on the same connection."""
     owner = databases({"t": {".write": "!data.exists()"}}, None)
     connection = Connection(owner.port, owner.ns)
     connection.must("o", {"p": "/t", "d": {"a": 1}})

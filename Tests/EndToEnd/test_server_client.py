@@ -191,7 +191,7 @@ def resident_bytes(process):
     return 0
 
 
-def test_a_download_of_any_size_takes_bounded_memory_also_where_nobody_reads_it(recorder):
+def test_a_download_of_any_size_needs_bounded_memory_also_when_it_is_not_read(recorder):
     size = 400 * MEGABYTE
 
     def answer(handler):
@@ -246,7 +246,7 @@ def test_a_response_that_is_cut_off_is_bad_data(recorder, tmp_path):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_no_proxy_gets_a_request_and_its_token(servers, recorder):
+def test_no_request_goes_through_a_proxy(servers, recorder):
     def answer(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", "4")

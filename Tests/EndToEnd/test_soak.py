@@ -147,7 +147,7 @@ def come_and_go(soak):
         packed = rest.ask("GET", "/packed.json", fields=[("Accept-Encoding", "gzip")]).expect(200)
         assert gzip.decompress(packed.body) == PACKED
         rest.ask("PUT", "/packed.json", b"no gzip", [("Content-Encoding", "gzip")]).expect(400)
-        if number % 5 == 0:  # somebody looks at what goes on, and leaves
+        if number % 5 == 0:  # a watcher connects and disconnects
             watcher = rest.stream("/.settings/profile", fields=[OWNER])
             rest.ask("PUT", "/apart.json", "2")  # the others may have stopped by now
             assert watcher.next()[0] == "log"
@@ -194,7 +194,7 @@ def keep_alive(soak, connections):
 @pytest.mark.soak
 @pytest.mark.timeout(SECONDS + 120)
 @pytest.mark.parametrize("transport, seconds", [("ws", SECONDS), ("lp", SECONDS / 2), ("upgrade", SECONDS / 2)])
-def test_mixed_traffic_loses_nothing_repeats_nothing_and_keeps_its_memory(servers, transport, seconds):
+def test_mixed_traffic_loses_and_repeats_nothing_in_bounded_memory(servers, transport, seconds):
     server = servers()
     soak = Soak(server, transport, seconds)
     open_ones = []

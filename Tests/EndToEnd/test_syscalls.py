@@ -105,7 +105,7 @@ def entered_at(pieces, offset):
 
 
 def departures(sent, marks_of):
-    """Each thing that lets somebody know of a write: `(what, mark, line at which its first byte's call was entered)`."""
+    """Each output that shows a write to a client: `(what, mark, line at which its first byte's call was entered)`."""
     for port, pieces in sent.items():
         stream = b"".join(data for data, _ in pieces)
         for found in MARK.finditer(stream):
@@ -144,7 +144,7 @@ def examine(servers, tmp_path, durability, client_count, write_count, in_flight,
     )
     assert counts["answer"] == client_count * write_count, "the trace does not show every answer"
     assert counts["REST answer"] == write_count, "the trace does not show every answer of REST"
-    # Every value went to the listener, and back to whoever put it over REST.
+    # Every value went to the listener, and in the response to the client that put it over REST.
     assert counts["value"] >= (client_count + 2) * write_count, "the trace does not show every value"
     return early
 
@@ -154,7 +154,7 @@ def examine(servers, tmp_path, durability, client_count, write_count, in_flight,
     [(1, 200, 1, ""), (64, 12, 4, ""), (16, 60, 4, "x" * 500)],
     ids=["1-client", "64-clients", "while-the-log-rotates"],
 )
-def test_nothing_leaves_before_its_write_is_on_the_disk(
+def test_no_output_leaves_before_its_write_is_on_the_disk(
     servers, tmp_path, client_count, write_count, in_flight, padding
 ):
     assert examine(servers, tmp_path, "always", client_count, write_count, in_flight, padding) == []

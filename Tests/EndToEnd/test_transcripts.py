@@ -92,7 +92,7 @@ class Replay:
             else:
                 self.match(name, message, f"line {number}: {shorten(line, 300)}")
         for name, rows in self.rows.items():
-            assert not rows, f"{name} was told more than the recording: {shorten(rows)}"
+            assert not rows, f"{name} got more than the recording: {shorten(rows)}"
 
     def end(self, name, place, value):
         self.ended.add(name)

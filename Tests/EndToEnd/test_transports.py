@@ -40,7 +40,7 @@ def test_calls_of_a_response(script, calls):
 
 
 @pytest.mark.parametrize("script", NO_SCRIPTS)
-def test_what_is_no_response(script):
+def test_malformed_responses_are_refused(script):
     with pytest.raises(ProtocolError):
         calls_of(script)
 

@@ -68,7 +68,7 @@ def case(name, section, script, mode="dev", over=TRANSPORTS):
 
 
 def overwrites(action, body):
-    """A push as (tag, {absolute path: value}): the same whether it is told as `d` or as `m`."""
+    """A push as (tag, {absolute path: value}): the same whether it is sent as `d` or as `m`."""
     base = tree.segments(body["p"])
     entries = {"": body["d"]} if action == "d" else body["d"]
     return body.get("t"), {base + tree.segments(path): value for path, value in entries.items()}
@@ -235,7 +235,7 @@ class Player:
     def expect_nothing(self, name):
         self.drain(name)
         if self.events[name]:
-            raise ProtocolError(f"{name} got what nobody expects: {shorten(self.events[name])}")
+            raise ProtocolError(f"{name} got an unexpected message: {shorten(self.events[name])}")
 
     def drain(self, name):
         """A round trip through the database; everything that comes before its answer is kept as events."""

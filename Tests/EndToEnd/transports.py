@@ -89,7 +89,7 @@ def reset_tcp(tcp):
     """Ends a TCP connection with an RST, also while another thread sits in its `recv`."""
     tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     # Closing the descriptor sends nothing yet while a thread is blocked on it. connect(AF_UNSPEC) resets a TCP socket
-    # whoever is blocked on it; kernels that refuse it get the next best thing.
+    # the thread that is blocked on it; kernels that refuse it get the next best thing.
     libc = ctypes.CDLL(None, use_errno=True)
     address = struct.pack("H14x", socket.AF_UNSPEC)
     if libc.connect(tcp.fileno(), address, len(address)) != 0:

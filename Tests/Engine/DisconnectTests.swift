@@ -151,8 +151,8 @@ import Testing
         Credential(authVariable: Text(#"{"uid":"u\#(number)"}"#))
     }
 
-    /// Below something queued a write becomes part of it, and it runs as all who put something there; a
-    /// checkpoint keeps every one of them.
+    /// A write below a queued one becomes part of it, and runs with the credentials of all its authors; a checkpoint
+    /// keeps all of them.
     @Test func checkpointKeepsAllCredentials() throws {
         var scene = Scene()
         for number in 0..<3 {
@@ -182,8 +182,7 @@ import Testing
         }
     }
 
-    /// No more than so many people put something into one queued write; whoever is among them already may go
-    /// on.
+    /// The number of authors of one queued write is limited; those that it has already may add more.
     @Test func authorsOfOneWriteAreLimited() {
         var scene = Scene()
         scene.credential = Self.person(0)

@@ -1,9 +1,10 @@
 import PandoBytes
-import PandoEngine
 import PandoRandom
 import PandoRules
 import PandoTree
 import Testing
+
+@testable import PandoEngine
 
 // Random commands of several sessions against the naive truth. After each of them every client must hold
 // exactly what it asked for, having pushed of it once.
@@ -34,7 +35,9 @@ import Testing
 /// An engine, its clients, and what should be true of them.
 private struct World {
     var random: SeededGenerator
-    private let held = Held(Engine(access: .open))
+    private let held: Held
+    /// Computations for indexes that another thread has not done yet.
+    var indexJobs: [IndexJob] = []
     var truth = Value.nothing
     var clients: [UInt64: ClientModel] = [:]
     var queues: [UInt64: SparseTree] = [:]
@@ -53,6 +56,11 @@ private struct World {
 
     init(seed: UInt64) {
         random = SeededGenerator(seed: seed)
+        // Without indexes, with those that queries ask for, and with those that rules declare.
+        let rules = #"{"rules":{".read":true,".write":true,".indexOn":["n",".value"],"$k":{".indexOn":"a"}}}"#
+        held = Held(
+            Engine(access: seed % 3 == 2 ? .loaded(try! Ruleset(loading: Array(rules.utf8))) : .open))
+        if seed % 3 != 0 { held.engine.indexes.unindexedChildCount = 0 }
         for session in Self.sessions { clients[session] = Self.client(session) }
     }
 
@@ -147,6 +155,19 @@ private struct World {
         default: end(session)
         }
         if random.chance(2) { replay() }
+        indexInBackground()
+    }
+
+    /// Other threads build indexes at any time, on the snapshots of then.
+    mutating func indexInBackground() {
+        if random.chance(40) { indexJobs += engine.takeIndexWork().jobs }
+        if !indexJobs.isEmpty, random.chance(30) {
+            let job = indexJobs.remove(at: Int.random(in: indexJobs.indices, using: &random))
+            engine.finish(job.perform())
+        }
+        // Now and then an operator's limit is small.
+        if random.chance(1) { engine.indexByteLimit = random.pick([32, 256, 1 << 20]) }
+        if random.chance(25) { _ = engine.checkInvariants() }
     }
 
     mutating func put(_ session: UInt64) {
@@ -194,6 +215,8 @@ private struct World {
                     path: Path(text: path.slashed), query: query.query, tag: tag,
                     hash: isKnown ? Text("") : nil)),
             expecting: "ok {}", nil)
+        engine.noteUse(
+            of: query.query, at: Path(text: path.slashed), isLasting: random.chance(50), at: time)
     }
 
     mutating func unlisten(_ session: UInt64) {
@@ -331,6 +354,24 @@ private struct World {
             {
                 fail("S\(session)#\(tag) holds at \(window.path) \(window.query): \(window.cache)")
             }
+            for window in client.windows.values {
+                let found = get(window.query.query, at: Path(text: window.path.slashed))
+                if Value(found) != window.query.filter(truth[window.path]) {
+                    fail("a get at \(window.path) of \(window.query) gives \(found)")
+                }
+            }
+        }
+    }
+
+    /// What a get answers, by the index that is there.
+    func get(_ query: Query, at path: Path) -> Node {
+        let delta = engine.decide(
+            Command(
+                session: SessionID(9), credential: .anonymous, time: time, operation: .get(path, query)))
+        switch delta.result {
+        case .data(let node): return node
+        case .filtered(let node, let query): return Window(query, over: node).node
+        default: return .empty
         }
     }
 

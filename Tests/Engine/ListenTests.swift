@@ -86,7 +86,7 @@ import Testing
         scene.listen(1, "a/d")
         #expect(scene.put(2, "a/b/c", "1") == ["S1 d a/b/c 1", "ok"])
         scene.listen(1, "a/b")
-        #expect(scene.put(2, "a/b/c", "2") == ["S1 d a/b/c 2", "ok"], "the wider one speaks")
+        #expect(scene.put(2, "a/b/c", "2") == ["S1 d a/b/c 2", "ok"], "only the upper listen gets the push")
         scene.listen(1, "")
         #expect(scene.put(2, "a", #"{"b":{"c":3},"d":3}"#) == [#"S1 d a {"b":{"c":3},"d":3}"#, "ok"])
         scene.listen(1, "a/b/e")
@@ -115,7 +115,7 @@ import Testing
         #expect(scene.put(1, "q/b", "1") == ["S1 d q/b 1", "ok"], "outside the window")
     }
 
-    /// One window for all who ask the same, each with its own tag.
+    /// Sessions with the same query share one window; each has its own tag.
     @Test func oneWindowManyTags() {
         var scene = Scene()
         for session in 1...40 { scene.listen(UInt64(session), "q", #"{"l":1}"#, tag: Int64(session)) }

@@ -43,7 +43,7 @@ private struct World {
     await world.issuer.until { $0.held?.count == 1 }
     #expect(await world.verdict(world.old).identity != nil)
     #expect(world.issuer.keyRequestCount == 2, "one fetch")
-    // Who needs a key that is not here waits for the same fetch.
+    // A token with a missing key waits for the same fetch.
     try world.issuer.publish([("k1", TestKeys.rsa), ("k2", TestKeys.otherRSA)])
     async let waits = world.verdict(world.new)
     #expect(await world.verdict(world.old).identity != nil)
@@ -104,7 +104,7 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     #expect(world.issuer.keyRequestCount == 3)
 }
 
-/// Who comes while a fetch is under way waits for that one.
+/// A verification during a fetch waits for that fetch.
 @Test func oneFetchForMany() async throws {
     let world = try await World()
     await withTaskGroup { group in

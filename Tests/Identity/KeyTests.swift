@@ -56,8 +56,8 @@ private func authenticator(_ document: String) async throws -> Authenticator {
     }
 }
 
-/// The S of an Ed25519 signature must be below the order of the group: else anybody can write a second
-/// signature.
+/// The S of an Ed25519 signature must be below the order of the group: otherwise a second valid signature
+/// can be computed without the key.
 @Test func ed25519IsCanonical() async throws {
     let key = try EdDSA.PrivateKey()
     let verifier = try await VerificationKey(ed25519: key.publicKey, id: nil)
@@ -162,7 +162,7 @@ func unusableKeySets(document: String, reason: String) async throws {
     #expect(try await verdict(WorkedCase.rs, cookie, signer) == .refused(.wrongIssuer), "a session cookie")
 }
 
-/// Rules written for Firebase find who signed somebody in.
+/// Rules written for Firebase find the sign-in provider.
 @Test func claimMapping() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])

@@ -84,7 +84,7 @@ final class FakeIssuer: Sendable {
             guard !state.isDown, let text = state.documents[url.url.absoluteString] else { return nil }
             return FetchedDocument(body: Array(text.utf8), maxAge: state.maxAge)
         }
-        // Whoever comes meanwhile finds the fetch under way.
+        // Other calls meanwhile find the fetch in progress.
         await Task.yield()
         await withCheckedContinuation { continuation in
             let isHeld = state.withLock { state in

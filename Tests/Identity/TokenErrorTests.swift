@@ -58,7 +58,7 @@ func refusesOwnToken(header: String, claims: String, refusal: TokenError, reason
     #expect(await authenticator.verify(token, at: now) == .refused(refusal), "\(reason)")
 }
 
-/// The form of a token, before anybody looks at its signature.
+/// The form of a token, which is checked before its signature.
 @Test(
     arguments: [
         ("", "nothing"),

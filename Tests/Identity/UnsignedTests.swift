@@ -27,7 +27,7 @@ private let none = #"{"alg":"none","type":"JWT"}"#
         (token(none, #"{"iat":0}"#), nil, "no subject"),
         (token(none, #"{"sub":""}"#), nil, "an empty subject"),
         (token(none, #"{"sub":7}"#), nil, "a subject is text"),
-        (token(none, #"{"sub":"bob"}"#, "c2ln"), nil, "a signature that nobody can check"),
+        (token(none, #"{"sub":"bob"}"#, "c2ln"), nil, "a signature that cannot be checked"),
         (token(#"{"alg":"HS256"}"#, #"{"sub":"bob"}"#), nil, "signed, it says"),
         (token(#"{"alg":"none"}"#, "[]"), nil, "claims are an object"),
         (token("7", #"{"sub":"bob"}"#), nil, "so is the header"),
@@ -42,7 +42,7 @@ private let none = #"{"alg":"none","type":"JWT"}"#
 func unsignedTokens(token: Text, auth: String?, because: String) async throws {
     var configuration = IdentityConfiguration()
     let locked = try await FakeIssuer().authenticator(configuration)
-    #expect(locked.verifyAtOnce(token)?.refusal != nil, "nobody is configured")
+    #expect(locked.verifyAtOnce(token)?.refusal != nil, "no key is configured")
     configuration.acceptsDevelopmentTokens = true
     let open = try await FakeIssuer().authenticator(configuration)
     let verdict = try #require(open.verifyAtOnce(token), "nothing to wait for")

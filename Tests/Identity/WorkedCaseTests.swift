@@ -49,7 +49,7 @@ struct WorkedCase: CustomTestStringConvertible, Sendable {
             because: "the secret itself"),
         WorkedCase(
             number: 2, token: { Text(secretText) }, expected: .refused(.unparsable),
-            because: "the secret itself, which nobody has allowed"),
+            because: "the secret itself, without --allow-secret-as-admin"),
         WorkedCase(
             number: 3, token: own(#"{"v":0,"iat":1759999000,"d":{"uid":"u1","x":1}}"#),
             expected: .auth(#"{"uid":"u1","x":1}"#), because: "a legacy token: auth is d"),
@@ -169,8 +169,8 @@ func workedCase(_ row: WorkedCase) async throws {
     }
 }
 
-/// A public key is known to everybody; whoever is configured with one beside a secret must not take it for
-/// one. Here the very bytes are tried that a library would use: PEM, DER and the JWK.
+/// A public key must not be accepted as a secret for HS256. The bytes that a library would use are tried: PEM, DER
+/// and the JWK.
 @Test func publicKeyIsNotUsedAsSecret() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])

@@ -15,7 +15,7 @@ import Testing
             beginsLog: true)
     }
 
-    /// Three entries of log, then a checkpoint that says something else.
+    /// Three entries of log, then a checkpoint with other records.
     static func disk() throws -> SimulatedDisk {
         let disk = try makeDisk(old.map { [$0] })
         try writeCheckpoint(header(4), of: new, on: disk)
@@ -43,7 +43,7 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
-    /// What the log says before it does not count, and is not read again; what is written behind it does.
+    /// The log before it does not count and is not read again; the log behind it does.
     @Test func checkpointThatBeginsLogReplacesEarlierLog() throws {
         let disk = try Self.disk()
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
@@ -93,8 +93,7 @@ import Testing
         }
     }
 
-    /// Whatever happens while it is written, and at the start that follows: all of it, or all that was
-    /// before.
+    /// A power cut before any operation, also at the start that follows, leaves all of it or all of the earlier state.
     @Test func powerCutAtEveryStepIsRecovered() throws {
         let before = try makeDisk(Self.old.map { [$0] })
         let files = before.contents
@@ -122,8 +121,8 @@ import Testing
         #expect(seen.count == 2)
     }
 
-    /// A restore over what is there: the new timeline outweighs the old one in the moment in which its file
-    /// has its name, and the next start removes the old.
+    /// A restore into a directory with data: the new timeline counts as soon as its file has its name, and the next
+    /// start removes the old one.
     @Test func newTimelineReplacesOldOne() throws {
         let files = try makeDisk(Self.old.map { [$0] }).contents
         func run(_ disk: SimulatedDisk) throws {
@@ -206,7 +205,9 @@ import Testing
             Moments(moment: .sequence(SequenceNumber(6)), entries: Self.new, because: "the import"),
             Moments(moment: .sequence(SequenceNumber(7)), entries: after, because: "the end"),
             Moments(moment: .time(9), entries: [], because: "before anything"),
-            Moments(moment: .time(10), entries: Array(entries[..<1]), because: "the millisecond counts"),
+            Moments(
+                moment: .time(10), entries: Array(entries[..<1]),
+                because: "entries of the same millisecond count"),
             Moments(moment: .time(29), entries: Array(entries[..<2]), because: "between two"),
             Moments(moment: .time(30), entries: Array(entries[..<3]), because: "an entry of two"),
             Moments(moment: .time(49), entries: entries, because: "before the import"),
@@ -232,7 +233,7 @@ import Testing
         }
     }
 
-    /// A copy is the directory: also of one that is being written to.
+    /// A copy can be read as the directory was at one moment, also while a server writes to it.
     @Test func copies() throws {
         let (disk, _) = try Self.life()
         let copy = SimulatedDisk()

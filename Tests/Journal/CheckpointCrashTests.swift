@@ -4,20 +4,20 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// What a server does over a longer time: batches into segments so small that there are many, and checkpoints
-/// that are written piece by piece while the log goes on.
+/// A server over a longer time: batches in many small segments, and checkpoints that are written in parts while
+/// the log goes on.
 struct LongScript {
     enum Step {
         /// Entries written together, and synced or not.
         case batch([Entry], syncs: Bool)
-        /// Takes a snapshot; nothing when one is being written.
+        /// Takes a snapshot, unless a checkpoint is being written.
         case beginCheckpoint
-        /// Writes so many of its records.
+        /// Writes this many of its records.
         case writeRecords(Int)
         case finishCheckpoint
-        /// Prepares the next segment; nothing while the one at hand is far from its end, or one is there.
+        /// Prepares the next segment, unless the current one is far from its end or one is prepared already.
         case prepareSegment
-        /// As a server that stops.
+        /// What a server does when it stops.
         case releaseReservation
     }
 
@@ -39,7 +39,7 @@ struct LongScript {
             for step in steps {
                 switch step {
                 case .batch(let entries, let syncs):
-                    // As the host: no room, no write.
+                    // As the host does: without space nothing is written.
                     let byteCount = entries.reduce(0) { sum, entry in
                         entry.records.reduce(sum) {
                             $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
@@ -54,7 +54,7 @@ struct LongScript {
                         acknowledgedCount = history.count
                     }
                 case .beginCheckpoint where snapshot == nil && journal.lastWritten > .zero:
-                    // Never ahead of its log.
+                    // A checkpoint is never ahead of its log.
                     try journal.sync()
                     do throws(DiskFailure) {
                         writer = try CheckpointWriter(checkpointHeader(journal.lastDurable), on: disk)
@@ -155,7 +155,7 @@ extension Entry {
         LongScript.random(seed: 13, batchCount: 12, prepares: true),
     ]
 
-    /// A dry run, and what it left: several segments and two checkpoints, with older ones gone.
+    /// A run without faults: several segments and two checkpoints remain, and older ones were removed.
     @Test(arguments: 0..<scripts.count)
     func scriptCoversRotationAndCheckpoints(index: Int) throws {
         let disk = SimulatedDisk()
@@ -175,8 +175,8 @@ extension Entry {
         #expect(summary.checkpoint != nil && summary.damagedCheckpoints.isEmpty)
     }
 
-    /// The power goes before any disk operation, and perhaps again during recovery. What was acknowledged is
-    /// there, and nothing else; and the log can be continued.
+    /// A power cut before each disk operation, and perhaps again during recovery: every acknowledged write is there,
+    /// nothing else is, and the log can be continued.
     @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -223,7 +223,7 @@ extension Entry {
             let disk = SimulatedDisk(failing: failing)
             disk.failureNumber = errorNumber
             let (acknowledged, failure) = script.run(on: disk)
-            // A full disk is survived wherever nothing was promised yet.
+            // A full disk ends nothing where no space was promised yet.
             if errorNumber == 5 { #expect(failure?.errorNumber == 5, context) }
             disk.killProcess()
             let read = try recover(disk).entries
@@ -237,12 +237,12 @@ extension Entry {
         }
     }
 
-    /// What needs a descriptor: a file that is opened, the directory that is listed, the lock.
+    /// Operations that need a descriptor: opening a file, listing the directory, the lock.
     static let openings: Set<DiskOperation> = [.open, .list, .lock]
 
-    /// From the n-th call on that needs a descriptor, for every n, one, some or all of those that follow find
-    /// none. Only a start fails for that. Nothing that was acknowledged is lost, every write is taken, and
-    /// when there are descriptors again the log is continued in new segments and checkpoints.
+    /// From the n-th operation that needs a descriptor on, for every n, one, some or all of them fail for want of one.
+    /// Only a start fails then. No acknowledged write is lost, every write is accepted, and once there are
+    /// descriptors again the log goes on in new segments and checkpoints.
     @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
     func startFailsCleanlyWithoutDescriptors(failureCount: Int, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -307,7 +307,7 @@ extension Entry {
         #expect(try recover(disk).entries == (0..<110).map { Entry("entry \($0)") })
     }
 
-    /// Writes that found no room were never applied; those around them stay in their order.
+    /// Writes without space were never applied; the others stay in their order.
     private func isSubsequence(_ part: [Entry], of whole: [Entry]) -> Bool {
         var rest = whole[...]
         for entry in part {
@@ -342,8 +342,7 @@ extension Entry {
         #expect(refusedCount > 10, "the disk was never full")
     }
 
-    /// Room is taken before the write that needs it, and a segment begins with the room that was promised in
-    /// the last.
+    /// Space is reserved before the write that needs it, and a new segment reserves what was promised in the last one.
     @Test func reservedSpaceStaysReserved() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -360,7 +359,7 @@ extension Entry {
         disk.capacity = disk.usedByteCount
         isReserved = try journal.reserve(left + 1)
         #expect(!isReserved)
-        #expect(journal.reservedByteCount == left, "what was granted stays")
+        #expect(journal.reservedByteCount == left, "reserved space stays reserved")
         let count = left / 48
         for _ in 0..<count { try journal.append(entry: Entry("granted").journalRecords) }
         try journal.write()
@@ -370,7 +369,7 @@ extension Entry {
         #expect(isReserved)
     }
 
-    /// One checkpoint: durable before it has its name, which is durable before anything is removed.
+    /// One checkpoint: it is durable before it has its name, and its name is durable before anything is removed.
     @Test func checkpointSystemCallsAreInOrder() throws {
         let disk = try makeDisk([[Entry("one")], [Entry("two")]])
         try writeCheckpoint(checkpointHeader(SequenceNumber(1)), of: [Entry("one")], on: disk)
@@ -385,7 +384,7 @@ extension Entry {
             ])
     }
 
-    /// One rotation: what must be on disk before what.
+    /// The system calls of one rotation, in the order that a power cut requires.
     @Test func segmentSystemCallsAreInOrder() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []

@@ -4,7 +4,7 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// One file, its format and its damage; how recovery chooses.
+/// The format of one checkpoint, its damage, and which one recovery uses.
 @Suite struct CheckpointTests {
     static let three = [Entry("first"), Entry("the second"), Entry("3")]
 
@@ -76,8 +76,8 @@ import Testing
         #expect(summary.checkpointRecordCount == 40 && summary.replayedByteCount == 0)
     }
 
-    /// Every bit, every length: the older one is used, the log from there, nothing is lost, and the damaged
-    /// file is put aside. With the older one damaged as well, the whole log does, while it is there.
+    /// With any bit flipped, or any length, the older checkpoint and the log behind it are used, nothing is lost, and
+    /// the damaged file is renamed. With both damaged the whole log is used, where it is still there.
     @Test(arguments: [true, false])
     func damagedCheckpointFallsBack(isOlderDamaged: Bool) throws {
         let whole = try Self.disk().contents
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    /// A block is named by where it begins.
+    /// The report names the byte offset at which the block begins.
     @Test func damageIsReportedWithItsBlock() throws {
         let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: 100_000)) }
         var file = checkpointFile(40, of: entries)
@@ -149,7 +149,7 @@ import Testing
             SegmentTests.segment(7, through: 8))
         return [
             Case(
-                reason: "a version of the future",
+                reason: "a later version",
                 problem: JournalProblem(file: future.name, byteOffset: 0, flaw: .unsupportedVersion(2)),
                 files: beside(future)),
             Case(
@@ -180,7 +180,7 @@ import Testing
                     flaw: .sequenceGap(expected: SequenceNumber(6), found: SequenceNumber(7))),
                 files: segments.merging([good.name: good.bytes]) { $1 }),
             Case(
-                reason: "not as we name them",
+                reason: "a name that this server does not write",
                 problem: JournalProblem(file: "checkpoint-3.chk", byteOffset: 0, flaw: .unreadableName),
                 files: log.merging(["checkpoint-3.chk": good.bytes]) { $1 }),
         ]
@@ -196,8 +196,8 @@ import Testing
         #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
     }
 
-    /// A damaged newest checkpoint, and the log it would need to do without it gone: the refusal says what is
-    /// missing.
+    /// The newest checkpoint is damaged, and the log behind the older one is gone: the refusal names the missing
+    /// segment.
     @Test func checkpointThatBeginsLogHasNoFallback() throws {
         var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
         var file = checkpointFile(3)
@@ -209,8 +209,7 @@ import Testing
         #expect(outcome(of: files) == .failure(.corrupt(problem)))
     }
 
-    /// A host that cannot make sense of a record is given the older one; a damaged block before it goes the
-    /// same way.
+    /// Where the host rejects a record of a checkpoint, the older one is used, as it is for a damaged block.
     @Test func rejectedCheckpointFallsBack() throws {
         let disk = try makeDisk(Self.three.map { [$0] })
         var writer = try CheckpointWriter(checkpointHeader(SequenceNumber(3)), on: disk)
@@ -245,8 +244,7 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
-    /// A power cut may leave any part of a removal, in any order: that is no damage, neither to a start nor
-    /// to whoever looks.
+    /// A power cut may leave any part of a removal, in any order: neither a start nor an inspection reports damage.
     @Test func interruptedRemovalIsRecovered() throws {
         func disk() throws -> SimulatedDisk {
             let disk = SimulatedDisk(
@@ -277,7 +275,7 @@ import Testing
         }
     }
 
-    /// Looking without the lock, while the other process removes what was there a moment ago.
+    /// Reading without the lock while the other process removes files.
     @Test func readingNeedsNoLock() throws {
         let disk = try Self.disk()
         let holder = try disk.lock("LOCK")
@@ -301,7 +299,7 @@ import Testing
         }
     }
 
-    /// Any bytes behind a good header end in an error or at the end, never in a trap.
+    /// Any bytes behind a good header give an error or the end, never a trap.
     @Test(arguments: 0..<100 as Range<UInt64>)
     func arbitraryBytesNeverTrap(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -316,7 +314,7 @@ import Testing
     }
 }
 
-/// Data directories that earlier versions wrote. They are opened for ever.
+/// Data directories that earlier versions wrote: every later version opens them.
 @Suite struct FixtureTests {
     @Test func version1() throws {
         let files = try fixture("version-1")

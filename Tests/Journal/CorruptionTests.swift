@@ -3,7 +3,7 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// What `recover` says about a directory with these bytes in its first segment.
+/// The result of `recover` for a directory with these bytes in its first segment.
 func outcome(of bytes: [UInt8]) -> Result<[Entry], JournalError> {
     outcome(of: [firstSegment: bytes])
 }
@@ -16,7 +16,7 @@ func outcome(of files: [String: [UInt8]]) -> Result<[Entry], JournalError> {
     }
 }
 
-/// Builds segments that the writer never would.
+/// Builds segments that the writer never makes.
 struct SegmentBuilder {
     var header = SegmentHeader(directory: testID, timeline: 1, firstSequence: SequenceNumber(1))
     var bytes: [UInt8]
@@ -29,7 +29,7 @@ struct SegmentBuilder {
 
     var name: String { SegmentName(timeline: header.timeline, firstSequence: header.firstSequence).text }
 
-    /// Appends a record with a good checksum, whatever it says.
+    /// Appends a record with a good checksum and any content.
     mutating func add(
         _ sequence: UInt64, durable: UInt64? = nil, kind: UInt16 = 1, flags: UInt16 = 3,
         payload: [UInt8] = Array("payload".utf8)
@@ -62,7 +62,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 @Suite struct CorruptionTests {
     static let three = [Entry("first"), Entry("the second"), Entry("3")]
 
-    /// Every bit of a log of three: never wrong data, never a trap, and never unnoticed.
+    /// Every bit of a log of three records is flipped: it is always detected, with no wrong data and no trap.
     @Test(arguments: [true, false])
     func everyFlippedBitIsDetected(inOneBatch: Bool) throws {
         let disk = try makeDisk(inOneBatch ? [Self.three] : Self.three.map { [$0] })
@@ -112,7 +112,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
             let (entries, summary) = try recover(cut)
             let expected = [96, 152, 200].filter { $0 <= length }
             #expect(entries == Array(Self.three[..<expected.count]), "length \(length)")
-            // What was torn is counted to the last byte that says something.
+            // The torn bytes are counted up to the last one that is not zero.
             let end = expected.last ?? 48
             let torn = whole[end..<length].lastIndex { $0 != 0 }.map { $0 + 1 - end } ?? 0
             #expect(summary.tornByteCount == torn, "length \(length)")
@@ -167,7 +167,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 
     static let one = SequenceNumber(1), two = SequenceNumber(2), three3 = SequenceNumber(3)
 
-    /// Good checksums, impossible stories. Each record takes 48 bytes.
+    /// Good checksums, contradictory headers. Each record takes 48 bytes.
     @Test(arguments: [
         Case("a gap", at: 96, .sequenceGap(expected: two, found: three3)) {
             $0.add(1); $0.add(3, durable: 1)
@@ -238,8 +238,8 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(disk.contents == [firstSegment: builder.bytes], "a refusal changed the file")
     }
 
-    /// Later good records whose mark does not reach the bad one: the disk wrote them first, and nobody was
-    /// told.
+    /// Later good records whose `durable` is before the bad one: the disk wrote them first, and nothing was
+    /// acknowledged.
     @Test func outOfOrderWritesAreTornTail() throws {
         var builder = SegmentBuilder()
         builder.add(1)
@@ -251,8 +251,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(summary.tornByteCount == 143, "three records, but for a zero at the end")
     }
 
-    /// Payloads are not records, whatever they look like: the journal of another directory, stored as a value
-    /// here.
+    /// Bytes of a payload are not records: here a value that is the journal of another directory.
     @Test func journalInsidePayloadIsNoEvidence() throws {
         var inner = SegmentBuilder(directory: DirectoryID(1, 2))
         for sequence in 1...20 as ClosedRange<UInt64> { inner.add(sequence) }
@@ -263,8 +262,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(outcome(of: builder.bytes).map(\.count) == .success(1))
     }
 
-    /// A value made of nothing but plausible headers costs one pass, and if there are too many, we rather
-    /// refuse.
+    /// A value of plausible headers only costs one pass; if there are too many, the log is refused.
     @Test(arguments: [(count: 1000, isTangled: false), (count: 70_000, isTangled: true)])
     func plausibleHeadersEverywhereAreSearchedInLinearTime(count: Int, isTangled: Bool) {
         var payload: [UInt8] = []
@@ -286,7 +284,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(outcome(of: builder.bytes) == (isTangled ? .failure(refusal) : .success([])))
     }
 
-    /// A witness far away, across the reader's windows, at every kind of offset to their edges.
+    /// A later record that proves damage, far away in another window of the reader, at every offset to its edge.
     @Test(arguments: [
         (1 << 20) - 48 - 88, (1 << 20) - 48 - 80, (1 << 20) - 56, (1 << 20) - 48, 1 << 20, 3 << 20,
     ])

@@ -4,7 +4,7 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// What a host does: batches of entries, synced after some of them.
+/// Batches of entries as a host writes them, synced after some of them.
 struct Script {
     struct Batch {
         var entries: [Entry]
@@ -75,8 +75,8 @@ extension Entry {
         Script(batches: (0..<5).map { Script.Batch(entries: [Entry("write \($0)")], syncs: true) }),
     ]
 
-    /// A reply is a promise: what was acknowledged is there after the power comes back, and nothing appears
-    /// that was never asked for. What a recovery gave is a promise too, even if the power goes again at once.
+    /// After a power cut every acknowledged entry is there, and no entry that was never written. What a recovery has
+    /// returned stays, also after another power cut at once.
     @Test(arguments: 0..<16 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -90,7 +90,7 @@ extension Entry {
             let acknowledged = script.run(on: disk).acknowledged
             disk.losePower(seed: random.next())
 
-            // The power goes again during recovery, as often as it likes.
+            // Further power cuts during recovery.
             var promised = acknowledged
             for _ in 0..<3 {
                 disk.crashPoint = disk.operationCount + Int.random(in: 0..<14, using: &random)
@@ -114,8 +114,8 @@ extension Entry {
         }
     }
 
-    /// The n-th operation fails, for every n. The journal takes nothing more; a new process on the same
-    /// machine, and then a power cut, find everything that was acknowledged or read.
+    /// The n-th operation fails, for every n. The journal accepts nothing more; a new process on the same machine, and
+    /// one after a power cut, find everything that was acknowledged or read.
     @Test(arguments: 0..<scripts.count)
     func failureOfEveryOperationIsHandled(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -191,10 +191,10 @@ extension Entry {
             errors.append(error)
         }
         #expect(errors == Array(repeating: .poisoned(by: failure), count: 4))
-        #expect(disk.operationCount == operationCount, "a poisoned journal touches no disk")
+        #expect(disk.operationCount == operationCount, "after a failure the journal calls the disk no more")
     }
 
-    /// A sync is a promise about what was written before it, not about what was accepted meanwhile.
+    /// A sync makes durable what was written before it, not what was accepted meanwhile.
     @Test func entriesAcceptedAfterTheWriteAreNotDurable() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -209,7 +209,7 @@ extension Entry {
         try journal.write()
         var marks: [UInt64] = []
         _ = try inspect(disk) { record, _ in marks.append(record.durable.rawValue) }
-        #expect(marks == [0, 1], "the mark is as high as it can be when the batch is written")
+        #expect(marks == [0, 1], "`durable` is the last durable sequence when the batch is written")
         #expect(journal.lastDurable == SequenceNumber(1))
     }
 

@@ -58,10 +58,10 @@ import Testing
     }
 
     @Test(arguments: [
-        // name                                       why it is none
+        // name                                       why it is invalid
         ("journal-00000001-1.log", "the sequence has 16 digits"),
         ("journal-00000001-000000000000000G.log", "hexadecimal ends at f"),
-        ("journal-00000001-000000000000000A.log", "we write small letters, and one file has one name"),
+        ("journal-00000001-000000000000000A.log", "capital letters: one file has one name"),
         ("journal-00000001-+000000000000001.log", "no signs"),
         ("journal-1.log", "the timeline is missing"),
         ("journal-00000001-0000000000000001.log.bak", "a copy"),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoJournal
 
-/// What a batch holds, and what the journal makes of it.
+/// A batch, and the records that the journal writes of it.
 struct LogBatchTests {
     private static func append(_ texts: [String], to batch: inout LogBatch) {
         batch.append(

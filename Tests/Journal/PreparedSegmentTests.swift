@@ -3,8 +3,7 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// Segments that were written full of zeros before they were filled: what is not filled is no part of the
-/// log.
+/// Segments that were filled with zeros in advance: the zeros that are left are no part of the log.
 @Suite struct PreparedSegmentTests {
     static let three = SegmentTests.segment(1, through: 3)
 
@@ -48,7 +47,7 @@ import Testing
         #expect(disk.contents[firstSegment] == Self.three.bytes, "what is appended comes right behind")
     }
 
-    /// They are the end of the last segment only: others were full when the next was begun.
+    /// Zeros end only the last segment: the others were full when the next one was begun.
     @Test func zerosBeforeAnotherSegmentAreDamage() {
         var first = Self.three
         first.bytes += Self.zeros(500)
@@ -60,8 +59,7 @@ import Testing
         #expect((try? inspect(SimulatedDisk(files: files)) { _, _ in }.problems) == [problem])
     }
 
-    /// A write of which a power cut has left the beginning only: what is cut off is counted without the zeros
-    /// behind it.
+    /// A power cut has left only the beginning of a write: the torn bytes are counted without the zeros behind them.
     @Test(arguments: [1, 20, 40])
     func tornRecordBeforeZerosIsTruncated(keptCount: Int) throws {
         let whole = SegmentTests.segment(1, through: 4).bytes
@@ -77,7 +75,7 @@ import Testing
         #expect(SegmentTests.payloads(entries) == [1, 2, 3] && summary.tornByteCount == byteCount)
     }
 
-    /// Zeros where a record was promised are damage, as anything else there is.
+    /// Zeros where a durable record must be are damage.
     @Test func zerosBeforeARecordAreDamage() {
         var bytes = Self.three.bytes
         bytes.replaceSubrange(96..<144, with: Self.zeros(48))
@@ -114,7 +112,7 @@ import Testing
 
     // MARK: Writing
 
-    /// What is written into a prepared segment asks for no room, and makes nothing longer.
+    /// A write into a prepared segment reserves no space, and does not make the file longer.
     @Test func preparedSegmentIsUsedUnchanged() throws {
         let disk = SimulatedDisk()
         var journal = try Self.preparedJournal(on: disk, 8192)
@@ -134,7 +132,7 @@ import Testing
         #expect(try recover(disk).entries.count == entryCount)
     }
 
-    /// One rotation into it: what must be on disk before what.
+    /// The system calls of a rotation into it, in the order that a power cut requires.
     @Test func preparedSegmentSystemCallsAreInOrder() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -148,7 +146,7 @@ import Testing
         try journal.write()
         #expect(
             disk.operations[start...] == [
-                // Room beyond what was prepared, since so much was promised.
+                // Space beyond the prepared bytes, since more was promised.
                 .open, .reserve, .write, .sync, .rename, .syncDirectory, .truncate, .write,
             ])
         #expect(journal.reservedByteCount > 300)
@@ -163,7 +161,7 @@ import Testing
         journal.usePreparedSegment(byteCount: 4096)
         disk.capacity = disk.usedByteCount
         let isReserved = try journal.reserve(3000)
-        #expect(isReserved, "the prepared file's room is taken")
+        #expect(isReserved, "the space of the prepared file is used")
         #expect(!disk.fileNames.contains { $0.hasSuffix(".new") })
 
         disk.capacity = .max
@@ -190,7 +188,7 @@ import Testing
         disk.killProcess()
         #expect(try recover(disk).entries.count == 200)
 
-        // And the one who makes it.
+        // The thread that prepares it finds it missing, too.
         let isThere = try PreparedSegment.make(byteCount: 1000, on: disk) {
             try? disk.remove("journal-prepared.log.new")
             return true
@@ -198,7 +196,7 @@ import Testing
         #expect(!isThere)
     }
 
-    /// No room for it, or no time: nothing is left of it.
+    /// Without space, or cancelled: no file is left.
     @Test func failedPreparationLeavesNoFile() throws {
         let disk = SimulatedDisk()
         disk.capacity = 1000
@@ -219,8 +217,7 @@ import Testing
         #expect(shortages.map(\.errorNumber) == [SimulatedDisk.noDescriptor])
     }
 
-    /// A prepared file that cannot be opened for want of a descriptor stays, and is taken by a later
-    /// rotation.
+    /// A prepared file that cannot be opened for want of a descriptor stays, and a later rotation uses it.
     @Test func preparedSegmentIsUsedOnceDescriptorsAreFree() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -239,10 +236,10 @@ import Testing
 
     // MARK: Beside a server
 
-    /// A segment that takes more than one read, and room to write more than one read brings.
+    /// A segment of more than one read, with space to write more than one read.
     static let twoReads = 2 << 20
 
-    /// What reads beside a server: how many entries each finds, and that nothing is wrong with them.
+    /// The readers that may run beside a server: how many entries each finds, without a problem.
     static let readers: [@Sendable (SimulatedDisk) throws -> Int] = [
         { disk in
             let report = try inspect(disk) { _, _ in }
@@ -262,7 +259,7 @@ import Testing
         },
     ]
 
-    /// Does something before one of the reads of another, and counts them.
+    /// A disk that calls a closure before one of its reads, and counts the reads.
     static func disturb(
         _ disk: SimulatedDisk, beforeRead moment: Int, _ body: @escaping () -> Void
     ) -> () -> Int {
@@ -279,8 +276,8 @@ import Testing
         }
     }
 
-    /// Who reads while a server writes may see zeros first and, behind them, what was written since: that is
-    /// no damage. What is read, or copied, is what was there at one moment.
+    /// A reader beside a server may see zeros, and behind them records that were written since: that is no damage. It
+    /// reads or copies the state of one moment.
     @Test(arguments: 0..<readers.count)
     func readingWhileServerWrites(reader: Int) throws {
         var readCount = Int.max
@@ -289,8 +286,7 @@ import Testing
         while moment < readCount {
             moment += 1
             let disk = SimulatedDisk()
-            // More is written between two reads than one read brings, so that the next begins behind zeros in
-            // its midst.
+            // More is written between two reads than one read returns, so that the next one begins behind zeros.
             var journal = try Self.preparedJournal(on: disk, Self.twoReads)
             let before = try inspect(disk) { _, _ in }.entryCount
             let finish = Self.disturb(disk, beforeRead: moment) {
@@ -312,12 +308,12 @@ import Testing
             #expect(found == before || found == before + 7, "writing before read \(moment)")
             foundCounts.insert(found - before)
         }
-        #expect(foundCounts == [0, 7], "what was written was found by some, and came too late for others")
+        #expect(
+            foundCounts == [0, 7], "some readers found the new entries, and some had read that part before")
         #expect(moment > 3)
     }
 
-    /// A server that stops cuts off what it has not filled, also when it has just written something, while
-    /// somebody reads it.
+    /// A server that stops truncates the zeros, also right after a write, while another process reads the file.
     @Test(arguments: [(0, 0), (0, 3), (1, 3), (2, 3)])
     func readingWhileServerStops(reader: Int, recordCount: Int) throws {
         var readCount = Int.max
@@ -344,7 +340,7 @@ import Testing
         #expect(moment > 3)
     }
 
-    /// A read that gives less than there is remains an error: it is not where the log ends.
+    /// A read that returns less than the file has is an error, and not the end of the log.
     @Test func shortReadIsNotTheEndOfTheLog() throws {
         let disk = SimulatedDisk()
         _ = try Self.preparedJournal(on: disk, 64 << 10)

@@ -4,7 +4,7 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// Several segments in order, and what is read for people.
+/// Several segments in order, and the inspection of a directory.
 @Suite struct SegmentTests {
     static func segment(
         _ first: UInt64, through last: UInt64, directory: DirectoryID = testID, timeline: UInt32 = 1
@@ -148,7 +148,7 @@ import Testing
         let name = SegmentName(timeline: 1, firstSequence: SequenceNumber(example.file)).text
         let problem = JournalProblem(file: name, byteOffset: example.offset, flaw: example.flaw)
         #expect(outcome(of: files) == .failure(.corrupt(problem)))
-        // What refuses to start is also what looking finds.
+        // An inspection finds the problem that the start refuses.
         let report = try? inspect(SimulatedDisk(files: files)) { _, _ in }
         #expect(report?.problems.isEmpty == false)
     }
@@ -177,7 +177,7 @@ import Testing
         #expect(outcome(of: []) == refusal(firstSegment, 0, .headerCutShort(byteCount: 0)))
     }
 
-    /// A crash while the first segment was being made leaves a file under another name, whatever is in it.
+    /// A crash while the first segment was made leaves a file with another name and any content.
     @Test(arguments: [0, 1, 47, 48])
     func unfinishedSegmentIsMadeAgain(byteCount: Int) throws {
         let name = firstSegment + ".new"
@@ -209,7 +209,8 @@ import Testing
         #expect(records.map { Array(FormatTests.golden[$0.payloadRange]) } == payloads)
     }
 
-    /// Every problem of every file at once, what is good between them, and nothing changed, lock or no lock.
+    /// An inspection reports every problem of every file and every good record, and changes nothing, with or without
+    /// the lock.
     @Test func inspectionContinuesAfterProblems() throws {
         var first = Self.segment(1, through: 5)
         first.bytes[48 + 48 + 20] ^= 1  // record 2
@@ -246,7 +247,7 @@ import Testing
         #expect(disk.contents == files)
     }
 
-    /// Any bytes at all: inspection ends, and reads nothing that recovery would not.
+    /// For any bytes the inspection ends, and reads no record that recovery would not.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func inspectionNeverTraps(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

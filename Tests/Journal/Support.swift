@@ -2,7 +2,7 @@ import PandoBytes
 import PandoJournal
 import PandoSimulatedDisk
 
-/// An entry as a test wants to see it.
+/// An entry in the form that tests compare.
 struct Entry: Equatable, CustomStringConvertible {
     struct Record: Equatable {
         var kind: RecordKind
@@ -60,7 +60,7 @@ func copy(of bytes: RawSpan) -> [UInt8] {
 
 let testID = DirectoryID(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908)
 
-/// A host whose state is all that ever happened: its checkpoint has a record for each entry.
+/// A host whose state is the list of all entries: its checkpoint has a record for each.
 struct History: RecoveryTarget {
     var entries: [Entry] = []
     /// How many of them came out of a checkpoint.
@@ -123,7 +123,7 @@ extension Entry {
     }
 }
 
-/// Small enough for a test to see many segments.
+/// So small that tests have many segments.
 func smallOptions(_ segmentByteLimit: Int) -> JournalOptions {
     var options = JournalOptions()
     options.segmentByteLimit = segmentByteLimit

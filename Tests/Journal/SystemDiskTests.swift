@@ -31,7 +31,7 @@ struct TestFailure: Error {
 }
 
 @Suite struct SystemDiskTests {
-    /// Random entries come back as they went, through the real file system, over several runs.
+    /// Random entries are read back as they were written, through the real file system, over several runs.
     @Test(arguments: 0..<4 as Range<UInt64>)
     func roundTrip(seed: UInt64) throws {
         let temporary = try TemporaryDirectory()
@@ -84,12 +84,12 @@ struct TestFailure: Error {
                 directory: temporary.path, processID: Int64(getpid()))
             #expect(throws: refusal) { try recover(other) }
             #expect("\(refusal)".contains("\(temporary.path): in use by process \(getpid())"))
-            #expect(try inspect(other) { _, _ in }.problems.isEmpty, "looking takes no lock")
+            #expect(try inspect(other) { _, _ in }.problems.isEmpty, "an inspection needs no lock")
             try journal.append(entry: Entry("still working").journalRecords)
             try journal.write()
             try journal.sync()
         }
-        #expect(try recover(disk).entries == [Entry("still working")], "the lock went with the journal")
+        #expect(try recover(disk).entries == [Entry("still working")], "the lock ends with the journal")
     }
 
     /// Another process holds the lock until it is killed: the kernel opens it.
@@ -155,7 +155,7 @@ struct TestFailure: Error {
         }
     }
 
-    /// More pieces than one `pwritev` takes (1024), small and large mixed.
+    /// One write of many records, small and large mixed.
     @Test func thousandsOfRecordsInOneWrite() throws {
         let temporary = try TemporaryDirectory()
         let disk = try SystemDisk(directory: temporary.path, create: true)

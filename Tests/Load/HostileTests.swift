@@ -64,7 +64,7 @@ import Testing
             because: "each honest client that was cut"),
         Case(
             phase: judged { $0.measure.unanswered = 1 }, broken: ["unanswered"],
-            because: "an answer is missing"),
+            because: "a reply is missing"),
         Case(
             phase: judged { $0.measure.refused = 1 }, broken: ["refused"],
             because: "the bystander may do what it does"),

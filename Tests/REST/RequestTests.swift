@@ -92,9 +92,8 @@ func namespaceIsReadBeforePath(target: String, namespace: String?) throws {
         ("PUT", "?x-http-method-override=nonsense", [], .put),
         ("OPTIONS", "", [], .options),
         ("HEAD", "", [], .head),
-    ] as [(String, String, [String], RESTRequest.Method)])
-func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], became: RESTRequest.Method) throws
-{
+    ] as [(String, String, [String], RESTMethod)])
+func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], became: RESTMethod) throws {
     #expect(try request(method, "/a.json\(query)", fields).method == became)
 }
 
@@ -127,7 +126,7 @@ func methodsThatAreRefused(method: String, target: String, fields: [String], err
         ("?auth=t", ["Authorization: Bearer"], .bearer("")),
         ("", ["Authorization: Bearer\tgarbage"], .bearer("garbage")),
         ("", ["Authorization: Bearer \t x"], .bearer("x")),
-        // Nobody knows which of two was meant, so neither is taken, and nobody is taken for anonymous.
+        // Of two credentials neither counts, and the request is not anonymous.
         ("", ["Authorization: Bearer a", "Authorization: Bearer b"], .bearer("")),
         ("?auth=t", ["Authorization: Basic a", "authorization: Bearer b"], .bearer("")),
         ("?auth=a%2Bb+c", [], .auth("a+b c")),

@@ -57,11 +57,11 @@ func eventsAreTwoLines(event: StreamEvent, spelled: String) {
         ("x", [("", 2)], ["put /x 2"]),
         ("x", [], []),
     ] as [(String, [(String, Int64?)], [String])])
-func oneMergeIsOnePatchOrSeveralPuts(base: String, entries: [(String, Int64?)], told: [String]) {
+func oneMergeIsOnePatchOrSeveralPuts(base: String, entries: [(String, Int64?)], expected: [String]) {
     let events = StreamEvent.events(
         merging: entries.map { (Path(trusted: $0.0), $0.1.map { .integer($0) } ?? .empty) },
         at: Path(trusted: base))
-    #expect(events.map(summary) == told)
+    #expect(events.map(summary) == expected)
 }
 
 @Test func removedChildrenOfQueryComeFirst() {
@@ -78,7 +78,7 @@ private func summary(_ event: StreamEvent) -> String {
     }
 }
 
-/// Whoever applies the events, in their order, has what the write left.
+/// A client that applies the events in their order has the data after the write.
 @Test func eventsLeadToTheSameTree() {
     for seed in 0..<300 as Range<UInt64> {
         var maker = TreeMaker(seed: seed)

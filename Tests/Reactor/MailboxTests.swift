@@ -1,4 +1,5 @@
 import Glibc
+import PandoTime
 import Synchronization
 import Testing
 

@@ -1,3 +1,4 @@
+import PandoTime
 import Testing
 
 @testable import PandoReactor

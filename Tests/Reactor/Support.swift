@@ -1,4 +1,5 @@
 import COperatingSystem
+import PandoTime
 import Synchronization
 import Testing
 

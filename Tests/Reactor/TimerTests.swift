@@ -1,4 +1,5 @@
 import PandoRandom
+import PandoTime
 import Testing
 
 @testable import PandoReactor

@@ -1,3 +1,4 @@
+import PandoTime
 import Synchronization
 import Testing
 
@@ -138,6 +139,28 @@ import Testing
         worker.mailbox.post(contentsOf: [4, 5])
         worker.stop()
         #expect(log.all.filter { !$0.isEmpty } == [[1, 2, 3], [4, 5]])
+    }
+
+    /// Otherwise the worker would run an empty turn after each busy period.
+    @Test func receivedBatchLeavesNoSignal() throws {
+        let worker = try WorkerThread<Int>("worker")
+        let log = Log<[Int]>()
+        let leftSignals = Log<Bool>()
+        let (mailbox, wakeup) = (worker.mailbox, worker.wakeup)
+        // Posted by the worker itself, so each message is there before the worker looks for it.
+        try worker.start { queue in
+            var batch: [Int] = []
+            for number in 0..<3 {
+                mailbox.post(number)
+                _ = queue.receive(into: &batch)
+                log.add(batch)
+                leftSignals.add(wakeup.clear())
+                batch.removeAll(keepingCapacity: true)
+            }
+        }
+        #expect(leftSignals.wait("three batches") { $0.count == 3 } == [false, false, false])
+        worker.stop()
+        #expect(log.all == [[0], [1], [2]])
     }
 
     /// What is reserved never exceeds the limit, however fast the poster is.

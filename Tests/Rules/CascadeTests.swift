@@ -33,8 +33,8 @@ private let user = Credential(authVariable: #"{"uid":"u1"}"#)
         ),
         (#"{"items":{"fixed":{},"$id":{".read":"true"}}}"#, "/items/other", true, "9: any other child"),
         (#"{"a":{".read":true}}"#, "/b", false, "beside the grant"),
-        (#"{".write":true,".validate":true}"#, "/a", false, "writing is another matter"),
-        (#"{".read":"data.val() > 1"}"#, "/a", false, "what cannot be evaluated does not grant"),
+        (#"{".write":true,".validate":true}"#, "/a", false, "a read grant does not permit writes"),
+        (#"{".read":"data.val() > 1"}"#, "/a", false, "an expression with an error does not grant"),
         (#"{".read":"data.val() > 1","a":{".read":true}}"#, "/a", true, "29: and the next one is asked"),
         (#"{".read":"false || true"}"#, "/a", true, "a constant expression"),
         (#"{".read":"true // x"}"#, "/a", true, "with a comment"),
@@ -50,7 +50,7 @@ func reading(node: String, path: Path, allowed: Bool, reason: String) throws {
 @Test(
     arguments: [
         // rules, before, path, new value, allowed, because
-        (#"{".read":true}"#, "null", "/a", "1", false, "reading is another matter"),
+        (#"{".read":true}"#, "null", "/a", "1", false, "a write grant does not permit reads"),
         (#"{".write":true}"#, "null", "/a", "1", true, "a grant cascades down"),
         (
             #"{".write":false,"a":{".write":true,"b":{".write":false}}}"#, "null", "/a/b", "1", true,
@@ -59,13 +59,16 @@ func reading(node: String, path: Path, allowed: Bool, reason: String) throws {
         (#"{"a":{".validate":true}}"#, "null", "/a", "1", false, "59: validate never grants"),
         (
             #"{".write":"data.val() > 1"}"#, "null", "/a", "1", false,
-            "what cannot be evaluated does not grant"
+            "an expression with an error does not grant"
         ),
         (
             #"{".write":true,"a":{".validate":"data.val() > 1"}}"#, "null", "/a", "1", false,
-            "nor does it let pass"
+            "an expression with an error does not validate"
         ),
-        (#"{".write":true,"a":{".validate":"true"}}"#, "null", "/a", "1", true, "a constant does"),
+        (
+            #"{".write":true,"a":{".validate":"true"}}"#, "null", "/a", "1", true,
+            "a constant expression validates"
+        ),
         (
             #"{"p":{".write":true,"title":{".validate":true},"$o":{".validate":false}}}"#, "null", "/p/title",
             "1", true,
@@ -127,16 +130,16 @@ func reading(node: String, path: Path, allowed: Bool, reason: String) throws {
         (
             #"{".write":true,"a":{"$x":{"b":{"$y":{".validate":false}}}}}"#, "null", "/",
             #"{"a":{"1":{"b":2},"2":{"c":{"d":1}}}}"#, true,
-            "rules for places that have no data"
+            "rules for locations without data"
         ),
         (
             #"{".write":true,"a":{"$x":{"b":{"$y":{".validate":false}}}}}"#, "null", "/",
             #"{"a":{"1":{"b":2},"2":{"b":{"d":1}}}}"#, false,
-            "and for one deep inside"
+            "a rule deep below the location"
         ),
         (
             #"{".write":true,"$a":{".validate":false},"s":{}}"#, "null", "/s", "[1,2]", true,
-            "nothing is said about these"
+            "children without rules are not validated"
         ),
         (
             #"{"s":{".write":true,"$i":{".validate":true},"2":{".validate":false}}}"#, "null", "/s", "[1,2]",
@@ -148,11 +151,11 @@ func reading(node: String, path: Path, allowed: Bool, reason: String) throws {
         ),
         (
             #"{".write":true,"a":{".validate":false}}"#, "null", "/a", #"{".value":1,".priority":2}"#, false,
-            "a priority hides nothing"
+            "children below a priority are validated"
         ),
         (
             #"{".write":true,"a":{"b":{".validate":false}}}"#, "null", "/a", #"{"b":1,".priority":2}"#, false,
-            "nor at an object"
+            "a priority at an object"
         ),
     ] as [(String, String, Path, String, Bool, String)])
 func writing(node: String, before: String, path: Path, value: String, allowed: Bool, reason: String) throws {

@@ -49,7 +49,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
             + #"{"expression":"auth.uid","value":"\"u1\""},"#
             + #"{"expression":"root.child('members').child($room).child(auth.uid).val()","value":"null"}]}]}"#
     )
-    // Signed out, the second one stops at its first half, and the first one is as before.
+    // Signed out: the second expression stops at its first operand; the counts of the first stay.
     let other = try #require(
         access.explainRead(
             at: "/rooms/r1", query: nil, in: RuleScope(credential: .anonymous, milliseconds: 1, root: .empty))
@@ -95,7 +95,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     #expect(
         long.failedRules[0].rule == "/rooms/$room/text" && long.failedRules[0].location == "/rooms/u1/text")
     #expect(long.failedRules[0].observations.map(\.value) == ["true", #""abcd""#, "4"])
-    // A constant has no parts. The choice among several rules is always the same.
+    // A constant has no operands. Of several rules the same one is always explained.
     let odd = try #require(try explain("u1", #"{"text":5,"a":1,"b":2}"#))
     #expect(odd.failedRules[0].rule == "/rooms/$room/$other" && odd.failedRules[0].location == "/rooms/u1/a")
     #expect(odd.lines.last == "  9:32 .validate of /rooms/$room/$other, at /rooms/u1/a, is false")
@@ -137,7 +137,8 @@ extension Node {
     }
 }
 
-/// Clients choose keys and values: none of them may begin a line of a log, or control a terminal.
+/// Clients choose keys and values: none of them may begin a line of a log or send control characters to a
+/// terminal.
 @Test(arguments: [
     ("a\nb\tc", "a b c"), ("\u{7F}\u{1B}[1m", "  [1m"), ("\u{80}\u{85}\u{9F}\u{A0}", "   \u{A0}"),
     ("\u{2028}x\u{2029}", " x "), ("é🐵", "é🐵"),
@@ -178,10 +179,10 @@ func quotedNamesStayOnOneLine(text: String, expected: String) {
     let (access, coverage) = (Access.loaded(loaded), RuleCoverage(of: loaded))
     #expect(
         coverage.lines == [
-            "2:12 .read of / was never asked", "5:16 .read of /rooms/$room was never asked",
-            "7:17 .write of /rooms/$room was never asked",
-            "8:30 .validate of /rooms/$room/text was never asked",
-            "9:32 .validate of /rooms/$room/$other was never asked",
+            "2:12 .read of / was never evaluated", "5:16 .read of /rooms/$room was never evaluated",
+            "7:17 .write of /rooms/$room was never evaluated",
+            "8:30 .validate of /rooms/$room/text was never evaluated",
+            "9:32 .validate of /rooms/$room/$other was never evaluated",
         ])
     let scope = scope(user, root: try data(#"{"members":{"r1":{"u1":true}}}"#))
     #expect(access.allowsRead(at: "/rooms/r1", query: nil, in: scope, recording: coverage))
@@ -193,7 +194,7 @@ func quotedNamesStayOnOneLine(text: String, expected: String) {
         !access.allowsWrite(
             at: ["/rooms/r1"], after: try data(#"{"rooms":{"r1":{"text":"abcd"}}}"#), in: scope,
             recording: coverage))
-    // An administrator asks no rule.
+    // For an administrator no rule is evaluated.
     #expect(
         access.allowsRead(
             at: "/", query: nil, in: RuleScope(credential: .admin, milliseconds: 0, root: .empty),
@@ -209,7 +210,7 @@ func quotedNamesStayOnOneLine(text: String, expected: String) {
             "7:39 newData.child('n').val() + 1 > 2 was an error 1 times",
             "8:30 .validate of /rooms/$room/text was never true", "8:31 newData.isString() was never false",
             "8:53 newData.val().length <= 3 was never true",
-            "9:32 .validate of /rooms/$room/$other was never asked",
+            "9:32 .validate of /rooms/$room/$other was never evaluated",
         ])
     let write = coverage.entries[2]
     #expect(
@@ -219,7 +220,7 @@ func quotedNamesStayOnOneLine(text: String, expected: String) {
     #expect(write.operands.map(\.tally.total) == [2, 1])
 }
 
-/// Only what can be evaluated can be found never to have been.
+/// Only an expression that can be evaluated is reported as never evaluated.
 @Test(arguments: [
     ("true && data.exists()", [] as [String]),
     ("false || data.exists()", []),
@@ -235,9 +236,9 @@ func whatIsFoldedAwayIsNotCounted(expression: String, operands: [String]) throws
     for root: Node in [.empty, .integer(1), .string("a")] {
         _ = access.allowsRead(at: "/", query: nil, in: scope(.anonymous, root: root), recording: coverage)
     }
-    // What does not depend on the data is left out: it is the same each time.
-    let told = coverage.entries[0].operands.map(\.text)
-    #expect(told.filter { !$0.contains("||") } == operands, "\(told)")
+    // Operands that do not depend on the data are not counted: they have the same value each time.
+    let counted = coverage.entries[0].operands.map(\.text)
+    #expect(counted.filter { !$0.contains("||") } == operands, "\(counted)")
     #expect(!coverage.lines.contains { $0.contains("never evaluated") }, "\(coverage.lines)")
 }
 

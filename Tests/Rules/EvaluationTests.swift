@@ -6,7 +6,7 @@ import Testing
 
 private let instant: Int64 = 1_760_000_000_000
 
-/// What one expression comes to as the `.validate` of `/r/k1` (bound as `$k`), over this data.
+/// The value of one expression as the `.validate` of `/r/k1` (bound as `$k`), over this data.
 private func outcome(
     of expression: String, auth: String? = nil, before: String = seed, after: String = change
 ) throws -> String {
@@ -40,11 +40,11 @@ private let change = #"""
         // A property of `query` is null in a write, and null is no operand of logic.
         (
             "'a' !== (query.orderByKey || false)", "a boolean is needed where there is another value",
-            "also beside a constant that drops out"
+            "an operand beside a constant that is folded away"
         ),
         (
             "!(query.orderByKey && true)", "a boolean is needed where there is another value",
-            "nor may it grant by being turned round"
+            "an error under ! does not grant"
         ),
         (
             "'a' !== ((true ? query.orderByKey : true) || false)",
@@ -54,7 +54,7 @@ private let change = #"""
         ("10 - 4 - 3 == 3 && 2 + 3 * 4 == 14 && 12 / 3 / 2 == 2", "true", "50: from left to right"),
         ("true || false && false", "true", "50: && before ||"),
         ("true ? false : true || true", "false", "50: a choice takes all behind it"),
-        ("false ? true : false ? false : true", "true", "choices from right to left"),
+        ("false ? true : false ? false : true", "true", "?: is right-associative"),
         ("1 < 2 == true && 1 + 1 == 2 && !false == true", "true", "comparisons before equality"),
         ("-1 - -1 == 0 && 7 % 4 == 3 && -7 % 4 == -3", "true", "signs and remainders"),
         ("null + 1 == 1", "upload", "null literals are refused"),
@@ -86,9 +86,9 @@ private let change = #"""
         ("data.child('n').val() == 5.0 && null == null && 1 === 1.0", "true", "equal"),
         (
             "data.val() != null && data.val() != 1 && data.val() != data.val()", "true",
-            "objects are something, and equal nothing"
+            "an object is not null, and equals nothing"
         ),
-        ("'é' == 'e\u{301}'", "false", "no normalisation"),
+        ("'é' == 'e\u{301}'", "false", "strings are not normalised"),
         ("newData.child('big').val() == 9007199254740992", "true", "numbers are doubles"),
         (
             "'one' + 1 == 'one1' && 1 + 'x' == '1x' && 'a' + 1.5 == 'a1.5' && 'a' + 1.0 == 'a1'", "true",
@@ -120,8 +120,11 @@ private let change = #"""
         ("!data.exists() && data.child('zz').val() > 1", "false", "at run time"),
         ("!(data.child('zz').val() > 1)", "an operand is null", "28: nor is it turned around"),
         ("data.exists() ? true : data.child('zz').val() > 1", "true", "a choice evaluates one branch"),
-        ("data.child('zz').val() > 1 ? true : true", "an operand is null", "and always its condition"),
-        ("data.child('s').isString() && data.child('s').val().length > 2", "true", "the usual guard"),
+        (
+            "data.child('zz').val() > 1 ? true : true", "an operand is null",
+            "an error in the condition of a choice"
+        ),
+        ("data.child('s').isString() && data.child('s').val().length > 2", "true", "a guard before a member"),
         // Strings
         ("data.child('n').val().length > 2", "a string is needed where there is another value", "25"),
         ("data.child('zz').val().length > 2", "a string is needed where there is null", "of null"),
@@ -153,7 +156,7 @@ private let change = #"""
             "'a.b'.replace('.', data.child('n').val()) == ''",
             "a string is needed where there is another value", "a number is none"
         ),
-        ("'abc'.replace('b', '$&') == 'a$&c'", "true", "no patterns in what is put in"),
+        ("'abc'.replace('b', '$&') == 'a$&c'", "true", "the replacement is not a pattern"),
         ("'ab1'.matches(/^[a-z]+$/)", "false", "53"),
         ("'abc'.matches(/b/) && 'ABC'.matches(/b/i) && 'a/b'.matches(/^a\\/b$/)", "true", "54"),
         (
@@ -169,7 +172,7 @@ private let change = #"""
         ),
         (
             "data.child('a$b').exists() || data.child('[').exists() || data.child('#').exists()", "false",
-            "what no key can be"
+            "a text that cannot be a key"
         ),
         ("data.child(auth.uid).exists()", "a string is needed where there is null", "37: null is no name"),
         (
@@ -236,8 +239,8 @@ private let change = #"""
             "(data.exists() ? data : newData).child('n').val() == 5 && (data.exists() ? data : root).parent().hasChild('k1')",
             "true", "chosen"
         ),
-        ("(data.exists() ? data : 1) == 1", "a snapshot is no value", "a choice that makes no sense"),
-        ("(data.exists() ? 1 : data) == 1", "true", "and one that does not matter"),
+        ("(data.exists() ? data : 1) == 1", "a snapshot is no value", "a choice between different types"),
+        ("(data.exists() ? 1 : data) == 1", "true", "a choice with equal branches"),
         (
             "root.child('list').val() != null && root.child('r/k1/n').val() == data.child('n').val()", "true",
             "root is the tree before"
@@ -279,7 +282,7 @@ func evaluation(expression: String, expected: String, reason: String) throws {
         ),
         (
             "auth.token.none == null && auth.token.none.deeper == null && auth.uid.deeper == null", "true",
-            "through nothing"
+            "members of null"
         ),
         ("auth.token.none > 1", "an operand is null", "33: nothing is no number"),
         (
@@ -294,9 +297,12 @@ func evaluation(expression: String, expected: String, reason: String) throws {
         (
             "auth.token.org != 'gold' && auth.token.org != 1 && auth.token.org != true && auth.token.org != null",
             "true",
-            "and is something"
+            "an object is not null"
         ),
-        ("auth.token.org == auth.token.org || auth.token.org == data.val()", "false", "not even itself"),
+        (
+            "auth.token.org == auth.token.org || auth.token.org == data.val()", "false",
+            "an object does not equal itself"
+        ),
         ("auth.token.org != 'gold' && 'gold' != auth.token.org", "true", "on either side"),
         ("auth.token.org > 1", "an operand has a type that the operator cannot take", "still no number"),
         ("auth.token.org + 1 == ''", "an operand has a type that the operator cannot take", "an object"),
@@ -418,7 +424,7 @@ func queries(expression: String, query: String?, expected: Bool, reason: String)
     #expect((access.explainRead(at: "/items", query: parsed, in: scope) == nil) == expected, "\(reason)")
 }
 
-/// What a rule puts together stays within bounds, and so does the time it takes.
+/// The texts that a rule computes, and its time, are bounded.
 @Test func evaluationIsBounded() throws {
     let text = String(repeating: "a", count: 1 << 17)
     let after = #"{"r":{"k1":{"s":"\#(text)b"}}}"#
@@ -428,7 +434,7 @@ func queries(expression: String, query: String?, expected: Bool, reason: String)
             == tooLong)
     let sum = Array(repeating: "newData.child('s').val()", count: 82).joined(separator: " + ")
     #expect(try outcome(of: "(\(sum)).length > 0", after: after) == tooLong)
-    // The worst needle for a plain search.
+    // The worst case for a naive search.
     #expect(
         try outcome(
             of: "newData.child('s').val().contains(newData.child('s').val().replace('b', '') + 'ab')",
@@ -444,7 +450,7 @@ func queries(expression: String, query: String?, expected: Bool, reason: String)
             == "false")
 }
 
-/// As deep as they may be: loading, evaluating and explaining recurse no deeper than a thread's stack.
+/// Expressions of the greatest permitted depth: loading, evaluating and explaining fit in a thread's stack.
 @Test(arguments: [
     String(repeating: "!", count: 190) + "data.exists()",
     String(repeating: "(data.exists() && ", count: 190) + "data.exists()"
@@ -462,8 +468,7 @@ func deepExpressions(expression: String) throws {
     #expect(result == (expression.hasPrefix("auth") ? "a string is needed where there is null" : "true"))
 }
 
-/// A path that is put together and names nothing is nothing: it must not come to the node it starts from
-/// (§6).
+/// A computed path without a legal key is null, and not the node that it starts from (§6).
 @Test(arguments: ["", "/", "//", "///"])
 func pathsWithoutKeys(name: String) throws {
     let auth = #"{"uid":"\#(name)","token":{"name":"\#(name)"}}"#
@@ -484,7 +489,7 @@ func pathsWithoutKeys(name: String) throws {
     }
 }
 
-/// Only as much of a path is read as leads somewhere.
+/// A path is read only as far as there is data.
 @Test func longPathsAreNotReadCompletely() {
     let key = String(repeating: "k", count: Limits.keyByteCount)
     var segments = PathSegments(Text("//a/" + key + "/" + key + "k/b//c"))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PandoRules
 
-/// Expressions by the grammar, mostly of the types that are asked for; now and then not.
+/// Random expressions of the grammar, mostly of the required types, sometimes of others.
 struct ExpressionWriter {
     var generator: SeededGenerator
 
@@ -106,7 +106,7 @@ struct ExpressionWriter {
         }
     }
 
-    /// Pieces that can stand for one another as far as the grammar goes.
+    /// Pieces that the grammar allows in the same places.
     private static let families: [[Text]] = [
         ["&&", "||"], ["==", "!=", "<", ">=", "+", "&&"], ["data", "newData", "root"],
         [".val()", ".exists()", ".isString()", ".parent()", ".hasChildren()", ".length", ".getPriority()"],
@@ -114,7 +114,7 @@ struct ExpressionWriter {
         ["!", "-"],
     ]
 
-    /// Something changed: a piece for one of its family, or any characters.
+    /// A mutation: a piece replaced by one of its family, or by any characters.
     mutating func mutated(_ text: String) -> String {
         let family = generator.pick(Self.families)
         let (old, new) = (generator.pick(family), generator.pick(family))
@@ -173,8 +173,8 @@ private let credentials: [Text?] = [
     "null", #""text""#,
 ]
 
-/// One expression over a few random worlds: what is compiled does what its text says, an explanation says the
-/// same, and so does the count.
+/// One expression over some random trees: the compiled expression, the naive evaluator, the explanation and the
+/// coverage agree.
 private func examine(
     _ text: String, _ writer: inout ExpressionWriter, _ tally: inout Tally, _ context: String
 ) throws {
@@ -233,7 +233,7 @@ private func examine(
         }
         // In a run of its own only: a suite must not depend on the speed of the machine.
         if fuzzSeconds > 0 { #expect(ContinuousClock.now - start < .seconds(20), "\(context): slow") }
-        #expect(verdict == expected, "\(context): \(before) to \(after) at \(path) as \(auth ?? "nobody")")
+        #expect(verdict == expected, "\(context): \(before) to \(after) at \(path) as \(auth ?? "null")")
         #expect((denial == nil) == verdict && recorded == verdict, "\(context)")
         if let denial {
             #expect(isStrictJSON(denial.json) && denial.lines.allSatisfy { !$0.contains("\n") }, "\(context)")

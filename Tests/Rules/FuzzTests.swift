@@ -7,13 +7,13 @@ import Testing
 
 private let samples: [[UInt8]] = [
     #"{"rules":{"pub":{".read":true,".write":true,".indexOn":["h",".value"]},"priv":{"$uid":{".read":"auth.uid==$uid"}}}}"#,
-    "// who\n{\n  \"rules\": {\n    /* all */ \".read\": \"auth != null &&\n\tnow > 1\",\n    \"$a\": { \"b\": { \"$c\": {}, }, },\n  },\n}\n",
+    "// c\n{\n  \"rules\": {\n    /* all */ \".read\": \"auth != null &&\n\tnow > 1\",\n    \"$a\": { \"b\": { \"$c\": {}, }, },\n  },\n}\n",
     #"{"rules":{".validate":"'\\\/\u00e9\ud83d\udc35 é🐵' != now",".indexOn":"a/b","x":{"y":{"z":{".write":false}}}},"n":[1,-2.5e3,null]}"#,
     #"{"rules":{"$x":{},"$y":{"$y":{".bad":{}}},".read":1,".indexOn":[1,{}],"a":2,"a":{}}}"#,
 ].map { Array($0.utf8) }
 
-/// Whatever the bytes are: they load, and then mean what their strict form means; or they are refused, with
-/// positions that exist, in order.
+/// Any bytes load, and then have the rules of their strict form; or they are refused, with ascending positions
+/// inside the document.
 private func check(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     do {
@@ -79,7 +79,7 @@ func mutationsNeverTrap(seed: UInt64) {
     }
 }
 
-/// Documents from tokens: nearer to what loads than bytes are.
+/// Documents of random tokens: more of them load than of random bytes.
 @Test(arguments: 0..<4 as Range<UInt64>)
 func tokensNeverTrap(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)

@@ -14,8 +14,8 @@ import Testing
         "//x\n{//x\r\n\"rules\"//x\r://x\n{//x\n}//x\n}//x", "{}",
         "line comments, ended by any line end or the end"
     ),
-    (#"{"rules":{/* // " } { \ * / **/}}"#, "{}", "what a comment holds is no matter"),
-    ("{\"rules\":{// /* \"\n}}", "{}", "nor in a line comment"),
+    (#"{"rules":{/* // " } { \ * / **/}}"#, "{}", "the text of a comment is ignored"),
+    ("{\"rules\":{// /* \"\n}}", "{}", "the text of a line comment is ignored"),
     (#"{"rules":{".read":true,},}"#, "{read=<true>+}", "one trailing comma"),
     ("{\"rules\":{\".read\":false, // x\n}}", "{read=<false>-}", "a trailing comma before a comment"),
     (
@@ -30,12 +30,12 @@ import Testing
     (
         #"{"rules":{".read":"true ","a":{},".write":"1 > 2 || !!true"}}"#,
         "{read=<true >+ write=<1 > 2 || !!true>+ a:{}}",
-        "and whatever needs no look at anything"
+        "expressions without data or variables"
     ),
     (
         #"{"rules":{".read":"now>1","a":{".read":"true && 1 < 'a'"}}}"#,
         "{read=<now>1> a:{read=<true && 1 < 'a'>}}",
-        "not what needs one, nor an error"
+        "expressions with data, or with an error"
     ),
     (
         "{\"rules\":{\".read\":\"now\n\r\n\t>1\"}}", "{read=<now\n\r\n\t>1>}",
@@ -52,7 +52,7 @@ import Testing
         "{y:{$a:{}} $a:{x:{} $b:{}}}", "one wildcard a node; its name again beside, not below"
     ),
     (#"{"rules":{"$":{},"$a":{}}}"#, "", "two wildcards"),
-    (#"{"rules":{"$":{}}}"#, "{$:{}}", "a wildcard nobody can name"),
+    (#"{"rules":{"$":{}}}"#, "{$:{}}", "a wildcard without a name"),
     (#"{"rules":{"$a-b c":{}}}"#, "{$a-b c:{}}", "a wildcard's name is as declared"),
     (
         #"{"rules":{"a b":{},"é🐵":{},"-":{},"0":{}}}"#, "{0:{} -:{} a b:{} é🐵:{}}",
@@ -91,7 +91,7 @@ func spellings(document: String, outline: String, reason: String) throws {
 }
 
 @Test func sourceIsKeptUnchanged() throws {
-    let document = "\r\n// Who?\n{ \"rules\":\t{ \".read\" : \"auth\n!= null\", /* é🐵 */ }, }\n\n"
+    let document = "\r\n// a comment\n{ \"rules\":\t{ \".read\" : \"auth\n!= null\", /* é🐵 */ }, }\n\n"
     #expect(try load(document).source.bytes == Array(document.utf8))
 }
 

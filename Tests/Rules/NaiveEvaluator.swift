@@ -3,9 +3,9 @@ import PandoTree
 
 @testable import PandoRules
 
-/// The language again, as literally as its description (rules §6, §7) can be written down: it
-/// walks the expression, looks every snapshot up by its whole path, and folds nothing. The oracle for what is
-/// compiled.
+/// A second evaluator, written as literally as the description of the language (rules §6, §7): it walks the
+/// expression, reads every snapshot by its whole path, and folds no constants. The compiled rules must agree with
+/// it.
 struct NaiveEvaluator {
     enum Value {
         case null, object
@@ -179,7 +179,7 @@ struct NaiveEvaluator {
         let node = node(isAfter, path)
         func child(_ argument: Expression) throws -> [String] {
             let keys = try string(argument).split(separator: "/").map(String.init)
-            // A path without a key is the node itself where it is written so, and else names nothing.
+            // A literal path without a key is the node itself; a computed one is null.
             if case .constant = argument.form { return path + keys }
             return path + (keys.isEmpty ? [""] : keys)
         }

@@ -17,7 +17,7 @@ import Testing
         ("^a*$", ["", "aaa"], ["ab"], "any number"),
         ("^ab?c$", ["ac", "abc"], ["abbc"], "at most one"),
         ("^a{3}$", ["aaa"], ["aa", "aaaa"], "so many"),
-        ("^a{2,}$", ["aa", "aaaaa"], ["a"], "so many at least"),
+        ("^a{2,}$", ["aa", "aaaaa"], ["a"], "a lower bound only"),
         ("^a{1,3}$", ["a", "aa", "aaa"], ["", "aaaa"], "between"),
         ("^a{0}b$", ["b"], ["ab"], "none"),
         ("^(ab|cd)+$", ["ab", "cdab"], ["", "abc"], "a group"),
@@ -34,12 +34,12 @@ import Testing
         ("^[^a-c]$", ["d", "🐵", "\n"], ["b"], "everything else"),
         ("^[a-]$", ["a", "-"], ["b"], "a hyphen at the end"),
         ("^[-a]$", ["a", "-"], ["b"], "and at the beginning"),
-        ("^[\\w-.]$", ["a", "-", "."], ["+"], "and behind a class"),
+        ("^[\\w-.]$", ["a", "-", "."], ["+"], "a hyphen behind a class"),
         ("^[.*+?(){}|^$/]$", ["*", ".", "^", "$", "/"], ["a"], "in a set all of them are literal"),
         ("^[\\]\\\\]$", ["]", "\\"], ["["], "escaped in a set"),
         ("^\\.\\*\\/$", [".*/"], ["a*/"], "escaped"),
         ("^a\\$$", ["a$"], ["a"], "an escaped dollar is no anchor"),
-        ("a}b", ["a}b"], ["ab"], "a lone brace is a literal"),
+        ("a}b", ["a}b"], ["ab"], "a brace alone is a literal"),
         ("^]$", ["]"], ["a"], "and so is a bracket"),
         ("(?:x)", ["?:x"], ["x"], "a metacharacter first in a group is a literal"),
         ("+1", ["+1", "a+1"], ["1"], "and first in the pattern"),
@@ -52,8 +52,8 @@ import Testing
         ("^[^😀]$", ["😁"], ["😀"], "beyond the first plane"),
         ("^\\u0041\\x42$", ["AB"], ["ab"], "by number"),
         ("^\\n$", ["\n"], ["n"], "a line feed"),
-        ("^(a*)*$", ["", "aaa"], ["b"], "nothing, any number of times"),
-        ("^(a{0}){3}$", [""], ["a"], "nothing, three times"),
+        ("^(a*)*$", ["", "aaa"], ["b"], "an empty group, any number of times"),
+        ("^(a{0}){3}$", [""], ["a"], "an empty group, three times"),
         ("^a**$", ["", "aa"], ["b"], "two quantifiers"),
         (
             "^(\\+\\d{1,3})?[-. (]*\\d{3}[-. )]*\\d{3}[-. ]*\\d{4}$", ["+1 (555) 123-4567", "5551234567"],
@@ -83,7 +83,7 @@ func patterns(pattern: String, matching: [String], others: [String], reason: Str
         ("^é$", ["É", "é"], ["e"], "beyond ASCII"),
         ("^Я[а-я]$", ["яЖ"], ["яz"], "ranges beyond ASCII"),
         ("^k$", ["K"], ["\u{212A}"], "ASCII letters have ASCII partners only"),
-        ("^_1$", ["_1"], ["\u{7F}1"], "what has no case"),
+        ("^_1$", ["_1"], ["\u{7F}1"], "letters without case"),
     ] as [(String, [String], [String], String)])
 func patternsThatIgnoreCase(pattern: String, matching: [String], others: [String], reason: String) throws {
     let compiled = try Pattern(pattern, ignoresCase: true)
@@ -119,17 +119,20 @@ func patternsThatIgnoreCase(pattern: String, matching: [String], others: [String
         ("a{10000}", "it has too many states", "with the state behind the last"),
         ("(a{200}){200}", "it has too many states", "repetitions of repetitions"),
         ("((((a{0}){9999}){9999}){9999}){9999}", "it has too many states", "of nothing"),
-        ("a{9999}|b", "it has too many states", "one alternative is too large with what leads around it"),
-        ("a{9999}|b{9999}|c{9999}|d{9999}", "it has too many states", "each alternative nearly is"),
+        ("a{9999}|b", "it has too many states", "one alternative is too large with its branches"),
+        ("a{9999}|b{9999}|c{9999}|d{9999}", "it has too many states", "each alternative is nearly too large"),
         ("(a{9999}|b){9999}", "it has too many states", "repetitions of alternatives"),
-        ("/(((a{9999}|b){9999}|c){9999}|d)/", "it has too many states", "of alternatives of such"),
+        (
+            "/(((a{9999}|b){9999}|c){9999}|d)/", "it has too many states",
+            "alternatives of repetitions of alternatives"
+        ),
         ("(a|b){3000}", "it has too many states", "small alternatives, many times"),
-        ("\\", "expected a character at position 1", "an escape of nothing"),
+        ("\\", "expected a character at position 1", "an escape at the end"),
         ("a\\bc", "'\\b' is not supported", "a word boundary"),
         ("(a)\\1", "'\\1' is not supported", "a reference"),
         ("\\p", "'\\p' is not supported", "a Unicode class"),
         ("\\x4", "expected a hexadecimal digit at position 3", "half a number"),
-        ("\\ud800", "half of a surrogate pair is no character", "half a character"),
+        ("\\ud800", "half of a surrogate pair is no character", "half of a surrogate pair"),
         ("a*****b", "expected a character at position 5", "too many quantifiers"),
     ] as [(String, String, String)])
 func illegalPatterns(pattern: String, expected: String, reason: String) {
@@ -159,13 +162,13 @@ func illegalPatterns(pattern: String, expected: String, reason: String) {
     #expect(!large.hasTable)
     #expect(large.matches(Text(String(repeating: "a", count: 3000))) == true)
     #expect(large.matches(Text(String(repeating: "b", count: 3000))) == false)
-    // What would take forever by backtracking, and what would take too long anyhow.
+    // Patterns that take exponential time by backtracking, and one over the limit of steps.
     let nested = try Pattern("^(a*)*(a*)*(a*)*$", ignoresCase: false)
     #expect(nested.matches(Text(String(repeating: "a", count: 20_000) + "b")) == false)
     #expect(large.matches(Text(String(repeating: "a", count: 20_000) + "c")) == nil)
 }
 
-/// Sets are folded by ranges: what comes out is what the letters' properties say one by one.
+/// Sets are folded by ranges: the result agrees with the Unicode properties of each letter.
 @Test(arguments: 0..<8 as Range<UInt64>)
 func caseFoldingAgreesWithUnicode(seed: UInt64) {
     #expect(CaseRun.all.count < 500)
@@ -198,7 +201,7 @@ func caseFoldingAgreesWithUnicode(seed: UInt64) {
     }
 }
 
-/// The pattern as its grammar reads it, tried at every place with all ways back: an oracle for short texts.
+/// A backtracking matcher for short texts, written after the grammar: the automaton must agree with it.
 private func backtrack(_ tree: PatternTree, _ text: [Unicode.Scalar], _ start: Int, _ rest: (Int) -> Bool)
     -> Bool
 {
@@ -214,7 +217,7 @@ private func backtrack(_ tree: PatternTree, _ text: [Unicode.Scalar], _ start: I
         if minimum == 0, rest(start) { return true }
         if maximum == 0 { return minimum == 0 && rest(start) }
         let next = PatternTree.repeated(item, minimum: max(0, minimum - 1), maximum: maximum.map { $0 - 1 })
-        // An optional turn that consumes nothing leads nowhere new.
+        // An optional repetition that consumes nothing reaches no new state.
         return backtrack(item, text, start) { ($0 > start || minimum > 0) && backtrack(next, text, $0, rest) }
     }
 }

@@ -7,7 +7,7 @@ private let badExpression = "Invalid rule expression.  Expected 'true', 'false',
 private let badIndex = "Invalid indexOn expression. Must be either a string or an array of strings"
 private let badName = ##"String can't contain ".", "#", "$", "/", "[", or "]""##
 
-/// What JSON cannot be rules, and where (rules §1.2).
+/// JSON that is not a rules document, and the position of the problem (rules §1.2).
 @Test(arguments: [
     // document                                   problems                                          because
     ("{}", ["1:2: Expected 'rules' property."], "no rules"),
@@ -18,9 +18,9 @@ private let badName = ##"String can't contain ".", "#", "$", "/", "[", or "]""##
         ["1:13: Unexpected property 'x'.", "1:19: Unexpected property 'y'."], "nothing beside rules"
     ),
     (#"{"rules":true}"#, ["1:10: Expected '{'."], "rules are an object"),
-    (#"{"rules":null}"#, ["1:10: Expected '{'."], "null too is no object"),
+    (#"{"rules":null}"#, ["1:10: Expected '{'."], "null is not an object"),
     (#"{"rules":{"a":true}}"#, ["1:15: Expected '{'."], "a child is an object"),
-    (#"{"rules":{"a":[{}]}}"#, ["1:15: Expected '{'."], "an array is none"),
+    (#"{"rules":{"a":[{}]}}"#, ["1:15: Expected '{'."], "an array is not an object"),
     (#"{"rules":{"//": "text"}}"#, ["1:17: Expected '{'."], "a pseudo-comment is a child like any other"),
     (#"{"rules":{".reed":true}}"#, ["1:19: Expected '{'."], "an unknown property that is no object"),
     (#"{"rules":{".reed":{}}}"#, ["1:11: \(badName)"], "an unknown property that is one"),
@@ -38,14 +38,14 @@ private let badName = ##"String can't contain ".", "#", "$", "/", "[", or "]""##
     (
         "{\"rules\":{\"a\tb\":{}}}",
         ["1:11: Invalid key 'a b': it must be 1 to 768 bytes without control characters."],
-        "what strings may hold, keys may not"
+        "characters that keys must not have"
     ),
     (
         #"{"rules":{".read":1,".write":null,".validate":[true]}}"#,
         ["1:19: \(badExpression)", "1:30: \(badExpression)", "1:47: \(badExpression)"],
-        "neither string nor boolean"
+        "a rule that is neither string nor boolean"
     ),
-    (#"{"rules":{".read":{"a":{}}}}"#, ["1:19: \(badExpression)"], "no object either"),
+    (#"{"rules":{".read":{"a":{}}}}"#, ["1:19: \(badExpression)"], "a rule that is an object"),
     (#"{"rules":{".indexOn":true}}"#, ["1:22: \(badIndex)"], "an index is text"),
     (#"{"rules":{".indexOn":{"a":1}}}"#, ["1:22: \(badIndex)"], "not an object"),
     (#"{"rules":{".indexOn":["a",1,"b",["c"]]}}"#, ["1:27: \(badIndex)", "1:33: \(badIndex)"], "all of it"),
@@ -58,11 +58,14 @@ private let badName = ##"String can't contain ".", "#", "$", "/", "[", or "]""##
     ),
     (
         #"{"rules":{"$a":{"b":{"$a":{}}}}}"#, ["1:22: Variable '$a' is already defined by a rule above."],
-        "one meaning a name"
+        "a name may be declared once"
     ),
-    (#"{"rules":{".read":true,".read":false}}"#, ["1:24: Duplicate key '.read'."], "one rule a property"),
-    (#"{"rules":{"a":{},"\u0061":{}}}"#, ["1:18: Duplicate key 'a'."], "however it is spelled"),
-    (#"{"rules":{},"rules":{}}"#, ["1:13: Duplicate key 'rules'."], "one set of rules"),
+    (
+        #"{"rules":{".read":true,".read":false}}"#, ["1:24: Duplicate key '.read'."],
+        "a property may be given once"
+    ),
+    (#"{"rules":{"a":{},"\u0061":{}}}"#, ["1:18: Duplicate key 'a'."], "a duplicate with escapes"),
+    (#"{"rules":{},"rules":{}}"#, ["1:13: Duplicate key 'rules'."], "`rules` may be given once"),
     (
         "{\n  \"rules\": {\n    \".read\": 1,\n    \"a\": { \".writ\": {}, \"b\": 2 },\n    \"$x\": {}, \"$y\": { \".validate\": {} }\n  }\n}",
         [
@@ -82,14 +85,14 @@ func structure(document: String, expected: [String], reason: String) {
     #expect(problems(document) == expected, "\(reason)")
 }
 
-/// What is no JSON, not even ours, and where it stops (§1.1).
+/// Malformed documents, and the position of the error (§1.1).
 @Test(arguments: [
     // document                               problem                              because
     ("", "1:1: Parse error.", "nothing"),
-    ("\n\n", "3:1: Parse error.", "nothing, after two lines"),
-    ("{\n\"rules\": {\n\".read\": true\n}\n", "5:1: Parse error.", "a missing brace is missed at the end"),
+    ("\n\n", "3:1: Parse error.", "an empty document of two lines"),
+    ("{\n\"rules\": {\n\".read\": true\n}\n", "5:1: Parse error.", "a missing brace is reported at the end"),
     (#"{"rules":{}} x"#, "1:14: Parse error.", "text after the document"),
-    (#"{"rules":{}}{}"#, "1:13: Parse error.", "nor another document"),
+    (#"{"rules":{}}{}"#, "1:13: Parse error.", "a second document"),
     (#"{"rules":{}},"#, "1:13: Parse error.", "nor a comma"),
     ("[]", "1:1: Expected '{'.", "a document is an object"),
     ("true", "1:1: Expected '{'.", "nothing else"),
@@ -115,12 +118,12 @@ func structure(document: String, expected: [String], reason: String) {
     (#"{"rules":{"a":tru}}"#, "1:15: Expected '{'.", "no word either"),
     ("{\"rules\":{\".read\":\"a\\\nb\"}}", "1:21: Invalid escape: '\\\n'", "a backslash before a line end"),
     (#"{"rules":{".read":"\q"}}"#, #"1:20: Invalid escape: '\q'"#, "no such escape"),
-    (#"{"rules":{".read":"\é"}}"#, #"1:20: Invalid escape: '\é'"#, "no half characters"),
+    (#"{"rules":{".read":"\é"}}"#, #"1:20: Invalid escape: '\é'"#, "half of a surrogate pair"),
     (#"{"rules":{".read":"\u00g0"}}"#, #"1:20: Invalid escape: '\u00'"#, "no hexadecimal"),
     (#"{"rules":{".read":"\ud83d"}}"#, #"1:20: Invalid escape: '\ud83d'"#, "half a pair"),
     (
         #"{"rules":{".read":"\ud83d\u0061"}}"#, #"1:20: Invalid escape: '\ud83d\u0061'"#,
-        "half a pair and a letter"
+        "half of a surrogate pair, then a letter"
     ),
     (#"{"rules":{".read":"\udc35"}}"#, #"1:20: Invalid escape: '\udc35'"#, "the other half"),
     ("{\"rules\":{\".read\":\"a\u{1}\"}}", "1:21: Parse error.", "a control character"),
@@ -132,8 +135,8 @@ func structure(document: String, expected: [String], reason: String) {
     (#"{"rules":{/}}"#, #"1:11: Expected '"'."#, "half of a comment's beginning"),
     ("{\"rules\":{# x\n}}", #"1:11: Expected '"'."#, "not our comments"),
     ("\u{FEFF}{}", "1:1: Expected '{'.", "a byte order mark is no white space"),
-    ("{\u{A0}\"rules\":{}}", #"1:2: Expected '"'."#, "nor is what looks like it"),
-    (#"{"rules":{},"x":01}"#, "1:17: Unexpected '01'.", "numbers as JSON has them"),
+    ("{\u{A0}\"rules\":{}}", #"1:2: Expected '"'."#, "other Unicode spaces are not white space"),
+    (#"{"rules":{},"x":01}"#, "1:17: Unexpected '01'.", "a number that JSON does not have"),
     (#"{"rules":{},"x":1.}"#, "1:17: Unexpected '1.'.", "digits after the point"),
     (#"{"rules":{},"x":[+1]}"#, "1:18: Unexpected '+1'.", "no plus"),
 ])

@@ -21,7 +21,7 @@ func rules(_ node: String) throws(InvalidRules) -> Ruleset {
     try load(#"{"rules":\#(node)}"#)
 }
 
-/// What an upload of the document answers; nothing when it is accepted.
+/// The error of an upload of the document; empty when it is accepted.
 func problems(_ document: String) -> [String] {
     problems(Array(document.utf8))
 }
@@ -41,7 +41,7 @@ func data(_ json: String) throws -> Node {
 }
 
 extension RuleNode {
-    /// All that the node says, and nothing of how it was spelled: equal rules have equal outlines.
+    /// The rules of the node without their spelling: equal rules have equal outlines.
     var outline: String {
         var parts: [String] = []
         if let read { parts.append("read=\(read.outline)") }

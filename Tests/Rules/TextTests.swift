@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoRules
 
-/// The searches that must be linear agree with what is obvious.
+/// The linear searches agree with the naive ones.
 @Test(arguments: 0..<8 as Range<UInt64>)
 func searching(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)

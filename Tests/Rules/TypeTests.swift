@@ -3,7 +3,7 @@ import Testing
 
 @testable import PandoRules
 
-/// What an upload says of one expression as a `.validate` at `/$x/b`, without the position of the string
+/// The problems that an upload reports for one expression as a `.validate` at `/$x/b`, without the position of the string
 /// itself.
 private func complaints(_ expression: String, _ kind: String = ".validate") -> [String] {
     // One line for the rule; the text begins in column 2.
@@ -40,7 +40,7 @@ private let argument: Set<String> = ["string", "value", "auth", "mixed"]
 /// Every row of the table of positions, with an operand of every type.
 @Test(
     arguments: [
-        // expression with a hole      accepted        complaint
+        // expression with a hole      accepted        problem
         ("_", ["boolean"], "Expression must evaluate to a boolean."),
         ("!_", ["boolean"], "! only operates on booleans."),
         ("_ && true", ["boolean"], "Left operand of && must be boolean."),
@@ -106,7 +106,7 @@ func positions(expression: String, accepted: Set<String>, complaint: String) {
     arguments: [
         // expression                             complaints                                           because
         ("x == 1", ["2: Unknown variable 'x'."], "undeclared"),
-        ("$y == 'a'", ["2: Unknown variable '$y'."], "undeclared here"),
+        ("$y == 'a'", ["2: Unknown variable '$y'."], "a wildcard of another path"),
         ("$x == 'a' && $xy == 'a'", ["15: Unknown variable '$xy'."], "a name is read to its end"),
         ("data.foo()", ["7: No such method/property 'foo'."], "of a snapshot"),
         ("data.foo == 1", ["7: No such method/property 'foo'."], "without a call"),
@@ -133,7 +133,7 @@ func positions(expression: String, accepted: Set<String>, complaint: String) {
         ("data.exists(1)", ["2: exists() expects no arguments."], "too many"),
         (
             "data.val(x) == 1", ["2: val() expects no arguments.", "11: Unknown variable 'x'."],
-            "each is looked at"
+            "each argument is checked"
         ),
         ("data.child().exists()", ["2: child() expects 1 argument."], "too few"),
         ("data.hasChild('a', 'b')", ["2: hasChild() expects 1 argument."], "too many"),
@@ -142,7 +142,7 @@ func positions(expression: String, accepted: Set<String>, complaint: String) {
         ("'a'.matches()", ["2: matches() expects 1 regular expression literal argument."], "too few"),
         (
             "'a'.matches('a')", ["14: matches() expects a regular expression literal argument."],
-            "a string is none"
+            "a string is not an array"
         ),
         (
             "'a'.matches(data.val())", ["14: matches() expects a regular expression literal argument."],
@@ -191,7 +191,7 @@ func positions(expression: String, accepted: Set<String>, complaint: String) {
         ("true)", ["6: syntax error"], "a brace too many"),
         ("(true", ["7: Unexpected end of expression"], "a brace too few"),
         ("", ["2: Unexpected end of expression"], "nothing"),
-        (" \n ", ["3:2: Unexpected end of expression"], "as good as nothing"),
+        (" \n ", ["3:2: Unexpected end of expression"], "only white space and comments"),
         ("true &&", ["9: Unexpected end of expression"], "half an expression"),
         ("true && && true", ["10: syntax error"], "a missing operand"),
         ("+1 == 1", ["2: syntax error"], "no such unary operator"),
@@ -204,17 +204,17 @@ func positions(expression: String, accepted: Set<String>, complaint: String) {
         ("'abc", ["2: unterminated string literal"], "an open string"),
         ("'\\q' == ''", ["3: invalid escape sequence"], "no such escape"),
         ("'\\u12' == ''", ["3: malformed Unicode character escape sequence"], "half an escape"),
-        ("'\\ud83d' == ''", ["3: invalid escape sequence"], "half a character"),
+        ("'\\ud83d' == ''", ["3: invalid escape sequence"], "half of a surrogate pair"),
         ("1a == 1", ["3: identifier starts immediately after numeric literal"], "a number with a tail"),
         ("1e == 1", ["2: missing exponent"], "half a number"),
         ("0x == 1", ["2: missing hexadecimal digits after '0x'"], "half a number"),
         ("/* a", ["2: unterminated comment"], "an open comment"),
-        ("# a", ["2: illegal character"], "what begins nothing"),
+        ("# a", ["2: illegal character"], "a character that begins no token"),
         ("é == 1", ["2: illegal character"], "letters are ASCII"),
         ("'a'.matches(/a)", ["14: unterminated regular expression literal"], "an open pattern"),
         (
             "'a'.matches(/[/)", ["14: unterminated regular expression literal"],
-            "a slash in a set ends nothing"
+            "a slash in a set does not end the pattern"
         ),
         ("'a'.matches(/a/g)", ["14: regular expressions do not support flags other than i"], "flags"),
         (
@@ -248,7 +248,7 @@ func uploadErrors(expression: String, expected: [String], reason: String) {
         complaints("query.limitToFirst < 3", ".read").isEmpty && complaints("query.limitToFirst < 3").isEmpty)
 }
 
-/// What is legal, although it looks odd.
+/// Expressions that are legal although they look odd.
 @Test(arguments: [
     "1 == 'a'", "root['exists']()", "data['child']('a')['val']() == 1", "auth.uid.length > 1",
     "auth['my-claim'] == 1",
@@ -275,7 +275,7 @@ func legal(expression: String) {
             #"{"rules":{"\#(name)":{"b":{".read":"\#(name) == 'x' && \#(name) != \#(name)"}}}}"#)
         #expect(found.isEmpty, "\(name): \(found)")
     }
-    // The longest name that stands there; otherwise a minus.
+    // The longest name at that position; otherwise a minus.
     #expect(problems(#"{"rules":{"$a":{"$a-b":{".read":"$a-b == $a"}}}}"#).isEmpty)
     #expect(
         problems(#"{"rules":{"$a":{".read":"$a-1 == 0"}}}"#)

@@ -18,7 +18,7 @@ private func list(_ count: Int, textByteCount: Int = 1) -> Node {
     return node
 }
 
-/// Whether a write of the list is refused, and how it is when all of it may cost no more than so much.
+/// Whether a write of the list is refused with so many steps.
 private func isRefused(_ validate: String, _ count: Int, stepCount: Int) throws -> Bool {
     let rules = try rules(#"{".write":true,"l":{"$i":{".validate":"\#(validate)"}}}"#)
     let after = list(count, textByteCount: 4000)
@@ -27,13 +27,12 @@ private func isRefused(_ validate: String, _ count: Int, stepCount: Int) throws 
         rules, EvaluationContext(writing: after, in: scope), NoObserver(),
         work: EvaluationBudget(stepCount: stepCount))
     let isRefused = cascade.refusal(of: ["/l"]) != nil
-    // With what a request may really cost, one such rule is true.
+    // With the usual limit of steps, one such rule is true.
     if count == 1 { #expect(Access.loaded(rules).allowsWrite(at: ["/l"], after: after, in: scope)) }
     return isRefused
 }
 
-/// All that walks over a text, or looks something up by a name that comes up at run time, is counted; and so
-/// is each rule.
+/// Each rule, each walk over a text and each lookup by a computed name is charged.
 @Test(arguments: [
     "root.child('big').val().length == 4000", "root.child('big').val().contains('b') == false",
     "!root.child('big').val().contains(root.child('other').val())",
@@ -63,7 +62,7 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
     #expect(try !isRefused("true || newData.exists()", 101, stepCount: 0))
 }
 
-/// What leads nowhere costs no more than what is read of it.
+/// A path without data costs only the keys that are read.
 @Test func invalidPathsTakeFewSteps() throws {
     let allowance = EvaluationBudget.perRule + 3 * EvaluationBudget.perKey + Limits.keyByteCount
     #expect(try !isRefused("!root.child(root.child('big').val()).exists()", 1, stepCount: allowance))
@@ -72,8 +71,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
             "!root.child('none').child(root.child('slashes').val()).exists()", 1, stepCount: allowance))
 }
 
-/// A request that takes too much is refused, and all who look on agree; what is left of it is nothing for the
-/// next.
+/// A request over the limit of steps is refused, and the explanation and the coverage agree. The next request has
+/// the full limit again.
 @Test func requestWithTooManyStepsIsDenied() throws {
     let search = "root.child('big').val().contains(root.child('other').val())"
     let rules = try rules(#"{".write":true,"l":{"$i":{".validate":"!\#(search)"}}}"#)
@@ -92,8 +91,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
     }
 }
 
-/// Within one write a rule says the same for all that lies below its node, so it is asked once: in whatever
-/// order the paths come, and however many there are.
+/// Within one write a rule has the same value for all paths below its node, so it is evaluated once, in whatever
+/// order the paths come.
 @Test(arguments: [false, true])
 func sharedAncestorsAreEvaluatedOnce(isMixed: Bool) throws {
     let rules = try rules(
@@ -113,7 +112,7 @@ func sharedAncestorsAreEvaluatedOnce(isMixed: Bool) throws {
     }
     #expect(access.allowsWrite(at: paths, after: after, in: scope(user), recording: coverage))
     #expect(coverage.entries.map(\.tally.total) == [1, 1, 1, 10, 10, 100])
-    // A path once more, and one with what lies below it, add nothing.
+    // A repeated path, and a path below another one, add no evaluation.
     paths += paths + ["/a/b0"]
     let second = RuleCoverage(of: rules)
     #expect(access.allowsWrite(at: paths, after: after, in: scope(user), recording: second))

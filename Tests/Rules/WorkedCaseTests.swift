@@ -9,7 +9,7 @@ private enum Request {
     case read(Path, String? = nil)
     /// A value at a path.
     case write(Path, String)
-    /// Several at once.
+    /// Several locations in one write.
     case update([(Path, String)])
 }
 
@@ -18,7 +18,7 @@ private struct Case {
     var rules: String
     var seed = "null"
     var user: String? = u1
-    /// What is asked, and whether it is allowed.
+    /// The requests, and whether they are allowed.
     var requests: [(Request, Bool)]
 
     init(
@@ -70,7 +70,7 @@ private func valid(_ expression: String) -> String { #"{"v":{".write":true,".val
 private func readable(_ expression: String) -> String { #"{".read":"\#(expression)"}"# }
 private func writable(_ expression: String) -> String { #"{".write":"\#(expression)"}"# }
 
-/// The worked cases of the specification (rules §12) that ask something, by their numbers. 61 is
+/// The worked cases of the specification (rules §12) with requests, by their numbers. 61 is
 /// in two halves: the same write under rules that allow it and, later, under others.
 private let cases: [Case] = [
     Case(1, signedIn, as: nil, [(.read("/x"), false)]),
@@ -244,7 +244,7 @@ private func parse(_ query: String) throws -> Query {
     }
 }
 
-/// Those that are refused when they are uploaded.
+/// The worked cases that are refused as uploads.
 @Test(
     arguments: [
         // number, document                                            problem

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PandoRules
 
-/// Rules of a fixed shape with expressions at each node, asked in the most literal way: each path by itself,
+/// Rules of a fixed shape with expressions at each node, evaluated as literally as possible: each path by itself,
 /// each location by its whole path, each expression by walking its text (rules §2, §11).
 private struct Model {
     struct Place {
@@ -121,7 +121,7 @@ func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
             let denial = access.explainWrite(at: keys, after: model.after, in: scope)
             #expect((denial == nil) == expected, "\(context)")
             if let denial {
-                // What is told is true of the path that is told.
+                // The explanation is true of the path that it names.
                 #expect(!model.allowsWrite(denial.path.keys.map(\.string)), "\(context)")
             }
             let coverage = RuleCoverage(of: loaded)

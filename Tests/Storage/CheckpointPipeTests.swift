@@ -37,8 +37,8 @@ import Testing
         #expect(Array(piped.contents.keys) == [Self.header.name.text])
     }
 
-    /// Whichever call of the disk fails: it is told, and what has its name is whole.
-    @Test func everyFailureIsTold() throws {
+    /// Any failed call of the disk is thrown, and a file with the checkpoint's name is complete.
+    @Test func everyFailureIsThrown() throws {
         let good = SimulatedDisk()
         try Self.write(on: good)
         #expect(good.operationCount > 10, "opening, blocks, syncs, the name")
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func whatIsAbandonedIsGone() throws {
+    @Test func abandonedCheckpointIsRemoved() throws {
         let disk = SimulatedDisk()
         var pipe = try CheckpointPipe(Self.header, on: disk)
         for payload in Self.payloads { try pipe.append(.tree, namespace: 1, payload: payload.rawSpan) }
@@ -59,8 +59,8 @@ import Testing
         #expect(disk.contents.isEmpty)
     }
 
-    /// Wherever the power goes: what has its name afterwards is whole, and who was told that it is durable
-    /// finds it.
+    /// A power cut before any call: a file with the checkpoint's name is complete, and it is there if it was reported
+    /// durable.
     @Test func powerCutsLeaveAllOrNothing() throws {
         let good = SimulatedDisk()
         try Self.write(on: good)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    /// The blocks are made faster than they are written: who makes them waits, and is woken again and again.
+    /// The blocks are made faster than they are written: the encoder waits, and is woken again and again.
     @Test func slowDiskHoldsTheEncoderBack() throws {
         let (slow, plain) = (SimulatedDisk(), SimulatedDisk())
         slow.onOperation = { operation in
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// The disk fails while the encoder waits for room.
-    @Test func failureWakesWhoWaits() throws {
+    @Test func failureWakesTheWaitingEncoder() throws {
         let disk = SimulatedDisk()
         var writeCount = 0
         disk.onOperation = { operation in

@@ -1,4 +1,5 @@
 import PandoReactor
+import PandoTime
 import Testing
 
 @testable import PandoStorage

@@ -39,7 +39,7 @@ import Testing
                 Mailbox(signalling: try WakeupEvent()), space: space, origin: JournalOrigin(journal),
                 waitForSpace: {})
             writer = JournalWriter(
-                journal, options: storageOptions, queue: queue, environment: environment,
+                journal, options: storageOptions, queue: queue, environment: .scripted(environment),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
                 report: { [asked] _ in asked.eventCount += 1 }, writeCheckpoint: { _ in },
                 preparer: SegmentPreparer(
@@ -96,8 +96,8 @@ import Testing
         for number in 1...9 { #expect(log.firstRange(of: Array("payload \(number)".utf8)) != nil) }
     }
 
-    /// Too much was asked for: the disk counts as full for a second, and then nothing is due until somebody
-    /// asks again.
+    /// After a reservation has failed the disk counts as full for a second; then it is tried again with the next
+    /// request for space.
     @Test func fullDiskIsAskedAgainAfterASecond() throws {
         let bench = try Bench()
         bench.disk.capacity = bench.disk.usedByteCount

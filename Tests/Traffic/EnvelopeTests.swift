@@ -12,14 +12,14 @@ import Testing
             (#"{"d":{"b":{"d":"","s":"ok"},"r":12},"t":"d"}"#, 12, true, false),
             (#"{"t":"d","d":{"r":3,"b":{"s":"datastale","d":"x"}}}"#, 3, false, false),
         ] as [(String, Int, Bool, Bool)])
-    func answers(text: String, number: Int, isOK: Bool, isPlain: Bool) throws {
+    func replies(text: String, number: Int, isOK: Bool, isPlain: Bool) throws {
         let bytes = Array(text.utf8)
-        guard case .answer(let found, let status, _) = try Envelope.read(bytes.rawSpan) else {
-            Issue.record("no answer: \(text)")
+        guard case .reply(let found, let status, _) = try Envelope.read(bytes.rawSpan) else {
+            Issue.record("no reply: \(text)")
             return
         }
         #expect(found == number && (status == nil) == isOK)
-        let plain = Envelope.plainAnswer(bytes.rawSpan)
+        let plain = Envelope.plainReply(bytes.rawSpan)
         #expect(plain == (isPlain ? number : nil))
     }
 
@@ -65,10 +65,10 @@ import Testing
     }
 
     @Test func isOKMatchesOnlyAWholeOK() {
-        let answers = Array("+OK\r\n+OK\r\n:1\r\n+OK!\r\n+OK\r".utf8)
-        let places = answers.indices.filter { RESPReply.isOK(answers.rawSpan, at: $0) }
+        let replies = Array("+OK\r\n+OK\r\n:1\r\n+OK!\r\n+OK\r".utf8)
+        let places = replies.indices.filter { RESPReply.isOK(replies.rawSpan, at: $0) }
         #expect(places == [0, RESPReply.okByteCount])
-        let isBehindTheEnd = RESPReply.isOK(answers.rawSpan, at: answers.count + 1)
+        let isBehindTheEnd = RESPReply.isOK(replies.rawSpan, at: replies.count + 1)
         #expect(!isBehindTheEnd)
     }
 

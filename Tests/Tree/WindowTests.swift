@@ -213,7 +213,12 @@ enum Follower {
             var maker = Maker(seed: seed * 100 + round)
             var tree = maker.trees.tree()
             let query = maker.query()
-            var window = Window(query, over: tree)
+            // Half of the windows find their children by an index.
+            func index() -> KeptIndex? {
+                guard round % 2 == 0, query.index != .key else { return nil }
+                return KeptIndex(ordering: tree.children, by: query.index)
+            }
+            var window = Window(IndexedQuery(query, by: index()), over: tree)
             var client = window.node
             for step in 0..<25 {
                 let comment = Comment("seed \(seed * 100 + round), step \(step), \(query)")
@@ -227,7 +232,7 @@ enum Follower {
                 }
                 let change: Window.Update
                 if replacesAll && maker.generator.one(in: 2) {
-                    change = window.replace(with: tree)
+                    change = window.replace(with: tree, by: index())
                 } else {
                     let keys = Set(before.children.entries.map(\.key) + tree.children.entries.map(\.key))
                     var changes: [ChildChange] = []
@@ -235,7 +240,7 @@ enum Follower {
                     where before.children[key] != tree.children[key] {
                         changes.append(.init(key: key, old: before.children[key], new: tree.children[key]))
                     }
-                    change = window.update(changes, in: tree)
+                    change = window.update(changes, in: tree, by: index())
                 }
                 if window.entries.map(\.key) != naive(query, tree) {
                     Issue.record(

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoHTTP
 import PandoWebSocket
 
 /// The events of a stream, wherever their bytes were.
@@ -186,4 +187,19 @@ func isPrefixOfUTF8(_ bytes: [UInt8]) -> Bool {
         [], [0x80], [0x80, 0x80], [0x90, 0x80, 0x80], [0xA0, 0x80], [0x80, 0x80, 0x80],
     ]
     return endings.contains { isWholeUTF8(bytes + $0) }
+}
+
+/// What a client's handshake and a server with these options agree on.
+func bothSides(_ client: ClientHandshake, _ options: DeflateOptions) throws -> DeflateAgreement? {
+    var request: [UInt8] = []
+    client.appendRequest(target: "/", host: "x", to: &request)
+    var requestReader = RequestHeadReader()
+    var offset = 0
+    guard let head = try requestReader.read(request.rawSpan, from: &offset) else { return nil }
+    var output: [UInt8] = []
+    try ServerHandshake(head, deflate: options).appendResponse(to: &output)
+    var responseReader = ResponseHeadReader()
+    offset = 0
+    guard let answer = try responseReader.read(output.rawSpan, from: &offset) else { return nil }
+    return try client.check(answer)
 }

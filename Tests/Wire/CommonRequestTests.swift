@@ -151,7 +151,7 @@ import Testing
         switch try parse(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":\#(path),"d":\#(value)}}}"#) {
         case .request(let request):
             switch request.action {
-            case .put(let target, _, _, _): "\(target)"
+            case .put(let write): "\(write.target)"
             case .invalid(_, let problem): "\(problem)"
             default: "\(request)"
             }

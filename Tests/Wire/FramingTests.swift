@@ -148,7 +148,7 @@ private func message(byteCount: Int) -> [UInt8] {
 }
 
 /// C++ announces a chunk that it never sends when the length is a multiple of the chunk size (§2.1). The
-/// request must be answered at once, and what follows is not the missing chunk.
+/// request must get its reply at once, and what follows is not the missing chunk.
 @Test(arguments: 1...3, [#"{"t":"c"}"#, "0", "2"])
 func oneChunkTooManyAnnounced(chunkCount: Int, next: String) throws {
     let whole = message(byteCount: chunkCount * unit)
@@ -162,6 +162,39 @@ func oneChunkTooManyAnnounced(chunkCount: Int, next: String) throws {
     let event = try reassembler.accept(Array(next.utf8))
     #expect(event == (next == "0" || next == "2" ? .nothing : .payload))
     #expect(reassembler.isCollecting == (next == "2"))
+}
+
+/// Strings, escapes and brackets that the end of a chunk cuts: the message is complete without the announced chunk
+/// that is missing, or not.
+@Test(
+    arguments: [
+        // before the cut   behind it   is complete   because
+        (#"{"a":"x\"#, "\"\"}", true, "an escaped quotation mark does not end the string"),
+        (#"{"a":"x\\"#, "\"}", true, "behind an escaped backslash it does"),
+        (#"{"a":"x\"#, "\"}", false, "the escaped quotation mark leaves the string open"),
+        (#"{"a":{"b":1"#, "}}", true, "both objects end"),
+        (#"{"a":{"b":1"#, " }", false, "the outer object does not end"),
+        (#"{"a":1}"#, " }", false, "something follows the object"),
+        (#"{"a":"}"#, "}\"}", true, "brackets in a string do not count"),
+        (#"[{"a":1"#, "}", false, "the message is no object"),
+    ] as [(String, String, Bool, String)])
+func messageCutAtChunkEnd(first: String, second: String, isComplete: Bool, because: String) throws {
+    // White space behind the first byte fills both chunks.
+    func padded(_ text: String, _ count: Int) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        return [bytes[0]] + [UInt8](repeating: 0x20, count: count - bytes.count) + bytes.dropFirst()
+    }
+    let head = padded(first, unit)
+    let tail = Array(second.utf8)
+    // Spaces fill the second chunk before its text; behind the escaped byte where the cut is behind a backslash.
+    var reassembler = Reassembler()
+    #expect(try reassembler.accept(Array("3".utf8)) == .nothing)
+    let escaped = first.hasSuffix("\\") && !first.hasSuffix("\\\\")
+    let filler = [UInt8](repeating: 0x20, count: unit - tail.count)
+    let last = escaped ? [tail[0]] + filler + tail.dropFirst() : filler + tail
+    #expect(try reassembler.accept(head) == .nothing, "\(because)")
+    let event = try reassembler.accept(last)
+    #expect(event == (isComplete ? .assembled(head + last) : .nothing), "\(because)")
 }
 
 /// A chunk that ends with `}` need not be the end.
@@ -222,8 +255,7 @@ func oneChunkTooManyAnnounced(chunkCount: Int, next: String) throws {
             == .request(
                 Request(
                     number: 5,
-                    action: .put(
-                        Target("/big"), Draft(.string(Text(text))), hash: nil, wantsCurrentValue: false))))
+                    action: .put(Write(Target("/big"), Draft(.string(Text(text))))))))
 
     let push = written {
         $0.append(push: .string(Text(text)), at: "/big")

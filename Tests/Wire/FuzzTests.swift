@@ -53,7 +53,7 @@ func mutationsNeverTrap(seed: UInt64) {
     }
 }
 
-/// Nesting is bounded everywhere, and data that is only too deep for a database gets a response.
+/// Nesting is bounded everywhere, and data that is only too deep for a database gets an error reply.
 @Test(arguments: [("[", "]"), (#"{"a":"#, "}")])
 func deepNestingIsRefused(open: String, close: String) throws {
     func nested(_ depth: Int) -> String {

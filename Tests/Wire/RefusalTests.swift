@@ -20,7 +20,7 @@ import Testing
         (#"{"t":"c","d":1}"#, .wrongType("d"), "control content that is no object"),
         (#"{"t":"c","d":{"d":{}}}"#, .missing("t"), "a control message without a verb"),
         (#"{"t":"c","d":{"t":null}}"#, .wrongType("t"), "a control verb that is no text"),
-        (#"{"t":"d","d":{"a":"s","b":{}}}"#, .missing("r"), "no number to answer with"),
+        (#"{"t":"d","d":{"a":"s","b":{}}}"#, .missing("r"), "no number for the reply"),
         (#"{"t":"d","d":{"r":"1","a":"s"}}"#, .wrongType("r"), "a number in quotes"),
         (#"{"t":"d","d":{"r":1.5,"a":"s"}}"#, .wrongType("r"), "a number that is no integer"),
         (#"{"t":"d","d":{"r":1e999,"a":"s"}}"#, .wrongType("r"), "a number beyond all numbers"),
@@ -55,7 +55,7 @@ import Testing
         (#"{"t":"d","d":{"r":1,"a":"auth","b":{}}}"#, .missing("cred"), "no credential"),
         (
             #"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"x","authvar":null}}}"#, .wrongType("authvar"),
-            "an administrator who asks for less than all must not get all"
+            "an administrator that asks for fewer rights must not keep all of them"
         ),
         (#"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"x","noauth":1}}}"#, .wrongType("noauth"), "as above"),
         (#"{"t":"d","d":{"r":1,"a":"s"}} {}"#, nil, "two values"),
@@ -82,7 +82,7 @@ func malformed(line: String, expected: MalformedMessage?, reason: String) {
 /// A path, then its error; keys are checked by the module Tree.
 private let deep = (1...33).map { "k\($0)" }.joined(separator: "/")
 
-/// These get an error response; the connection stays open (§8.6).
+/// These get an error reply; the connection stays open (§8.6).
 @Test(
     arguments: [
         ("p", #"{"p":"/a$","d":1}"#, .key("a$"), "an illegal key in the path"),
@@ -160,15 +160,12 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
         ("p", #"{"p":"","d":null}"#, put("/", "null"), "the root, as C++ spells it"),
         (
             "p", #"{"p":"/a/.priority","d":{".sv":"timestamp"}}"#,
-            .put(
-                Target("/a", isPriority: true), draft(#"{".sv":"timestamp"}"#), hash: nil,
-                wantsCurrentValue: false),
+            .put(Write(Target("/a", isPriority: true), draft(#"{".sv":"timestamp"}"#))),
             "a priority may be a server value"
         ),
         (
             "p", #"{"p":"/a/.priority","d":{"x":null}}"#,
-            .put(
-                Target("/a", isPriority: true), Draft(.empty, depth: 1), hash: nil, wantsCurrentValue: false),
+            .put(Write(Target("/a", isPriority: true), Draft(.empty, depth: 1))),
             "an object of nothing is nothing"
         ),
         ("p", #"{"p":"/é/日本/🐵","d":1}"#, put("/é/日本/🐵", "1"), "keys beyond ASCII"),
@@ -177,8 +174,9 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
         (
             "p", #"{"p":"\#(deep.dropFirst(3))\/.priority/\u002f//","d":1}"#,
             .put(
-                Target(Path((2...33).map { Key(unchecked: Text("k\($0)")) }), isPriority: true),
-                Draft(.integer(1)), hash: nil, wantsCurrentValue: false),
+                Write(
+                    Target(Path((2...33).map { Key(unchecked: Text("k\($0)")) }), isPriority: true),
+                    Draft(.integer(1)))),
             "32 segments, a priority, and slashes behind it"
         ),
         ("m", #"{"p":"/a","d":{}}"#, .merge("/a", []), "a merge of no entries succeeds"),
@@ -205,44 +203,44 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "a prefix is no ancestor"
         ),
         (
-            "q", #"{"p":"/a","t":"x"}"#, .listen(ListenRequest(path: "/a")),
+            "q", #"{"p":"/a","t":"x"}"#, .listen(Listen(path: "/a")),
             "a tag without a query does not matter"
         ),
-        ("q", #"{"p":"/a","t":5}"#, .listen(ListenRequest(path: "/a")), "a default listen has no tag"),
+        ("q", #"{"p":"/a","t":5}"#, .listen(Listen(path: "/a")), "a default listen has no tag"),
         (
             "q", #"{"p":"/a","q":{"i":"x"},"t":5}"#,
             .listen(
-                ListenRequest(path: "/a", query: Query(index: .child("x")), queryText: #"{"i":"x"}"#, tag: 5)),
+                Listen(path: "/a", query: Query(index: .child("x")), tag: 5), queryText: #"{"i":"x"}"#),
             "a query without a filter keeps its tag"
         ),
         (
             "q", #"{"p":"/a","q":{ "l":1, "zz":[] },"t":5}"#,
             .listen(
-                ListenRequest(
-                    path: "/a", query: query(#"{"l":1}"#), queryText: #"{ "l":1, "zz":[] }"#, tag: 5)),
+                Listen(
+                    path: "/a", query: query(#"{"l":1}"#), tag: 5), queryText: #"{ "l":1, "zz":[] }"#),
             "the query as it was sent"
         ),
         (
             "q", #"{"p":"/a","h":"","ch":7}"#,
-            .listen(ListenRequest(path: "/a", hash: "", compoundHash: .unusable)),
+            .listen(Listen(path: "/a", hash: "", compoundHash: .unusable)),
             "a compound hash of no use"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["a"],"hs":[""]}}"#,
-            .listen(ListenRequest(path: "/a", compoundHash: .unusable)),
+            .listen(Listen(path: "/a", compoundHash: .unusable)),
             "a hash too few"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["b","a"],"hs":["","",""]}}"#,
             .listen(
-                ListenRequest(
+                Listen(
                     path: "/a", compoundHash: CompoundHash(paths: ["b", "a"], hashes: ["", "", ""]))),
             "ranges out of order: the tree will see"
         ),
         (
             "q", #"{"p":"/a","ch":{"ps":["/"],"hs":["x",""]}}"#,
             .listen(
-                ListenRequest(path: "/a", compoundHash: CompoundHash(paths: [.root], hashes: ["x", ""]))),
+                Listen(path: "/a", compoundHash: CompoundHash(paths: [.root], hashes: ["x", ""]))),
             "a leaf's range"
         ),
         ("g", #"{"p":"/a"}"#, .get("/a", Query()), "a get without a filter"),

@@ -16,7 +16,7 @@ import Testing
                     sessionID: "4fJq0m3T2uXbW8cKdE7nLsYvR1aGzHpO")
             }
         ),
-        (#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#, { $0.append(response: 1, .ok) }),
+        (#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#, { $0.append(reply: 1, .ok) }),
         (#"{"t":"c","d":{"t":"o","d":null}}"#, { $0.appendPong() }),
         (
             #"{"t":"c","d":{"t":"s","d":"Invalid \"appcheck\" token"}}"#,
@@ -28,7 +28,7 @@ import Testing
         ),
         (#"{"t":"c","d":{"t":"e","d":"too large"}}"#, { $0.append(errorNotice: "too large") }),
         // 15.2
-        (#"{"t":"d","d":{"r":2,"b":{"s":"ok","d":{}}}}"#, { $0.append(response: 2, .ok, .object) }),
+        (#"{"t":"d","d":{"r":2,"b":{"s":"ok","d":{}}}}"#, { $0.append(reply: 2, .ok, .object) }),
         (
             #"{"t":"d","d":{"a":"d","b":{"p":"room/a/text","d":{".value":"yo",".priority":2}}}}"#,
             {
@@ -59,10 +59,10 @@ import Testing
             }
         ),
         // 15.3
-        (#"{"t":"d","d":{"r":8,"b":{"s":"ok","d":null}}}"#, { $0.append(response: 8, .ok, .node(.empty)) }),
+        (#"{"t":"d","d":{"r":8,"b":{"s":"ok","d":null}}}"#, { $0.append(reply: 8, .ok, .node(.empty)) }),
         (
             #"{"t":"d","d":{"r":9,"b":{"s":"ok","d":{"k4":{"a":{"b":7}},"k9":{"a":{"b":9}}}}}}"#,
-            { $0.append(response: 9, .ok, .node(node(#"{"k4":{"a":{"b":7}},"k9":{"a":{"b":9}}}"#))) }
+            { $0.append(reply: 9, .ok, .node(node(#"{"k4":{"a":{"b":7}},"k9":{"a":{"b":9}}}"#))) }
         ),
         // 15.4
         (
@@ -93,7 +93,7 @@ import Testing
         ),
         (
             #"{"t":"d","d":{"r":11,"b":{"s":"ok","d":{"w":["no_index"]}}}}"#,
-            { $0.append(response: 11, .ok, .noIndex) }
+            { $0.append(reply: 11, .ok, .noIndex) }
         ),
         // 15.5
         (
@@ -111,28 +111,28 @@ import Testing
         // 15.6, 11.2
         (
             #"{"t":"d","d":{"r":14,"b":{"s":"datastale","d":"Transaction hash does not match"}}}"#,
-            { $0.append(response: 14, .dataStale, .text("Transaction hash does not match")) }
+            { $0.append(reply: 14, .dataStale, .text("Transaction hash does not match")) }
         ),
         (
             #"{"t":"d","d":{"r":14,"b":{"s":"datastale","d":"stale","current":{"value":{".value":5,".priority":1},"hash":"h="}}}}"#,
             {
-                let payload = ResponseData.current(
+                let payload = ReplyData.current(
                     reason: "stale", node: node(#"{".value":5,".priority":1}"#), hash: "h=")
-                $0.append(response: 14, .dataStale, payload)
+                $0.append(reply: 14, .dataStale, payload)
             }
         ),
         // 15.8
         (
             #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":{"auth":{"uid":"u1"},"expires":1700003600}}}}"#,
             {
-                let payload = ResponseData.authenticated(
+                let payload = ReplyData.authenticated(
                     json: Array(#"{"uid":"u1"}"#.utf8), expires: 1_700_003_600)
-                $0.append(response: 2, .ok, payload)
+                $0.append(reply: 2, .ok, payload)
             }
         ),
         (
             #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":{"auth":null,"expires":null}}}}"#,
-            { $0.append(response: 2, .ok, .authenticated(json: nil, expires: nil)) }
+            { $0.append(reply: 2, .ok, .authenticated(json: nil, expires: nil)) }
         ),
         (
             #"{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}}"#,
@@ -149,16 +149,16 @@ import Testing
         ),
         (
             #"{"t":"d","d":{"r":9,"b":{"s":"ok","d":"unauthenticated"}}}"#,
-            { $0.append(response: 9, .ok, .text("unauthenticated")) }
+            { $0.append(reply: 9, .ok, .text("unauthenticated")) }
         ),
         (
             #"{"t":"d","d":{"r":2,"b":{"s":"invalid_token","d":"Could not parse auth token."}}}"#,
-            { $0.append(response: 2, .invalidToken, .text("Could not parse auth token.")) }
+            { $0.append(reply: 2, .invalidToken, .text("Could not parse auth token.")) }
         ),
         // 15.9
         (
             #"{"t":"d","d":{"r":3,"b":{"s":"permission_denied","d":"Permission denied"}}}"#,
-            { $0.append(response: 3, .permissionDenied, .text("Permission denied")) }
+            { $0.append(reply: 3, .permissionDenied, .text("Permission denied")) }
         ),
         // 9.7
         (
@@ -191,9 +191,9 @@ import Testing
         // Android's first request.
         (
             #"{"t":"d","d":{"r":0,"b":{"s":"error","d":"Unknown action"}}}"#,
-            { $0.append(response: 0, .error, .text("Unknown action")) }
+            { $0.append(reply: 0, .error, .text("Unknown action")) }
         ),
-        (#"{"t":"d","d":{"r":-5,"b":{"s":"too_big","d":""}}}"#, { $0.append(response: -5, .tooBig) }),
+        (#"{"t":"d","d":{"r":-5,"b":{"s":"too_big","d":""}}}"#, { $0.append(reply: -5, .tooBig) }),
     ]
     for row in rows {
         #expect(written(row.write) == row.expected)

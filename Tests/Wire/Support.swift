@@ -39,7 +39,8 @@ func query(_ json: String) -> Query {
 }
 
 func put(_ path: Path, _ json: String, hash: Text? = nil) -> Action {
-    .put(Target(path), draft(json), hash: hash, wantsCurrentValue: false)
+    guard let hash else { return .put(entry(path, json)) }
+    return .transaction(entry(path, json), expectedHash: hash, wantsCurrentValue: false)
 }
 
 func entry(_ path: Path, _ json: String) -> Write {

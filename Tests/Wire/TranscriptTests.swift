@@ -12,7 +12,7 @@ enum Transcript {
         // 15.2
         (
             #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/room/a","h":""}}}"#, 2,
-            .listen(ListenRequest(path: "/room/a", hash: ""))
+            .listen(Listen(path: "/room/a", hash: ""))
         ),
         (
             #"{"t":"d","d":{"r":3,"a":"p","b":{"p":"/room/a","d":{"text":"hi","at":{".sv":"timestamp"}}}}}"#,
@@ -21,32 +21,30 @@ enum Transcript {
         ),
         (
             #"{"t":"d","d":{"r":4,"a":"p","b":{"p":"/room/a/text","d":{".value":"yo",".priority":2}}}}"#, 4,
-            .put(
-                Target("/room/a/text"), Draft(.string("yo").with(priority: .number(2))), hash: nil,
-                wantsCurrentValue: false)
+            .put(Write(Target("/room/a/text"), Draft(.string("yo").with(priority: .number(2)))))
         ),
         (
             #"{"t":"d","d":{"r":5,"a":"p","b":{"p":"/room/a/.priority","d":5}}}"#, 5,
-            .put(Target("/room/a", isPriority: true), Draft(.integer(5)), hash: nil, wantsCurrentValue: false)
+            .put(Write(Target("/room/a", isPriority: true), Draft(.integer(5))))
         ),
         (
             #"{"t":"d","d":{"r":6,"a":"p","b":{"p":"/room/a","d":null}}}"#, 6,
-            .put(Target("/room/a"), Draft(.empty), hash: nil, wantsCurrentValue: false)
+            .put(Write(Target("/room/a"), Draft(.empty)))
         ),
         // 15.3
         (
             #"{"t":"d","d":{"r":7,"a":"q","b":{"p":"/room","h":""}}}"#, 7,
-            .listen(ListenRequest(path: "/room", hash: ""))
+            .listen(Listen(path: "/room", hash: ""))
         ),
         (#"{"t":"d","d":{"r":8,"a":"g","b":{"p":"/zzz","q":{}}}}"#, 8, .get("/zzz", Query())),
         (
             #"{"t":"d","d":{"r":9,"a":"g","b":{"p":"/list","q":{"l":2,"vf":"r","i":"a/b"}}}}"#, 9,
             .get("/list", Query(index: .child("a/b"), limit: .init(count: 2, anchor: .last)))
         ),
-        (#"{"t":"d","d":{"r":10,"a":"n","b":{"p":"/room"}}}"#, 10, .unlisten("/room", query: nil, tag: nil)),
+        (#"{"t":"d","d":{"r":10,"a":"n","b":{"p":"/room"}}}"#, 10, .unlisten("/room", nil, tag: nil)),
         (
             #"{"t":"d","d":{"r":5,"a":"q","b":{"p":"/x","h":"gIphxiFGusLh2VwSNVKSvNu90m4="}}}"#, 5,
-            .listen(ListenRequest(path: "/x", hash: "gIphxiFGusLh2VwSNVKSvNu90m4="))
+            .listen(Listen(path: "/x", hash: "gIphxiFGusLh2VwSNVKSvNu90m4="))
         ),
         (#"{"t":"d","d":{"r":6,"a":"p","b":{"p":"/x/b","d":2}}}"#, 6, put("/x/b", "2")),
         // 15.4
@@ -54,13 +52,13 @@ enum Transcript {
             #"{"t":"d","d":{"r":11,"a":"q","b":{"p":"/top","q":{"l":2,"vf":"r","i":"score"},"t":1,"h":""}}}"#,
             11,
             .listen(
-                ListenRequest(
+                Listen(
                     path: "/top", query: Query(index: .child("score"), limit: .init(count: 2, anchor: .last)),
-                    queryText: #"{"l":2,"vf":"r","i":"score"}"#, tag: 1, hash: ""))
+                    tag: 1, hash: ""), queryText: #"{"l":2,"vf":"r","i":"score"}"#)
         ),
         (
             #"{"t":"d","d":{"r":12,"a":"n","b":{"p":"/top","q":{"l":2,"vf":"r","i":"score"},"t":1}}}"#, 12,
-            .unlisten("/top", query: query(#"{"l":2,"vf":"r","i":"score"}"#), tag: 1)
+            .unlisten("/top", query(#"{"l":2,"vf":"r","i":"score"}"#), tag: 1)
         ),
         // 15.5
         (
@@ -83,7 +81,8 @@ enum Transcript {
         (
             #"{"t":"d","d":{"r":16,"a":"o","b":{"p":"/status/u1","d":{"state":"offline","at":{".sv":"timestamp"}}}}}"#,
             16,
-            .onDisconnectPut(Target("/status/u1"), draft(#"{"state":"offline","at":{".sv":"timestamp"}}"#))
+            .onDisconnectPut(
+                Write(Target("/status/u1"), draft(#"{"state":"offline","at":{".sv":"timestamp"}}"#)))
         ),
         (
             #"{"t":"d","d":{"r":17,"a":"om","b":{"p":"/rooms/r1","d":{"typing/u1":null,"left":{".sv":{"increment":1}}}}}}"#,
@@ -132,14 +131,15 @@ enum Transcript {
         // 11.2
         (
             #"{"t":"d","d":{"r":6,"a":"p","b":{"p":"/c","d":1,"h":"","cv":true}}}"#, 6,
-            .put(Target("/c"), Draft(.integer(1)), hash: "", wantsCurrentValue: true)
+            .transaction(
+                Write(Target("/c"), Draft(.integer(1))), expectedHash: "", wantsCurrentValue: true)
         ),
         // 9.7, from a mobile client
         (
             #"{"t":"d","d":{"r":9,"a":"q","b":{"p":"/t","h":"x","ch":{"ps":["a/x","b","c/.priority"],"hs":["1","2","3",""]}}}}"#,
             9,
             .listen(
-                ListenRequest(
+                Listen(
                     path: "/t", hash: "x",
                     compoundHash: CompoundHash(
                         paths: ["a/x", "b", "c/.priority"], hashes: ["1", "2", "3", ""])))
@@ -152,7 +152,7 @@ enum Transcript {
             #"{"d":{"a":"m","b":{"d":{"x":1,"y/z":2},"p":"a"},"r":4},"t":"d"}"#, 4,
             .merge("/a", [entry("a/x", "1"), entry("a/y/z", "2")])
         ),
-        (#"{"d":{"a":"q","b":{"p":"/"},"r":1},"t":"d"}"#, 1, .listen(ListenRequest(path: .root))),
+        (#"{"d":{"a":"q","b":{"p":"/"},"r":1},"t":"d"}"#, 1, .listen(Listen(path: .root))),
         (#"{"t":"d","d":{"r":1,"a":"xyz","b":{}}}"#, 1, .unknown("xyz")),
         (#"{"t":"d","d":{"r":1,"a":"l","b":{}}}"#, 1, .unknown("l")),
     ]
@@ -219,7 +219,7 @@ func orderOfMembersMakesNoDifference(verb: String, members: [String]) throws {
             "the content, though the first is none"
         ),
         (
-            #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a"},"a":"n"}}"#, .unlisten("/a", query: nil, tag: nil),
+            #"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/a"},"a":"n"}}"#, .unlisten("/a", nil, tag: nil),
             "the action"
         ),
         (#"{"t":"d","d":{"r":"x","r":1,"a":"s"}}"#, .statistics, "the number, though the first is none"),

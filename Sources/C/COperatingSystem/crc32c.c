@@ -33,7 +33,7 @@ static uint32_t crc32c_sse42(uint32_t crc, const unsigned char *p, size_t n) {
 #elif defined(__AARCH64EL__)
 #include <arm_acle.h>
 #include <sys/auxv.h>
-// Optional in ARMv8.0 and mandatory from ARMv8.1 on: the kernel says whether this processor has it.
+// Optional in ARMv8.0, mandatory from ARMv8.1 on. getauxval(AT_HWCAP) reports whether this processor has it.
 __attribute__((target("arch=armv8-a+crc")))
 static uint32_t crc32c_armv8(uint32_t crc, const unsigned char *p, size_t n) {
     while (n >= 8) {

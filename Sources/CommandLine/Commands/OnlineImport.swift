@@ -15,17 +15,20 @@ struct OnlineImport {
     /// Called after each of several writes, with the bytes of the tree that it wrote.
     let progress: (_ byteCount: Int) -> Void
 
-    /// Bytes of one write: far below what a server takes (`--max-write-bytes`), and a fraction of a second of
+    /// Bytes of one write: far below what a server accepts (`--max-write-bytes`), and a fraction of a second of
     /// its time.
     static let chunkByteCount = 4 << 20
 
     private struct DataIsThere: Error {}
 
     /// Whether there is data where the import goes.
+    /// - Throws: ``ServerClient/Failure``.
     func findsData() throws -> Bool {
+        var value = ShallowValue()
         do {
             try client.get(target("shallow=true")) { piece in
-                if !"null".utf8.starts(with: piece.prefix { $0 > 0x20 }) { throw DataIsThere() }
+                value.append(piece)
+                if !value.mayBeNull { throw DataIsThere() }
             }
             return false
         } catch is DataIsThere {
@@ -33,7 +36,8 @@ struct OnlineImport {
         }
     }
 
-    /// - Returns: How many writes it took; more than one were not atomic.
+    /// - Returns: How many writes were needed; more than one were not atomic together.
+    /// - Throws: ``ServerClient/Failure``; the writes before it stay.
     func run(_ node: Node) throws -> Int {
         if !merges, !Self.isParted(node) {
             var json: [UInt8] = []
@@ -64,6 +68,22 @@ struct OnlineImport {
     private func target(_ query: String) -> String {
         RESTTarget(path, of: namespace).text(query)
     }
+}
+
+/// The response to a shallow read, in pieces of any size: only whether it is `null` counts.
+struct ShallowValue {
+    /// The first bytes that are no white space, one more than `null` has at most.
+    private var start: [UInt8] = []
+
+    mutating func append(_ piece: [UInt8]) {
+        for byte in piece where byte > 0x20 {
+            guard start.count < 5 else { return }
+            start.append(byte)
+        }
+    }
+
+    /// Whether what came so far is `null` or its beginning.
+    var mayBeNull: Bool { "null".utf8.starts(with: start) }
 }
 
 /// A location as a REST request names it.

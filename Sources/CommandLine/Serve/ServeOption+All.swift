@@ -111,6 +111,12 @@ extension ServeOption {
             it, it disconnects them.
             """),
         number(
+            "index-memory", .bytes, in: 0...1 << 40, zero: "none", \.indexByteLimit,
+            """
+            Bytes of each database for indexes that no rule declares, built for orders that clients query by; those \
+            not used for the longest time are dropped.
+            """),
+        number(
             "chunk-limit", .count, in: 1...9999, \.chunkCountLimit,
             "Chunks of 16 KiB that one message of a client may have."),
         number(

@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoHTTP
 import PandoReactor
+import PandoTime
 import PandoTraffic
 import PandoWebSocket
 
@@ -115,11 +116,11 @@ final class AttackConnection: ChannelDelegate {
         if case .upgrading(let handshake, var head) = stage {
             var offset = 0
             do {
-                guard let answer = try head.read(bytes.bytes, from: &offset) else {
+                guard let response = try head.read(bytes.bytes, from: &offset) else {
                     stage = .upgrading(handshake, head)
                     return
                 }
-                try handshake.check(answer)
+                try handshake.check(response)
             } catch {
                 return channel.close()
             }

@@ -1,33 +1,8 @@
 import PandoBytes
 import PandoReactor
+import PandoTime
 import PandoTraffic
 import PandoTree
-
-/// Commands of the coordinator of a hostile run to the bystander.
-enum BystanderCommand: Sendable {
-    case connect
-    /// Operations are due from `start` up to `end`, both on the machine's clock; then the phase waits for the
-    /// responses that are missing.
-    case begin(start: Int, end: Int)
-    /// No more operations are due in this phase.
-    case stop
-    /// The server is gone: counts what is missing, and ends the phase.
-    case giveUp
-    /// Reads back what was acknowledged.
-    case check
-}
-
-/// Messages of the threads of a hostile run to the coordinator.
-enum HostileNotice: Sendable {
-    case bystanderReady
-    case measured(BystanderMeasure)
-    case checked(count: Int, lost: Int)
-    /// An honest client lost its connection.
-    case cut(String)
-    case honestFinished(work: [String], problems: [String])
-    case attackStopped(AttackThread.Report)
-    case broken(String)
-}
 
 /// A well-behaved client on a thread of its own, at a fixed rate: durable sets with their echo on a listen,
 /// small gets, a small transaction, a REST read. Latency counts from the moment an operation was due,
@@ -36,14 +11,8 @@ enum HostileNotice: Sendable {
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
 /// after it was joined.
 final class Bystander: @unchecked Sendable {
-    enum Operation: Int, CaseIterable, Sendable {
-        case set, echo, get, transaction, rest
-
-        var name: String { "\(self)" }
-    }
-
     /// The operations, in turn. An echo belongs to its set.
-    private static let turns: [Operation] = [
+    private static let turns: [BystanderOperation] = [
         .set, .get, .set, .rest, .set, .get, .set, .transaction, .set, .get,
     ]
     /// Locations that are set in turn: the node that is listened to stays small.
@@ -66,8 +35,8 @@ final class Bystander: @unchecked Sendable {
     private var isReady = false
     private var measure = BystanderMeasure()
 
-    /// Operations without an answer: by number.
-    private var waiting: [Int: (operation: Operation, due: Int)] = [:]
+    /// Operations without a reply: by number.
+    private var waiting: [Int: (operation: BystanderOperation, due: Int)] = [:]
     private var nextWait = 0
     private var nextTurn = 0
     /// The last value that was sent anywhere.
@@ -98,8 +67,8 @@ final class Bystander: @unchecked Sendable {
         listener.onUp = { [unowned self] in
             listener.request("q", setPath) {
                 $0.append(#","h":"""#)
-            } then: { [unowned self] answer, _ in
-                if case .ok? = answer { readyIfUp() }
+            } then: { [unowned self] reply, _ in
+                if case .ok? = reply { readyIfUp() }
             }
         }
         listener.onPush = { [unowned self] action, body, text in pushed(action, body, text) }
@@ -136,8 +105,8 @@ final class Bystander: @unchecked Sendable {
         isReady = true
         writer.request("p", smallPath) {
             $0.append(#","d":{"a":1,"b":"two","c":true}"#)
-        } then: { [unowned self] answer, _ in
-            guard case .ok? = answer else { return post(.broken("the bystander's first set was refused")) }
+        } then: { [unowned self] reply, _ in
+            guard case .ok? = reply else { return post(.broken("the bystander's first set was refused")) }
             post(.bystanderReady)
         }
     }
@@ -190,8 +159,8 @@ final class Bystander: @unchecked Sendable {
         case .get:
             writer.request("g", smallPath) {
                 $0.append(#","q":{}"#)
-            } then: { [unowned self] answer, _ in
-                answered(wait, answer)
+            } then: { [unowned self] reply, _ in
+                replied(wait, reply)
             }
         case .transaction: transact(wait)
         case .rest:
@@ -202,7 +171,7 @@ final class Bystander: @unchecked Sendable {
         }
     }
 
-    private func wait(for operation: Operation, due: Int) -> Int {
+    private func wait(for operation: BystanderOperation, due: Int) -> Int {
         nextWait += 1
         waiting[nextWait] = (operation, due)
         return nextWait
@@ -215,9 +184,9 @@ final class Bystander: @unchecked Sendable {
         writer.request("p", "\(setPath)/\(location)") { output in
             output.append(#","d":"#)
             output.append(decimal: Int64(value))
-        } then: { [unowned self] answer, _ in
-            if case .ok? = answer { acknowledged[location] = value }
-            answered(wait, answer)
+        } then: { [unowned self] reply, _ in
+            if case .ok? = reply { acknowledged[location] = value }
+            replied(wait, reply)
         }
     }
 
@@ -230,11 +199,11 @@ final class Bystander: @unchecked Sendable {
             output.append(#","h":""#)
             output.append(utf8: old == 0 ? "" : Node.integer(old).hash)
             output.append(#"""#)
-        } then: { [unowned self] answer, _ in
+        } then: { [unowned self] reply, _ in
             // After a lost connection it is unknown which of the earlier ones were done.
-            guard own == generation else { return ended(wait, answered: answer != nil) }
-            if case .ok? = answer { acknowledgedTransactions = old + 1 }
-            answered(wait, answer)
+            guard own == generation else { return ended(wait, answered: reply != nil) }
+            if case .ok? = reply { acknowledgedTransactions = old + 1 }
+            replied(wait, reply)
         }
     }
 
@@ -260,12 +229,12 @@ final class Bystander: @unchecked Sendable {
         for wait in waits { ended(wait, answered: true) }
     }
 
-    private func answered(_ wait: Int, _ answer: Answer?) {
-        switch answer {
+    private func replied(_ wait: Int, _ reply: Reply?) {
+        switch reply {
         case .ok?, nil: break
         case .stale?, .refused?: refused(wait)
         }
-        ended(wait, answered: answer != nil)
+        ended(wait, answered: reply != nil)
     }
 
     private func refused(_ wait: Int) {
@@ -311,8 +280,8 @@ final class Bystander: @unchecked Sendable {
         let (expected, transactions) = (acknowledged, acknowledgedTransactions)
         writer.request("g", setPath) {
             $0.append(#","q":{}"#)
-        } then: { [unowned self] answer, text in
-            guard case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
+        } then: { [unowned self] reply, text in
+            guard case .ok? = reply, case .reply(_, nil, let data)? = try? Envelope.read(text),
                 let found = try? Envelope.node(text, data)
             else { return post(.broken("the bystander's writes could not be read back")) }
             let lost = expected.filter { location, value in
@@ -328,8 +297,8 @@ final class Bystander: @unchecked Sendable {
     private func checkTransactions(_ expected: Int64, count: Int, lost: Int) {
         writer.request("g", transactionPath) {
             $0.append(#","q":{}"#)
-        } then: { [unowned self] answer, text in
-            guard case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
+        } then: { [unowned self] reply, text in
+            guard case .ok? = reply, case .reply(_, nil, let data)? = try? Envelope.read(text),
                 let found = try? Envelope.node(text, data)
             else { return post(.broken("the bystander's transactions could not be read back")) }
             var there: Int64 = 0

@@ -163,8 +163,8 @@ final class SlowDownload: HonestClient {
     override func up() {
         link.request("g", PreparedData.large12MB.path(at: plan.site)) {
             $0.append(#","q":{}"#)
-        } then: { [weak self] answer, _ in
-            guard let self, case .ok? = answer else { return }
+        } then: { [weak self] reply, _ in
+            guard let self, case .ok? = reply else { return }
             doneCount += 1
             up()
         }
@@ -199,11 +199,11 @@ final class SlowPush: HonestClient {
     override func up() {
         link.request("q", path) {
             $0.append(#","h":"""#)
-        } then: { [weak self] answer, _ in
-            guard let self, case .ok? = answer else { return }
+        } then: { [weak self] reply, _ in
+            guard let self, case .ok? = reply else { return }
             doneCount += 1
-            link.request("n", path) { [weak self] answer, _ in
-                if case .ok? = answer { self?.up() }
+            link.request("n", path) { [weak self] reply, _ in
+                if case .ok? = reply { self?.up() }
             }
         }
     }
@@ -228,8 +228,8 @@ final class BurstReader: HonestClient {
             askedCount += 1
             link.request("g", "\(PreparedData.large5MB.path(at: plan.site))/c0") {
                 $0.append(#","q":{}"#)
-            } then: { [weak self] answer, _ in
-                if case .ok? = answer { self?.answeredCount += 1 }
+            } then: { [weak self] reply, _ in
+                if case .ok? = reply { self?.answeredCount += 1 }
             }
         }
     }
@@ -365,9 +365,9 @@ final class SlowReader: HonestClient {
         // Its response arrives after everything that was pushed before.
         link.request("g", path) {
             $0.append(#","q":{}"#)
-        } then: { [weak self] answer, text in
+        } then: { [weak self] reply, text in
             guard let self else { return }
-            if case .ok? = answer, case .answer(_, nil, let data)? = try? Envelope.read(text),
+            if case .ok? = reply, case .reply(_, nil, let data)? = try? Envelope.read(text),
                 let final = try? Envelope.node(text, data)
             {
                 if final != state { problem = "\(name): its state is not what a get gives" }

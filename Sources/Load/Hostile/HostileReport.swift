@@ -97,7 +97,7 @@ enum HostileReport {
 
     private static func object(_ phase: HostilePhase, _ outcome: HostileOutcome) -> String {
         let measure = phase.measure
-        let latencies = Bystander.Operation.allCases.map { ($0.name, waits(measure.latencies[$0.rawValue])) }
+        let latencies = BystanderOperation.allCases.map { ($0.name, waits(measure.latencies[$0.rawValue])) }
         return Figures.object([
             ("phase", Figures.quoted(phase.name)),
             ("work", Figures.quoted(phase.work)),

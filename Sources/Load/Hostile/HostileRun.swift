@@ -1,5 +1,6 @@
 import Glibc
 import PandoReactor
+import PandoTime
 import PandoTraffic
 
 /// Runs the phases of a hostile run, on the main thread's loop.
@@ -14,7 +15,7 @@ final class HostileRun {
     private static let memoryPause: Duration = .milliseconds(24)
     /// Between the call to all threads and the first operation of a phase.
     private static let phaseLead: Duration = .milliseconds(24)
-    /// The length of a phase before the quiet one that is not reported: caches are cold.
+    /// The length of the phase before the quiet one.
     private static let warmUp = 500_000_000
     /// The time that a request of the preparation or of the clean-up may take.
     private static let requestPatience: Duration = .seconds(60)
@@ -24,15 +25,6 @@ final class HostileRun {
     /// Descriptors that attackers' connections leave to everything else.
     private static let descriptorReserve = 512
 
-    /// A phase that is to come.
-    private struct Step {
-        let name: String
-        var kind = HostilePhase.Kind.judged
-        var attackers: [any Attacker] = []
-        var isWarmUp = false
-        var actsHonestly = false
-    }
-
     private let plan: HostilePlan
     private let loop: EventLoop
     private let link: RESTLink
@@ -41,18 +33,10 @@ final class HostileRun {
     private var honest: HonestClients?
     private var attackThreads: [AttackThread] = []
     private var outcome: HostileOutcome
-    private var steps: [Step]
+    private var steps: [HostileStep]
     /// The phase under way; nil between phases and before the first.
-    private var phase: HostilePhase?
-    private var isWarmUp = false
-    /// Of the current phase: the bystander has measured it; its time is over; threads whose report is missing.
-    private var isMeasured = false
-    private var hasEnded = false
-    private var reportsMissing = 0
-    private var reports: [AttackThread.Report] = []
-    private var serverLives = true
-    /// The most memory since the phase began.
-    private var memoryPeak = 0
+    private var current: HostilePhaseInProgress?
+    private var server: ServerWatch
     private var isOver = false
     /// Counts waits with a deadline; an older one that is over means nothing.
     private var waitNumber = 0
@@ -77,16 +61,8 @@ final class HostileRun {
         loop = try EventLoop()
         link = RESTLink(plan.site, on: loop)
         outcome = HostileOutcome(limits: plan.limits, leftBehind: "/" + plan.site.root)
-        var steps = [
-            Step(name: "warm-up", kind: .quiet, isWarmUp: true), Step(name: "quiet", kind: .quiet),
-        ]
-        if !plan.honest.isEmpty { steps.append(Step(name: "honest", actsHonestly: true)) }
-        steps += plan.attackers.map { Step(name: $0.name, attackers: [$0]) }
-        if plan.attackers.count > 1 {
-            steps.append(Step(name: "together", attackers: plan.attackers, actsHonestly: true))
-        }
-        if plan.hasControl { steps.append(Step(name: "control", kind: .control)) }
-        self.steps = steps
+        server = ServerWatch(plan.serverProcess)
+        steps = HostileStep.all(of: plan)
     }
 
     private func run() throws -> HostileOutcome {
@@ -161,8 +137,8 @@ final class HostileRun {
         link.request(write.method, write.path, write.body) { [self] statusCode, _ in
             guard let statusCode, (200...299).contains(statusCode) else {
                 seeWhetherServerLives()
-                let answer = statusCode.map { "status \($0)" } ?? "no answer"
-                return end(with: "\(data.rawValue) could not be written: \(answer)")
+                let reply = statusCode.map { "status \($0)" } ?? "no reply"
+                return end(with: "\(data.rawValue) could not be written: \(reply)")
             }
             prepare(writes.dropFirst())
         }
@@ -188,12 +164,10 @@ final class HostileRun {
             proceeded()
             nextPhase()
         case .measured(let measure):
-            phase?.measure = measure
-            isMeasured = true
+            current?.measured(measure)
             settleIfDone()
         case .attackStopped(let report):
-            reports.append(report)
-            reportsMissing -= 1
+            current?.reported(report)
             settleIfDone()
         case .cut(let words): cut(words)
         case .honestFinished(let work, let problems):
@@ -216,9 +190,9 @@ final class HostileRun {
 
     private func cut(_ words: String) {
         // A server that is gone has cut all connections: that is said once.
-        guard serverLives else { return }
-        if phase != nil {
-            phase?.cuts.append(words)
+        guard server.isAlive else { return }
+        if current != nil {
+            current?.phase.cuts.append(words)
         } else if let last = outcome.phases.indices.last {
             outcome.phases[last].cuts.append(words)
         } else {
@@ -228,13 +202,11 @@ final class HostileRun {
 
     private func nextPhase() {
         guard !isOver else { return }
-        guard serverLives, !outcome.wasInterrupted, !steps.isEmpty else { return finish() }
+        guard server.isAlive, !outcome.wasInterrupted, !steps.isEmpty else { return finish() }
         let step = steps.removeFirst()
         show("\(step.name), \(steps.count) phases to come")
-        var phase = HostilePhase(name: step.name, kind: step.kind)
-        phase.serverLives = serverLives
-        (self.phase, isWarmUp, isMeasured, hasEnded, reports) = (phase, step.isWarmUp, false, false, [])
-        memoryPeak = memory() ?? 0
+        current = HostilePhaseInProgress(step, serverLives: server.isAlive)
+        server.beginPhase()
         // Before the phase's time begins: bursts of some megabytes are written here.
         let roles = roles(of: step)
         if step.name == "honest" { honest?.start() }
@@ -249,7 +221,7 @@ final class HostileRun {
     private func nanoseconds(_ moment: MonotonicTime) -> Int { Int(truncatingIfNeeded: moment.nanoseconds) }
 
     /// What each of ``attackThreads`` is to do.
-    private func roles(of step: Step) -> [[AttackRole]] {
+    private func roles(of step: HostileStep) -> [[AttackRole]] {
         let floods = max(1, step.attackers.count(where: \.isFlood))
         let share = max(1, (descriptorLimit() - Self.descriptorReserve - plan.slowReaders) / floods)
         var roles = attackThreads.map { _ in [AttackRole]() }
@@ -259,45 +231,38 @@ final class HostileRun {
         return roles
     }
 
-    private func startAttack(_ step: Step, _ roles: [[AttackRole]]) {
+    private func startAttack(_ step: HostileStep, _ roles: [[AttackRole]]) {
         if step.kind == .control {
             let load = outcome.phases.map(\.attackerLoad).max() ?? 0
             for thread in attackThreads { thread.burn(share: load / Double(attackThreads.count)) }
-            attacking = attackThreads
+            current?.attackThreads = attackThreads
             return
         }
-        attacking = []
         for (thread, own) in zip(attackThreads, roles) where !own.isEmpty {
             thread.start(own)
-            attacking.append(thread)
+            current?.attackThreads.append(thread)
         }
     }
 
-    /// Threads that work in the phase under way.
-    private var attacking: [AttackThread] = []
-
     private func endPhase() {
-        guard phase != nil, !hasEnded else { return }
-        hasEnded = true
-        reportsMissing = attacking.count
-        for thread in attacking {
+        guard let threads = current?.end() else { return }
+        for thread in threads {
             thread.stop { [notices] report in _ = notices?.post(.attackStopped(report)) }
         }
         settleIfDone()
     }
 
-    /// Everything was measured: lets the memory come down.
+    /// Once everything was measured: waits until the memory has come down.
     private func settleIfDone() {
-        guard phase != nil, isMeasured, hasEnded, reportsMissing == 0 else { return }
-        (isMeasured, attacking) = (false, [])
+        guard current?.beginSettling() == true else { return }
         proceeded()
         settle(until: .now + .nanoseconds(plan.settling))
     }
 
     private func settle(until deadline: MonotonicTime) {
-        let memory = memory()
+        let memory = server.memory
         let allowed = outcome.memoryStart.map(plan.limits.memoryAllowedAfter(start:)) ?? .max
-        if serverLives, let memory, memory > allowed, .now < deadline, !isOver {
+        if server.isAlive, let memory, memory > allowed, .now < deadline, !isOver {
             loop.schedule(after: Self.memoryPause) { [self] in settle(until: deadline) }
             return
         }
@@ -306,25 +271,18 @@ final class HostileRun {
     }
 
     private func record(memoryAfter: Int?) {
-        guard var done = phase else { return }
-        phase = nil
+        guard let ending = current.take() else { return }
+        var done = ending.finished(duration: plan.phaseDuration)
         // Of a server elsewhere this is all that shows whether it is there.
-        done.serverLives = plan.serverProcess == nil ? done.measure.isConnected : serverLives
+        done.serverLives = server.process == nil ? done.measure.isConnected : server.isAlive
         done.memoryAfter = memoryAfter
-        done.memoryPeak = memoryAfter.map { max(memoryPeak, $0) } ?? (memoryPeak > 0 ? memoryPeak : nil)
-        done.work = reports.flatMap(\.counts).map(\.words).joined(separator: "; ")
-        let used = reports.reduce(0) { $0 + $1.nanoseconds }
-        done.attackerLoad = Double(used) / Double(max(1, plan.phaseDuration))
-        reports = []
-        guard !isWarmUp || !done.serverLives else { return }
+        done.memoryPeak = server.peak(including: memoryAfter)
+        guard !ending.isWarmUp || !done.serverLives else { return }
         if done.kind == .quiet { outcome.memoryStart = memoryAfter }
         outcome.phases.append(done)
     }
 
     // MARK: The server
-
-    /// Resident bytes of the server; nil when it is not on this machine, or gone.
-    private func memory() -> Int? { plan.serverProcess.flatMap(residentByteCount) }
 
     private func watchMemory() {
         loop.schedule(after: Self.memoryPause) { [self] in
@@ -335,17 +293,11 @@ final class HostileRun {
     }
 
     private func seeWhetherServerLives() {
-        guard plan.serverProcess != nil, serverLives, !isOver else { return }
-        if let bytes = memory() {
-            memoryPeak = max(memoryPeak, bytes)
-        } else {
-            serverDied()
-        }
+        if !isOver, server.look() { serverDied() }
     }
 
     private func serverDied() {
-        serverLives = false
-        if phase != nil {
+        if current != nil {
             commands?.post(.giveUp)
             endPhase()
         } else {
@@ -361,7 +313,7 @@ final class HostileRun {
         guard !isFinishing else { return }
         isFinishing = true
         show("reading back")
-        guard serverLives, outcome.phases.count > 1, !plan.honest.isEmpty else { return check() }
+        guard server.isAlive, outcome.phases.count > 1, !plan.honest.isEmpty else { return check() }
         unlessProceeded(after: .nanoseconds(plan.patience)) { [self] in
             problem("the honest clients' last reads were not answered in time")
             check()
@@ -373,7 +325,7 @@ final class HostileRun {
         guard !isChecking else { return }
         isChecking = true
         proceeded()
-        guard serverLives else { return over() }
+        guard server.isAlive else { return over() }
         unlessProceeded(after: .nanoseconds(plan.patience)) { [self] in
             problem("the bystander's writes were not read back in time")
             cleanUp()
@@ -410,7 +362,7 @@ final class HostileRun {
     private func interrupt() {
         guard !outcome.wasInterrupted else { return over() }
         outcome.wasInterrupted = true
-        guard phase != nil else {
+        guard current != nil else {
             if outcome.phases.isEmpty { over() }
             return
         }

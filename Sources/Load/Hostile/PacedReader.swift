@@ -1,4 +1,5 @@
 import PandoReactor
+import PandoTime
 
 /// Reads a channel for another delegate with a limited rate, as over a slow network. One read takes up
 /// to the loop's receive buffer, and the average holds. Confined to its loop.

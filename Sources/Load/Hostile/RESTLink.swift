@@ -16,7 +16,7 @@ final class RESTLink: ChannelDelegate {
         case body(statusCode: Int, BodyReader)
     }
 
-    /// The connection ended while answers were missing.
+    /// The connection ended while replies were missing.
     var onCut: (String) -> Void = { _ in }
 
     private let site: HostileSite
@@ -26,8 +26,8 @@ final class RESTLink: ChannelDelegate {
     private var unsent: [[UInt8]] = []
     private var stage = Stage.head(ResponseHeadReader())
     private var body: [UInt8] = []
-    /// By number; answers come in the order of the requests.
-    private var replies: [Int: ReplyHandler] = [:]
+    /// By number; replies come in the order of the requests.
+    private var handlers: [Int: ReplyHandler] = [:]
     private var nextNumber = 0
     private var answeredCount = 0
 
@@ -38,9 +38,9 @@ final class RESTLink: ChannelDelegate {
 
     /// - Parameter path: Without the leading slash.
     func request(
-        _ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then reply: @escaping ReplyHandler
+        _ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then handler: @escaping ReplyHandler
     ) {
-        replies[nextNumber] = reply
+        handlers[nextNumber] = handler
         nextNumber += 1
         var text: [UInt8] = []
         text.append(restRequest: method, site, path: path, contentByteCount: value?.count)
@@ -50,7 +50,7 @@ final class RESTLink: ChannelDelegate {
         connect()
     }
 
-    /// Ends the connection; answers that are missing come as nil.
+    /// Ends the connection; replies that are missing come as nil.
     func close() { channel?.close() }
 
     private func connect() {
@@ -73,8 +73,8 @@ final class RESTLink: ChannelDelegate {
 
     private func ended(_ problem: String) {
         (isConnecting, channel, unsent) = (false, nil, [])
-        let lost = replies
-        (replies, answeredCount) = ([:], nextNumber)
+        let lost = handlers
+        (handlers, answeredCount) = ([:], nextNumber)
         if !lost.isEmpty { onCut("REST: \(problem)") }
         for reply in lost.values { reply(nil, []) }
     }
@@ -111,9 +111,9 @@ final class RESTLink: ChannelDelegate {
             case .end?:
                 stage = .head(ResponseHeadReader())
                 let whole = exchange(&body, with: [])
-                let reply = replies.removeValue(forKey: answeredCount)
+                let handler = handlers.removeValue(forKey: answeredCount)
                 answeredCount += 1
-                reply?(statusCode, whole)
+                handler?(statusCode, whole)
             }
             return true
         }

@@ -2,11 +2,11 @@ import PandoBytes
 import PandoReactor
 import PandoTraffic
 
-/// A realtime connection of an honest client: requests, each with a closure for its answer, and pushes. It
+/// A realtime connection of an honest client: requests, each with a closure for its reply, and pushes. It
 /// may be connected again after its end; requests meanwhile are sent then. Confined to its loop.
 final class RealtimeLink: WebSocketClientDelegate {
-    /// Called once: with the answer and its message, or with nil when the connection ended before.
-    typealias ReplyHandler = (Answer?, RawSpan) -> Void
+    /// Called once: with the reply and its message, or with nil when the connection ended before.
+    typealias ReplyHandler = (Reply?, RawSpan) -> Void
 
     /// SDKs send a keep-alive this often.
     private static let keepAlivePause: Duration = .seconds(45)
@@ -32,7 +32,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     private var pacing: PacedReader?
     private var chunks = ChunkedMessage()
     private var nextNumber = 1
-    private var replies: [Int: ReplyHandler] = [:]
+    private var handlers: [Int: ReplyHandler] = [:]
     private var unsent: [[UInt8]] = []
     private var isLeaving = false
     /// Counts connections, so that a keep-alive of an earlier one ends with it.
@@ -68,7 +68,7 @@ final class RealtimeLink: WebSocketClientDelegate {
         }
     }
 
-    /// Ends the connection; ``onEnd`` is not called, and answers that are missing come as nil.
+    /// Ends the connection; ``onEnd`` is not called, and replies that are missing come as nil.
     func close() {
         isLeaving = true
         guard let socket else { return ended("") }
@@ -78,17 +78,17 @@ final class RealtimeLink: WebSocketClientDelegate {
     /// Sends a request (§3.3) whose body has the path, and what `members` appends behind it.
     func request(
         _ action: StaticString, _ path: String, _ members: (inout [UInt8]) -> Void = { _ in },
-        then reply: @escaping ReplyHandler
+        then handler: @escaping ReplyHandler
     ) {
-        let number = takeNumber(reply)
+        let number = takeNumber(handler)
         var text: [UInt8] = []
         text.append(realtimeRequest: action, number: number, path: path, members)
         if isUp { socket?.send(text) } else { unsent.append(text) }
     }
 
-    private func takeNumber(_ reply: @escaping ReplyHandler) -> Int {
+    private func takeNumber(_ handler: @escaping ReplyHandler) -> Int {
         defer { nextNumber += 1 }
-        replies[nextNumber] = reply
+        handlers[nextNumber] = handler
         return nextNumber
     }
 
@@ -119,26 +119,26 @@ final class RealtimeLink: WebSocketClientDelegate {
     }
 
     private func handle(_ text: RawSpan) {
-        if let number = Envelope.plainAnswer(text) { return take(number, .ok, text) }
+        if let number = Envelope.plainReply(text) { return take(number, .ok, text) }
         guard let message = try? Envelope.read(text) else { return }
         switch message {
         case .greeting: greeted()
-        case .answer(let number, let status, _):
+        case .reply(let number, let status, _):
             take(number, status == "datastale" ? .stale : status.map { .refused($0) } ?? .ok, text)
         case .push(let action, let body): onPush(action, body, text)
         case .otherControl: break
         }
     }
 
-    private func take(_ number: Int, _ answer: Answer, _ text: RawSpan) {
-        if let reply = replies.removeValue(forKey: number) { reply(answer, text) }
+    private func take(_ number: Int, _ reply: Reply, _ text: RawSpan) {
+        if let handler = handlers.removeValue(forKey: number) { handler(reply, text) }
     }
 
     private func greeted() {
         guard let token = site.token else { return up() }
-        let number = takeNumber { [weak self] answer, _ in
+        let number = takeNumber { [weak self] reply, _ in
             guard let self else { return }
-            if case .ok? = answer { up() } else if answer != nil { socket?.cut() }
+            if case .ok? = reply { up() } else if reply != nil { socket?.cut() }
         }
         var text: [UInt8] = []
         text.append(authentication: token, number: number)
@@ -156,8 +156,8 @@ final class RealtimeLink: WebSocketClientDelegate {
     private func ended(_ problem: String) {
         (isUp, socket, pacing) = (false, nil, nil)
         unsent = []
-        let lost = replies
-        replies = [:]
+        let lost = handlers
+        handlers = [:]
         let nothing: [UInt8] = []
         for reply in lost.values { reply(nil, nothing.rawSpan) }
         if !isLeaving { onEnd(problem) }

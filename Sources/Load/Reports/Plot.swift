@@ -10,7 +10,7 @@ struct Plot {
 
     private static let (width, height) = (860.0, 340.0)
     private static let (left, right, top, bottom) = (80.0, 20.0, 20.0, 48.0)
-    /// Told apart also without colours: each line has its own dashes.
+    /// Each line has its own dashes, so that lines can be distinguished without colours.
     private static let colours = ["#2563eb", "#d97706", "#059669", "#be185d", "#6d28d9", "#475569"]
     private static let dashes = ["", "6 3", "2 3", "8 3 2 3", "12 4", "1 4"]
 

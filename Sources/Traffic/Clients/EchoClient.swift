@@ -76,7 +76,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
 
     /// Broadcasts come without a request.
     override func listen(_ path: String, _ request: Pending) {
-        worker.answered(self, request, .ok, [UInt8]().rawSpan)
+        worker.replied(self, request, .ok, [UInt8]().rawSpan)
     }
 
     override func fetch(_ path: String, _ request: Pending) {
@@ -85,7 +85,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
     }
 
     override func remove(_ path: String, _ request: Pending) {
-        worker.answered(self, request, .ok, [UInt8]().rawSpan)
+        worker.replied(self, request, .ok, [UInt8]().rawSpan)
     }
 
     override func close() {
@@ -98,7 +98,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
     func webSocketWillRead(_ socket: WebSocketClient) { worker.readClock() }
 
     func webSocketDidPong(_ socket: WebSocketClient) {
-        answered(.ok, [UInt8]().rawSpan)
+        replied(.ok, [UInt8]().rawSpan)
     }
 
     func webSocketDidEnd(_ socket: WebSocketClient, problem: String?) { ended(problem) }
@@ -109,6 +109,6 @@ final class EchoClient: Client, WebSocketClientDelegate {
         guard let stamp, stamp.sequence == pending.first?.request.detail else {
             return worker.findings.add(\.wrong, "connection \(index): the echo is not what was sent")
         }
-        answered(.ok, text)
+        replied(.ok, text)
     }
 }

@@ -6,7 +6,7 @@ import PandoTree
 package enum Envelope {
     case greeting
     /// `status` is nil for `ok`.
-    case answer(number: Int, status: String?, data: Range<Int>?)
+    case reply(number: Int, status: String?, data: Range<Int>?)
     /// The body is a range of the message.
     case push(action: String, body: Range<Int>)
     case otherControl(String)
@@ -62,12 +62,12 @@ package enum Envelope {
             default: _ = try reader.skipValue()
             }
         }
-        return .answer(number: number, status: status == "ok" ? nil : status, data: data)
+        return .reply(number: number, status: status == "ok" ? nil : status, data: data)
     }
 
-    /// The number of `{"t":"d","d":{"r":12,"b":{"s":"ok"`…, the form that most servers use for most answers;
+    /// The number of `{"t":"d","d":{"r":12,"b":{"s":"ok"`…, the form that most servers use for most replies;
     /// nil for anything else.
-    package static func plainAnswer(_ text: RawSpan) -> Int? {
+    package static func plainReply(_ text: RawSpan) -> Int? {
         withCursor(over: text) { cursor in
             guard cursor.consume(#"{"t":"d","d":{"r":"#) else { return nil }
             var (number, digitCount) = (0, 0)

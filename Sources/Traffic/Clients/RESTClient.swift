@@ -88,7 +88,7 @@ final class RESTClient: StreamClient {
                 stage = .head(ResponseHeadReader())
                 let whole = exchange(&body, with: [])
                 let isRight = (200...299).contains(statusCode)
-                answered(isRight ? .ok : .refused("status \(statusCode)"), whole.rawSpan)
+                replied(isRight ? .ok : .refused("status \(statusCode)"), whole.rawSpan)
             }
             return true
         }

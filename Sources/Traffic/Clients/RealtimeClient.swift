@@ -191,13 +191,13 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
 
     private func handle(_ text: RawSpan) {
         if stage == .talking {
-            if let number = Envelope.plainAnswer(text) { return take(answer: number, .ok, text) }
+            if let number = Envelope.plainReply(text) { return take(reply: number, .ok, text) }
             if !wantsWholePushes, Envelope.isPlainPush(text) { return scenario.pushed(self, text) }
         }
         do {
             switch try Envelope.read(text) {
             case .greeting: greeted()
-            case .answer(let number, let status, _): take(answer: number, Self.answer(status), text)
+            case .reply(let number, let status, _): take(reply: number, Self.reply(status), text)
             case .push(let action, let body):
                 if stage == .talking { scenario.pushed(self, action: action, body: body, text) }
             case .otherControl(let verb): if verb != "o" { fail("control message \(verb)") }
@@ -207,7 +207,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         }
     }
 
-    private static func answer(_ status: String?) -> Answer {
+    private static func reply(_ status: String?) -> Reply {
         switch status {
         case nil: .ok
         case "datastale": .stale
@@ -222,8 +222,8 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         up()
     }
 
-    private func take(answer number: Int, _ answer: Answer, _ text: RawSpan) {
-        if stage == .talking, pending.first?.number == number { return answered(answer, text) }
+    private func take(reply number: Int, _ reply: Reply, _ text: RawSpan) {
+        if stage == .talking, pending.first?.number == number { return replied(reply, text) }
         guard let oldest = pending.first, oldest.number <= number else {
             return worker.findings.add(
                 \.duplicates, "connection \(index): request \(number) was answered twice")
@@ -235,11 +235,11 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         }
         guard pending.first?.number == number else {
             return worker.findings.add(
-                \.duplicates, "connection \(index): an answer to no request: \(number)")
+                \.duplicates, "connection \(index): a reply to no request: \(number)")
         }
-        guard stage == .authenticating else { return answered(answer, text) }
+        guard stage == .authenticating else { return replied(reply, text) }
         _ = pending.popFirst()
-        guard case .ok = answer else { return fail("the token was refused") }
+        guard case .ok = reply else { return fail("the token was refused") }
         stage = .talking
         up()
     }

@@ -3,7 +3,7 @@ import PandoBytes
 //  RESP, as Redis 7 speaks it:
 //
 //      request   *3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nvalue\r\n
-//      answers   +OK\r\n   -ERR text\r\n   :12\r\n   $5\r\nvalue\r\n   $-1\r\n   *3\r\n… (a push to a subscriber)
+//      replies   +OK\r\n   -ERR text\r\n   :12\r\n   $5\r\nvalue\r\n   $-1\r\n   *3\r\n… (a push to a subscriber)
 
 /// Redis: SET, GET and DEL; PUBLISH and SUBSCRIBE.
 final class RedisClient: StreamClient {
@@ -72,7 +72,7 @@ final class RedisClient: StreamClient {
         var used = 0
         while used < bytes.byteCount {
             if RESPReply.isOK(bytes, at: used) {
-                answered(.ok, bytes.extracting(used..<(used + RESPReply.okByteCount)))
+                replied(.ok, bytes.extracting(used..<(used + RESPReply.okByteCount)))
                 used += RESPReply.okByteCount
                 continue
             }
@@ -84,16 +84,16 @@ final class RedisClient: StreamClient {
             let text = bytes.extracting(used..<(used + reply.byteCount))
             used += reply.byteCount
             switch reply.kind {
-            case .error: answered(.refused("error"), text)
+            case .error: replied(.refused("error"), text)
             case .message: scenario.pushed(self, text)
-            case .other: answered(.ok, text)
+            case .other: replied(.ok, text)
             }
         }
         return used
     }
 }
 
-/// One answer or push of a Redis server.
+/// One reply or push of a Redis server.
 struct RESPReply: Equatable {
     enum Kind: Equatable { case error, message, other }
 
@@ -107,7 +107,7 @@ struct RESPReply: Equatable {
     /// 0: these bytes are no RESP.
     let byteCount: Int
 
-    /// Whether `+OK` comes next, which is what most answers are.
+    /// Whether `+OK` comes next, which is what most replies are.
     static func isOK(_ bytes: RawSpan, at offset: Int) -> Bool {
         withCursor(over: bytes) { cursor in
             cursor.advance(offset)
@@ -130,7 +130,7 @@ struct RESPReply: Equatable {
             guard line >= 0, line <= elementLimit else { return malformed }
             var isMessage = false
             for index in 0..<line {
-                // `$7 message`: what a subscriber is sent, as against the answer to SUBSCRIBE or PING.
+                // `$7 message`: what a subscriber is sent, as against the reply to SUBSCRIBE or PING.
                 if index == 0 {
                     isMessage = cursor.peek(4) == 0x6D && cursor.peek(5) == 0x65 && cursor.peek(1) == 0x37
                 }

@@ -1,35 +1,6 @@
 import PandoBytes
 import PandoReactor
 
-/// What a request is for.
-enum Purpose: UInt8 {
-    /// Before the run: authentication, listens, data.
-    case setUp
-    /// One of the run's operations; scenarios have up to two kinds.
-    case operation, otherOperation
-    /// After the run: what is there now?
-    case check
-    /// The run's data is removed.
-    case cleanUp
-}
-
-/// A request that waits for its answer.
-struct Pending {
-    let purpose: Purpose
-    /// The scenario's own: mostly the number of the value that was sent.
-    let detail: Int
-    /// The moment its latency counts from.
-    let intended: Int
-}
-
-/// How a server answered.
-package enum Answer: Sendable {
-    case ok
-    /// A transaction that another write made stale.
-    case stale
-    case refused(String)
-}
-
 /// One connection: requests, whose responses arrive in their order, and values that are pushed. Confined to its
 /// worker's loop.
 ///
@@ -42,7 +13,7 @@ class Client {
     let scenario: Scenario
     let isSender: Bool
 
-    /// Requests without an answer, oldest first.
+    /// Requests without a reply, oldest first.
     let pending = FIFO<(number: Int, request: Pending)>()
     /// Operations under way, and the due times of those that wait because ``Plan/inFlight`` are.
     var inFlight = 0
@@ -98,12 +69,12 @@ class Client {
         worker.clientEnded(self, problem: isLeaving ? nil : problem ?? "ended by the server")
     }
 
-    /// The oldest request has its answer.
-    final func answered(_ answer: Answer, _ text: RawSpan) {
+    /// The oldest request has its reply.
+    final func replied(_ reply: Reply, _ text: RawSpan) {
         guard let oldest = pending.popFirst() else {
-            return worker.findings.add(\.duplicates, "connection \(index): an answer to no request")
+            return worker.findings.add(\.duplicates, "connection \(index): a reply to no request")
         }
-        worker.answered(self, oldest.request, answer, text)
+        worker.replied(self, oldest.request, reply, text)
     }
 
     final func leave() { isLeaving = true }

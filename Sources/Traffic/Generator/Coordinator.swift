@@ -1,5 +1,6 @@
 import Glibc
 import PandoReactor
+import PandoTime
 
 /// Runs the steps of a run on the main thread's loop. A step begins when all workers have ended the one before,
 /// or when nothing has moved for ``Plan/patience``.

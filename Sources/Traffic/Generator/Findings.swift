@@ -10,7 +10,7 @@ package struct Findings: Equatable, Sendable {
     package var wrong = 0
     /// Requests that were refused.
     package var refused = 0
-    /// Requests without an answer.
+    /// Requests without a reply.
     package var unanswered = 0
     /// Connections that failed or that the server ended.
     package var lostConnections = 0

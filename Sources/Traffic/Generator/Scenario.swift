@@ -2,7 +2,7 @@ import PandoBytes
 
 /// What a worker's connections send and check. One object for each worker; subclasses override what they need.
 ///
-///     prepare ─▶ (all ready) ─▶ begin ─▶ send, answered, pushed … ─▶ check ─▶ finish
+///     prepare ─▶ (all ready) ─▶ begin ─▶ send, replied, pushed … ─▶ check ─▶ finish
 ///
 /// Confined to its worker's loop.
 class Scenario {
@@ -33,7 +33,7 @@ class Scenario {
         preconditionFailure("a scenario with senders implements it")
     }
 
-    func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {}
+    func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {}
 
     /// A value was pushed.
     func pushed(_ client: Client, _ text: RawSpan) {}

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoReactor
+import PandoTime
 
 /// The run: operations are due or follow each other, and their responses arrive.
 extension Worker {
@@ -133,29 +134,29 @@ extension Worker {
         }
     }
 
-    func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         noteProgress()
         switch request.purpose {
         case .check:
-            if case .refused(let status) = answer { refused(client, status) }
+            if case .refused(let status) = reply { refused(client, status) }
             client.scenario.checked(client, text)
             checked(client)
         case .cleanUp:
-            guard case .refused(let status) = answer else { return cleaned() }
+            guard case .refused(let status) = reply else { return cleaned() }
             refused(client, status)
             cleaned(completely: false)
         case .operation, .otherOperation:
-            if case .refused(let status) = answer {
+            if case .refused(let status) = reply {
                 refused(client, status)
                 return operationFailed(client)
             }
-            client.scenario.answered(client, request, answer, text)
+            client.scenario.replied(client, request, reply, text)
         case .setUp:
-            if case .refused(let status) = answer {
+            if case .refused(let status) = reply {
                 refused(client, status)
                 return post(.broken("set-up was refused: \(status)"))
             }
-            scenario.answered(client, request, answer, text)
+            scenario.replied(client, request, reply, text)
         }
     }
 

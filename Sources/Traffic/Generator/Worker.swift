@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoReactor
+import PandoTime
 import Synchronization
 
 /// Messages to a worker, from the coordinator or another worker.

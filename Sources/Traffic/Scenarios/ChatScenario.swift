@@ -39,7 +39,7 @@ final class ChatScenario: Scenario {
             intended: intended)
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         guard request.purpose == .operation else { return worker.ready(client) }
         acknowledged[client.index, default: 0] += 1
         worker.completed(client, series: 0, intended: request.intended)

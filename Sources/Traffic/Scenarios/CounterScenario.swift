@@ -83,8 +83,8 @@ final class CounterScenario: Scenario {
         }
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
-        switch (request.purpose, answer) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
+        switch (request.purpose, reply) {
         case (.setUp, _) where client.index < 0:
             if request.detail == counterCount * 2 - 1 { worker.seeded() }
         case (.setUp, _): worker.ready(client)
@@ -120,7 +120,7 @@ final class CounterScenario: Scenario {
     }
 
     override func checked(_ client: Client, _ text: RawSpan) {
-        guard case .answer(_, nil, let data)? = try? Envelope.read(text),
+        guard case .reply(_, nil, let data)? = try? Envelope.read(text),
             case .integer(let value)? = try? Envelope.node(text, data)
         else {
             return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number")

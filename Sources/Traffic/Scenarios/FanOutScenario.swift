@@ -59,7 +59,7 @@ final class FanOutScenario: Scenario {
         setNext(client, path(client.index), stream: client.index, intended: moment, publishes: true)
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         guard request.purpose == .operation else { return worker.ready(client) }
         let (topic, number) = Stream.parts(request.detail)
         acknowledged[topic, default: 0] += 1

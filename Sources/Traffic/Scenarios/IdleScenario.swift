@@ -15,7 +15,7 @@ final class IdleScenario: Scenario {
         client.listen("\(plan.root)/idle/\(client.index)", Pending(purpose: .setUp, detail: 0, intended: 0))
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         worker.ready(client)
     }
 

@@ -58,7 +58,7 @@ final class PresenceScenario: Scenario {
 
     override func reconnected(_ client: Client) { appear(client, intended: worker.now) }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         guard client.isSender else { return worker.ready(client) }
         guard request.purpose == .otherOperation else { return }
         acknowledged[client.index, default: 0] += 1
@@ -67,7 +67,7 @@ final class PresenceScenario: Scenario {
     }
 
     override func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) {
-        // Before the listen's answer comes all that was there already, in one value.
+        // Before the listen's reply comes all that was there already, in one value.
         guard action == "d", let change = try? Envelope.change(text, body) else {
             return worker.findings.add(
                 \.wrong, "connection \(client.index): a push that is no change of one member")

@@ -91,7 +91,7 @@ final class QueryScenario: Scenario {
         }
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         switch request.purpose {
         case .setUp: client.index < 0 ? worker.seeded() : worker.ready(client)
         case .otherOperation:
@@ -144,11 +144,11 @@ final class QueryScenario: Scenario {
         if let stamp, stamp.time > 0 { worker.statistics.record(1, since: stamp.time, at: worker.now) }
     }
 
-    /// The answer to a query has as many as it may, the best of them all if `expected` is known.
+    /// The reply to a query has as many as it may, the best of them all if `expected` is known.
     private func checkWindow(_ client: Client, _ text: RawSpan, expected: Node?) {
-        guard case .answer(_, nil, let data)? = try? Envelope.read(text),
+        guard case .reply(_, nil, let data)? = try? Envelope.read(text),
             let node = try? Envelope.node(text, data)
-        else { return worker.findings.add(\.wrong, "connection \(client.index): a query without an answer") }
+        else { return worker.findings.add(\.wrong, "connection \(client.index): a query without a reply") }
         if node.children.count != min(limit, items) {
             worker.findings.add(
                 \.wrong, "connection \(client.index): \(node.children.count) items in a query")

@@ -23,12 +23,12 @@ final class RESTScenario: Scenario {
         client.fetch(path(client), Pending(purpose: .otherOperation, detail: detail, intended: intended))
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         let isRead = request.purpose == .otherOperation
         if isRead || text.byteCount > 0 {
             guard let stamp = stamp(client, text) else { return worker.operationFailed(client) }
             if Stream.sequence(stamp.stream, stamp.number) != request.detail {
-                worker.findings.add(\.wrong, "connection \(client.index): value \(stamp.number) in an answer")
+                worker.findings.add(\.wrong, "connection \(client.index): value \(stamp.number) in a reply")
             }
         }
         worker.completed(client, series: isRead ? 1 : 0, intended: request.intended)

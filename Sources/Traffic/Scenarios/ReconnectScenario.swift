@@ -65,7 +65,7 @@ final class ReconnectScenario: Scenario {
         client.listen(path, Pending(purpose: .otherOperation, detail: 0, intended: 0))
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         if client === writer {
             acknowledged += 1
             writesUnderWay -= 1

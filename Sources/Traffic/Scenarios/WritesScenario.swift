@@ -8,7 +8,7 @@ final class WritesScenario: Scenario {
         setNext(client, path(client), stream: client.index, intended: intended)
     }
 
-    override func answered(_ client: Client, _ request: Pending, _ answer: Answer, _ text: RawSpan) {
+    override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         worker.completed(
             client, series: 0, intended: request.intended, number: Stream.parts(request.detail).number)
     }

@@ -21,7 +21,7 @@ final class PollConnection: ChannelDelegate {
     private var body: [UInt8] = []
     private var request: [UInt8] = []
     /// Responses that this TCP connection has had, and whether the next one has begun.
-    private var answerCount = 0
+    private var responseCount = 0
     private var hasBegun = false
     /// A request waits for its response.
     private(set) var isBusy = false
@@ -45,7 +45,7 @@ final class PollConnection: ChannelDelegate {
     private func connect() {
         guard let session else { return }
         let loop = session.loop
-        (stage, body, answerCount, hasBegun) = (.head(ResponseHeadReader()), [], 0, false)
+        (stage, body, responseCount, hasBegun) = (.head(ResponseHeadReader()), [], 0, false)
         do {
             try Connector.connect(to: session.address, on: loop) { [self] channel in
                 guard self.session != nil else {
@@ -101,19 +101,19 @@ final class PollConnection: ChannelDelegate {
             stage = .body(head, reader)
             switch event {
             case .data(let range): body.append(bytes.extracting(range))
-            case .end: answered(head)
+            case .end: replied(head)
             }
             return true
         }
     }
 
-    private func answered(_ head: ResponseHead) {
+    private func replied(_ head: ResponseHead) {
         stage = .head(ResponseHeadReader())
-        answerCount += 1
+        responseCount += 1
         hasBegun = false
         let whole = exchange(&body, with: [])
         guard isBusy, let session else {
-            self.session?.failed(self, "an answer to no request")
+            self.session?.failed(self, "a reply to no request")
             return
         }
         if !head.keepsAlive {
@@ -135,7 +135,7 @@ final class PollConnection: ChannelDelegate {
         guard channel === self.channel else { return }
         self.channel = nil
         guard reason != .loopStopped, let session, isBusy else { return }
-        guard answerCount > 0, !hasBegun else { return session.failed(self, "\(reason)") }
+        guard responseCount > 0, !hasBegun else { return session.failed(self, "\(reason)") }
         connect()
     }
 }

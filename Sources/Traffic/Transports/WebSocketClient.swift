@@ -105,11 +105,11 @@ package final class WebSocketClient: ChannelDelegate {
         var offset = 0
         if case .upgrading(let handshake, var head) = stage {
             do {
-                guard let answer = try head.read(bytes.bytes, from: &offset) else {
+                guard let response = try head.read(bytes.bytes, from: &offset) else {
                     stage = .upgrading(handshake, head)
                     return
                 }
-                try handshake.check(answer)
+                try handshake.check(response)
             } catch {
                 return fail("not upgraded: \(error)")
             }

@@ -285,5 +285,5 @@ CASES = [
     case("a fragmented WebSocket message, cut inside a character", "1.1", fragmented_frames, over=FRAMES),
     case("a hundred messages in one packet", "2", many_messages_in_one_packet, over=FRAMES),
     case("a message that comes byte by byte", "2", byte_by_byte, over=FRAMES),
-    case("the chunk too many of C++ hurts nobody else", "2.1", exact_multiple_of_cpp, over=FRAMES),
+    case("the chunk too many of C++ affects no other client", "2.1", exact_multiple_of_cpp, over=FRAMES),
 ]

@@ -7,7 +7,7 @@ from transcript import case
 
 
 def refused(name, action, body, section="8.6"):
-    """The request's status is not ok, the connection lives, nothing is written and no one hears of it."""
+    """The request's status is not ok, the connection lives, nothing is written and no push is sent."""
 
     def play(world):
         watcher = world.client()

@@ -5,7 +5,7 @@ from transcript import case
 
 
 def a_wider_listen_serves_narrow_ones(world):
-    """A default listen and one of its descendants: each write may be told once or twice, never with a stale state."""
+    """A default listen and one of its descendants: each write may be sent once or twice, never with a stale state."""
     client, writer = world.client(), world.connect()
     inner = client.listen("/a/b")
     outer = client.listen("/a")
@@ -261,7 +261,7 @@ CASES = [
         A<? d {"p":"a","d":1}
         A< nothing
     """),
-    case("nested default listens get one state, told at most twice", "6.4", """
+    case("nested default listens get one state, sent at most twice", "6.4", """
         A> q {"p":"/a/b","h":""}
         A< ok {}
         A> q {"p":"/a","h":""}
@@ -357,7 +357,7 @@ CASES = [
         A< ok
         A< ok
     """),
-    case("a listen with priorities is told in export form", "8.3", """
+    case("a listen gets priorities in export form", "8.3", """
         W sets /a {"x":{".value":1,".priority":"p"},"y":{"z":true,".priority":2.5},".priority":7}
         A> q {"p":"/a","h":""}
         A< d {"p":"a","d":{"x":{".value":1,".priority":"p"},"y":{"z":true,".priority":2.5},".priority":7}}

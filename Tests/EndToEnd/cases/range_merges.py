@@ -33,7 +33,7 @@ def listens_with(name, server, cached, cuts, ranges, section="9.7", path="/t"):
 
 def vector(name, node, cuts, hashes):
     """The hashes of the table, sent literally, while the server has one leaf more, behind all cuts: exactly the open
-    last range is told. A hash computed in another way would make it tell more.
+    last range is sent. A hash computed in another way would make it send more.
     """
 
     def play(world):
@@ -55,7 +55,7 @@ def vector(name, node, cuts, hashes):
 
 
 def leaf_vector(world):
-    """Here nothing can stand behind the cut. Nothing differs, so nothing is told, or the full data, which is always right."""
+    """No key can sort behind the last range. Nothing differs, so nothing is sent, or the full data, which is always right."""
     world.connect().must("p", {"p": "/t", "d": "leaf"})
     connection = world.connect()
     ch = {"ps": ["/"], "hs": ["VzY3K/KprOmpGGrk0qFm5kfIo0I=", ""]}
@@ -133,7 +133,7 @@ CASES = [
     vector("numbers and booleans", EXAMPLE, CUTS,
            ["1MrbPrFkag36VJVl+ntcevAS2SE=", "JMnRPWk33XtFz0LAOZyKCha8Ud4=", "uN9kX2WabmSrTfAbQzJw3M6byr8="]),
     case("vector a leaf at the listen path", "9.6", leaf_vector),
-    case("a priority that no key sorts after: whatever is told, the client ends right", "9.6",
+    case("a priority that no key sorts after: the client has the right data in the end", "9.6",
          lambda world: quirky_priority(world)),
     listens_with("the wire example: b changed", {**EXAMPLE, "b": 4}, EXAMPLE, CUTS,
                  [{"s": "a/x", "e": "b", "m": {"a": {"y": 2}, "b": 4}}]),

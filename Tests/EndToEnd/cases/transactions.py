@@ -153,7 +153,7 @@ CASES = [
         A> p {{"p":"/c","d":6,"h":"","cv":true}}
         A< datastale {{"value":5,"hash":"{FIVE}"}}
     """),
-    case("a client without a listen gets through with what datastale told it", "11.2", f"""
+    case("a client without a listen succeeds with the value of datastale", "11.2", f"""
         W sets /c 5
         A> p {{"p":"/c","d":6,"h":"{ONE}"}}
         A< datastale {{"value":5,"hash":"{FIVE}"}}

@@ -1,4 +1,4 @@
-"""What a filtered listen is told as its window moves (§7.5, §15.4)."""
+"""The pushes of a filtered listen as its window moves (§7.5, §15.4)."""
 
 from transcript import case
 
@@ -68,7 +68,7 @@ CASES = [
         W sets /q/a/n 10
         A< m {{"p":"q","d":{{"a":null,"c":{{"n":3}}}},"t":1}}
     """),
-    case("a hidden child enters: it is told whole, not just its change", "7.5", f"""
+    case("a hidden child enters: it is sent whole, not just its change", "7.5", f"""
         W sets /q {{"a":{{"n":1}},"b":{{"n":2}},"c":{{"n":3,"x":1,"deep":{{"er":true}}}}}}
         A> q {{"p":"/q",{FIRST_BY_N},"h":""}}
         A< d {{"p":"q","d":{{"a":{{"n":1}},"b":{{"n":2}}}},"t":1}}
@@ -86,7 +86,7 @@ CASES = [
         W sets /q/a/n 1.5
         A< d {{"p":"q/a/n","d":1.5,"t":1}} | d {{"p":"q/a","d":{{"n":1.5,"x":"new"}},"t":1}}
     """),
-    case("a change outside the window is not told", "7.5", f"""
+    case("a change outside the window is not sent", "7.5", f"""
         W sets /q {{"a":{{"n":1}},"b":{{"n":2}},"c":{{"n":3}}}}
         A> q {{"p":"/q",{FIRST_BY_N},"h":""}}
         A< d {{"p":"q","d":{{"a":{{"n":1}},"b":{{"n":2}}}},"t":1}}
@@ -128,7 +128,7 @@ CASES = [
         W sets /q {{"x":{{"n":5}},"y":{{"n":6}},"z":{{"n":7}}}}
         A< d {{"p":"q","d":{{"x":{{"n":5}},"y":{{"n":6}}}},"t":1}} | m {{"p":"q","d":{{"a":null,"b":null,"x":{{"n":5}},"y":{{"n":6}}}},"t":1}}
     """),
-    case("an ancestor replaced: told at the query path, never above", "0.1 #8", f"""
+    case("an ancestor replaced: sent at the query path, never above", "0.1 #8", f"""
         W sets /p {{"q":{{"a":{{"n":1}}}},"other":1}}
         A> q {{"p":"/p/q",{FIRST_BY_N},"h":""}}
         A< d {{"p":"p/q","d":{{"a":{{"n":1}}}},"t":1}}

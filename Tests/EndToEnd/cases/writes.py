@@ -93,7 +93,7 @@ CASES = [
         A< refused
         A sees /a 1
     """),
-    case("a listener hears of a new priority", "5.1", """
+    case("a listener gets a new priority", "5.1", """
         W sets /a {"x":1}
         A> q {"p":"/a","h":"LkoDN24bwRWG2p4jGZoe8M/Acf8="}
         A<? d {"p":"a","d":{"x":1}}
@@ -101,7 +101,7 @@ CASES = [
         W sets /a/.priority 5
         A< d {"p":"a","d":{"x":1,".priority":5}} | d {"p":"a/.priority","d":5}
     """),
-    case("a listener of the parent hears of a child's new priority", "5.1", """
+    case("a listener of the parent gets a child's new priority", "5.1", """
         A> q {"p":"/a","h":""}
         A< ok {}
         W sets /a/x 1

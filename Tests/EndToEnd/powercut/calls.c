@@ -20,7 +20,7 @@
 //   POWERCUT_AFTER      the operation that is cut: 1 is the first; 0, or none: only by SIGUSR2
 //   POWERCUT_COUNT      `names`: POWERCUT_AFTER counts only what touches the directory
 //   POWERCUT_DELAY      microseconds that a sync takes at most, as on a disk; 0
-//   POWERCUT_REPORT     file that is told what the cut did, as JSON
+//   POWERCUT_REPORT     file for a report of what the cut did, as JSON
 //   POWERCUT_LOG        file that gets a line for each operation, `kind name`
 //   POWERCUT_LIE        `sync`: fdatasync and fsync of files do nothing; `rarely`: one in four of them does
 //                       nothing; `directory`: fsync of the directory does nothing

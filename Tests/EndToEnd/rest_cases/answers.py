@@ -83,7 +83,7 @@ def gzip_answers(world):
 
 
 def gzip_large_answers(world):
-    """Chunked, and the connection goes on behind it; a client that reads slowly gets it whole, and stops nobody."""
+    """Chunked, and the connection goes on behind it; a client that reads slowly gets it whole, and delays no other."""
     rest = Rest(world.port, world.ns)
     value = big_value(6_000_000)
     rest.put("/big", value)
@@ -115,7 +115,7 @@ def gzip_of_many(world):
     try:
         for wire in wires:
             wire.send(wire.request_bytes("GET", f"/big.json?ns={world.ns}", fields=[("Accept-Encoding", "gzip")]))
-        rest.get("/none")  # they do not read yet, and stop nobody
+        rest.get("/none")  # they do not read yet, and delay no other client
         for wire in wires:
             wire.tcp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
             response = wire.receive().expect(200)
@@ -326,7 +326,7 @@ FIELDS = [
         < Content-Disposition: matches attachment; filename="[^"/\\\\\\r\\n]*"
         < no X-Evil
     """),
-    row("gzip is only for those who accept it, and not for small answers", "3", gzip_answers),
+    row("gzip is only for clients that accept it, and not for small responses", "3", gzip_answers),
     row("large answers are compressed while they are sent", "3", gzip_large_answers),
     row("seventy compressed answers at once", "3", gzip_of_many),
     row("answers over 1 MiB are chunked, others have a length", "13", large_answers),

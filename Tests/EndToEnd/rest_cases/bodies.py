@@ -144,7 +144,7 @@ def continue_not_awaited(world):
 
 
 def continue_of_an_old_client(world):
-    """RFC 9110 10.1.1: an HTTP/1.0 client is never told to continue."""
+    """RFC 9110 10.1.1: an HTTP/1.0 client never gets 100 Continue."""
     with Wire(world.port) as wire:
         head = wire.head("PUT", f"/a.json?ns={world.ns}", [("Content-Length", 1), ("Expect", "100-continue")],
                          version="1.0")
@@ -153,7 +153,7 @@ def continue_of_an_old_client(world):
 
 
 def body_of_a_get(world):
-    """A body nobody reads must not become the next request."""
+    """A body that is not read must not become the next request."""
     rest = Rest(world.port, world.ns)
     rest.put("/a", 1)
     with Wire(world.port) as wire:
@@ -192,9 +192,9 @@ ROWS = [
     row("damaged gzip is refused and writes nothing", "1.5", damaged_gzip),
     row("a gzip bomb is refused", "1.5", gzip_bomb),
     row("another coding is refused", "1.5", unknown_coding),
-    row("100 Continue is sent to who waits for it", "RFC 9110 10.1.1", continue_100),
+    row("100 Continue is sent to a client that waits for it", "RFC 9110 10.1.1", continue_100),
     row("a body that did not wait for 100 Continue is taken", "RFC 9110 10.1.1", continue_not_awaited),
-    row("an HTTP/1.0 client is never told to continue", "RFC 9110 10.1.1", continue_of_an_old_client),
+    row("an HTTP/1.0 client never gets 100 Continue", "RFC 9110 10.1.1", continue_of_an_old_client),
     row("the body of a GET is skipped, not executed", "RFC 9112 6", body_of_a_get),
     row("a body that is cut off writes nothing", "RFC 9112 8", cut_body),
 ]

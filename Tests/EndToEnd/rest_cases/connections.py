@@ -71,7 +71,7 @@ def pipelined_behind_a_refusal(world):
 
 
 def pipelined_and_unread(world):
-    """Many large answers that nobody reads for a while come out whole and in order."""
+    """Many large responses that are not read for a while come complete and in order."""
     rest = Rest(world.port, world.ns)
     rest.put("/big", "x" * 200_000)
     with Wire(world.port, receive_buffer=4096) as wire:
@@ -196,7 +196,7 @@ SMUGGLED = {
     "a chunk size beyond all numbers": CHUNKS + "10000000000000001\r\n3\r\n0\r\n\r\n",
     "a chunk that is longer than it says": CHUNKS + "1\r\n33\r\n0\r\n\r\n",
     "a chunk line that ends in a bare LF": CHUNKS + "1\n3\r\n0\r\n\r\n",
-    "a version nobody knows": "GET {t} HTTP/3.0\r\nHost: localhost\r\n\r\n",
+    "an unknown version": "GET {t} HTTP/3.0\r\nHost: localhost\r\n\r\n",
     "a request line with two spaces": "GET  {t} HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a request line without a version": "GET {t}\r\nHost: localhost\r\n\r\n",
     "a target that is no path": "GET a.json HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -265,7 +265,7 @@ def date_of_every_answer(world):
 
 
 def offered_upgrade(world):
-    """curl --http2 offers HTTP/2 in its first request; nobody has to take it (RFC 9110 7.8)."""
+    """curl --http2 offers HTTP/2 in its first request; a server need not accept it (RFC 9110 7.8)."""
     target = prepared(world)
     with Wire(world.port) as wire:
         offer = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABkAAQAoAAA")]
@@ -295,7 +295,7 @@ def refused_chunks(status, chunks):
 
 
 def refused_before_its_body(world):
-    """Who waits for 100 Continue with a body that nobody wants hears so at once (RFC 9110 10.1.1)."""
+    """A client that waits for 100 Continue with a body that would be refused gets the refusal at once (RFC 9110 10.1.1)."""
     expect = ("Expect", "100-continue")
     for fields, status in [
         ([("Content-Length", 1 << 40)], 413), ([("Content-Length", 5), ("Content-Encoding", "br")], 415),
@@ -361,7 +361,7 @@ ROWS = [
     row("pipelined requests are answered in their order", "RFC 9112 9.3.2", pipelined_answers_in_order),
     row("pipelined requests may be cut anywhere", "RFC 9112 9.3.2", pipelined_cut_anywhere),
     row("a request behind a refused one is answered", "RFC 9112 9.3.2", pipelined_behind_a_refusal),
-    row("answers nobody reads wait, whole and in order", "RFC 9112 9.3.2", pipelined_and_unread),
+    row("unread responses wait, complete and in order", "RFC 9112 9.3.2", pipelined_and_unread),
     row("Connection: close is obeyed and echoed", "RFC 9112 9.6", close_is_obeyed),
     row("nothing behind Connection: close is executed", "RFC 9112 9.6", nothing_after_close),
     row("HTTP/1.0 closes, unless asked not to", "RFC 9112 9.3", old_version),
@@ -376,7 +376,7 @@ ROWS = [
         refused_chunks(431, b"1\r\n1\r\n0\r\n" + b"X-A: " + b"v" * 20_000)),
     row("a chunk line without end is 400", "RFC 9112 7.1", refused_chunks(400, b"1;" + b"x" * 20_000)),
     row("a chunk above all limits is 413", "RFC 9110 15.5.14", refused_chunks(413, b"fffffffffffffff\r\n")),
-    row("a body nobody wants is refused before it is sent", "RFC 9110 10.1.1", refused_before_its_body),
+    row("a body that would be refused is refused before it is sent", "RFC 9110 10.1.1", refused_before_its_body),
     row("a half-closed connection gets large answers too", "RFC 9112 9.6", closing_with_work_ahead),
     row("a head of 70 KB is 431", "RFC 6585 5",
         refused_head(431, f"GET {{t}} HTTP/1.1\r\nHost: localhost\r\nX-A: {'v' * 70_000}\r\n\r\n")),

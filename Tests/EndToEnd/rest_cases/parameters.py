@@ -102,7 +102,7 @@ ACCEPTED = [
     """)
     for value in ("tiny", "small", "medium", "large", "unlimited")
 ] + [
-    row("parameters nobody knows are ignored", "4", """
+    row("unknown parameters are ignored", "4", """
         given /a {"b":1}
         GET /a.json?ac=token&x=1&y&=z&&disableTriggers=true
         < 200 {"b":1}

@@ -20,7 +20,7 @@ def too_large_by_announcement(world):
 
 
 def too_large_by_announcement_under_expect(world):
-    """A client that asks first is told at once, and never `100 Continue`."""
+    """A client that waits for `100 Continue` gets the refusal at once, and never `100 Continue`."""
     with Wire(world.port) as wire:
         wire.send(wire.head("PUT", f"/a.json?ns={world.ns}", [
             ("Content-Length", TERABYTE), ("Expect", "100-continue"),
@@ -97,7 +97,7 @@ LOCKED = [
         < 204 empty
     """, mode="locked"),
     row("a denial is 36 bytes", "3", denial_is_36_bytes, mode="locked"),
-    row("without --dev the owner is nobody", "11", """
+    row("without --dev the token `owner` is refused", "11", """
         GET /a.json | Authorization: <owner>
         < 401 error Unauthorized request.
         GET /a.json?access_token=owner
@@ -127,7 +127,7 @@ LOCKED = [
 ]
 
 CREDENTIALS = [
-    row(f"{what} in `auth` is refused even where everybody may read", "11", f"""
+    row(f"{what} in `auth` is refused even where every client may read", "11", f"""
         given /a 1
         GET /a.json?auth={token}
         < 401 error Could not parse auth token.
@@ -136,7 +136,7 @@ CREDENTIALS = [
         ("one word", "x"), ("two parts", "a.b"), ("a token of garbage", "a.b.c"), ("four parts", "a.b.c.d"),
     ]
 ] + [
-    row("a bearer that is nobody is refused", "11", """
+    row("an unknown bearer token is refused", "11", """
         GET /a.json | Authorization: Bearer nobody
         < 401 error Unauthorized request.
         GET /a.json?access_token=nobody

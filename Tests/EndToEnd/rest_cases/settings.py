@@ -63,7 +63,7 @@ ROWS = [
         GET /.settings/rules.json | Authorization: <owner>
         < 200 {"rules":{"a":{".read":true}}}
     """),
-    row("nobody but the administrator sees settings", "10", """
+    row("only an administrator sees settings", "10", """
         GET /.settings/rules.json
         < 401 error
         PUT /.settings/rules.json {"rules":{}}

@@ -65,7 +65,7 @@ INCREMENTS = [
     """),
 ]
 
-# Who may write a location and not read it learns nothing of it by an answer (§2.1).
+# A client that may write a location and not read it learns nothing of it by a response (§2.1).
 WRITE_ONLY = 'rules {"rules":{".write":true,"open":{".read":true},"own":{"mine":{".read":true}}}}'
 UNREADABLE = [
     row("an increment that may not be read is answered as it was sent", "2.1", f"""

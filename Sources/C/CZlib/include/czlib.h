@@ -28,6 +28,8 @@ typedef struct {
     pando_zlib_status status;
     size_t consumed;
     size_t written;
+    /// Of inflating: whether the consumed bytes end exactly where a block ends, with other blocks to follow.
+    int is_at_block_end;
 } pando_zlib_step;
 
 /// `window_bits` is zlib's: 9…15, negative for raw deflate, 16 more for gzip. NULL when there is no memory.
@@ -39,6 +41,12 @@ void pando_inflate_free(pando_zlib_stream *stream);
 /// Starts a new stream in the same memory.
 void pando_deflate_reset(pando_zlib_stream *stream);
 void pando_inflate_reset(pando_zlib_stream *stream);
+
+/// After the last block of raw deflate: goes on with the next byte, and keeps the window.
+void pando_inflate_continue(pando_zlib_stream *stream);
+
+/// Bytes that zlib has allocated for the stream, without malloc's own.
+size_t pando_zlib_byte_count(const pando_zlib_stream *stream);
 
 /// One step: reads at most `input_count` bytes and writes at most `output_count` bytes, both below 4 GiB.
 pando_zlib_step pando_deflate_step(

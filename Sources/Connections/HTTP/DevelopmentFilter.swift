@@ -1,0 +1,110 @@
+import PandoBytes
+import PandoHTTP
+
+// `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it:
+// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Everybody
+// may read and write there, and act as `owner`, so such requests are refused.
+
+/// Why a request to a `--dev` server is refused.
+package enum ForeignRequest: Hashable, Sendable {
+    /// `Host` names neither loopback nor an allowed origin.
+    case host(String)
+    /// The page that made it is from neither; empty where the page hides where it is from.
+    case page(String)
+
+    /// The text of the answer, and of the log.
+    package var reason: String {
+        switch self {
+        case .host(let host):
+            "--dev serves this machine only, and the host \(quoted(host)) is no loopback name; start the server with --allow-origin scheme://host[:port] to allow it"
+        case .page("null"), .page(""):
+            "--dev serves programs and pages of this machine only, and a page that hides where it is from made this "
+                + "request; start the server with --allow-origin scheme://host[:port] to allow it"
+        case .page(let origin):
+            "--dev serves programs and pages of this machine only, and a page from \(quoted(origin)) made this request; "
+                + "start the server with --allow-origin scheme://host[:port] to allow it"
+        }
+    }
+
+    /// Characters of a client's text that are repeated.
+    private static let quotedCharacterLimit = 200
+
+    /// As JSON, so that no text is taken for another line of the log.
+    private func quoted(_ text: String) -> String {
+        var json: [UInt8] = []
+        json.append(json: Text(String(text.prefix(Self.quotedCharacterLimit))))
+        return String(decoding: json, as: UTF8.self)
+    }
+}
+
+/// Decides which requests a `--dev` server serves. One for each connection: a client sends the same fields
+/// with nearly all its requests, so they are parsed once.
+package struct DevelopmentFilter {
+    private struct Names: Equatable {
+        var authority: [UInt8]
+        var origin, site, page: [UInt8]?
+    }
+
+    private var last: (names: Names, refusal: ForeignRequest?)?
+
+    /// What Android's emulator calls the machine that it runs on. As a host it is safe: rebinding needs a
+    /// name, and a page whose host is an address was served from that address. As the origin of a request to
+    /// another host it is not: in other networks it is an address like any other, and what is served there is
+    /// not ours. (React Native sends an `Origin` with the handshake of a WebSocket, made from the address
+    /// that it connects to.)
+    private static let emulatorHost = "10.0.2.2"
+
+    /// Nil for a request of this machine's own programs and pages, and of allowed origins.
+    ///
+    /// Both must name loopback or an allowed origin: the host that the request is addressed to, and the page
+    /// that made it. A browser names the page in `Origin`, except for what a page embeds (`<script>`, which
+    /// reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the
+    /// page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
+    package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
+        let fields = head.fields
+        let (authority, origin) = (head.authorityBytes, fields.bytes(of: "origin"))
+        let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil
+        let page = origin == nil ? fields.bytes(of: "referer") : nil
+        if let last, last.names.authority[...] == authority, last.names.origin?[...] == origin,
+            last.names.site?[...] == site, last.names.page?[...] == page
+        {
+            return last.refusal
+        }
+        let refusal = Self.refusal(of: head, allowed)
+        let names = Names(
+            authority: Array(authority), origin: origin.map(Array.init), site: site.map(Array.init),
+            page: page.map(Array.init))
+        last = (names, refusal)
+        return refusal
+    }
+
+    private static func refusal(of head: RequestHead, _ allowed: [WebOrigin]) -> ForeignRequest? {
+        let authority = head.authority
+        let place = HostAndPort(authority)
+        guard authority.isEmpty || serves(place, allowed) else { return .host(authority) }
+        if let text = head.header("origin") {
+            let origin = WebOrigin(text)
+            if let place, place.host == emulatorHost, origin?.isAddressed(by: place) == true { return nil }
+            return mayAsk(origin, allowed) ? nil : .page(text)
+        }
+        let page = head.header("referer")
+        switch head.header("sec-fetch-site") {
+        case "same-origin", "none": return nil
+        case nil where page == nil: return nil
+        default:
+            let origin = page.flatMap { WebOrigin(ofPage: $0) }
+            return mayAsk(origin, allowed) ? nil : .page(page ?? "")
+        }
+    }
+
+    private static func serves(_ place: HostAndPort?, _ allowed: [WebOrigin]) -> Bool {
+        guard let place else { return false }
+        return place.isLoopback || place.host == emulatorHost
+            || allowed.contains { $0.isAddressed(by: place) }
+    }
+
+    private static func mayAsk(_ origin: WebOrigin?, _ allowed: [WebOrigin]) -> Bool {
+        guard let origin else { return false }
+        return origin.isLoopback || allowed.contains(origin)
+    }
+}

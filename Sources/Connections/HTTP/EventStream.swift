@@ -1,0 +1,141 @@
+import PandoBytes
+import PandoDatabase
+import PandoREST
+import PandoTime
+import PandoTree
+
+/// What an event stream sends to a client that reads at its own pace (rest §8): events that wait, and
+/// the one that is being printed.
+///
+/// What waits is bounded: a client that falls behind further is cut off, and begins anew when it comes back.
+/// A listener to operations (rest §10) misses some instead, and is sent how many.
+package struct EventStream {
+    /// Silence after which a stream says that it lives (rest §8.1).
+    package static let keepAliveInterval: Duration = .seconds(30)
+    /// Events that may wait for a client to read.
+    private static let waitingCountLimit = 10_000
+    /// Capacity for events that is kept when none wait.
+    private static let keptCapacity = 64
+
+    private let form: JSONForm
+    private let waitingByteLimit: Int
+    /// Events that are not printed yet, and the one that is being sent.
+    private var events: [StreamEvent] = []
+    /// Events at the front that were taken: those behind them do not move for each.
+    private var sentCount = 0
+    private var printer: ValuePrinter?
+    /// About what the events hold that came while others waited; a lower bound.
+    package private(set) var waitingByteCount = 0
+    /// Operations that were not sent.
+    private var missedCount = 0
+    /// The last event is among those that came.
+    package private(set) var isEnding = false
+    /// The first event has come.
+    package private(set) var hasBegun = false
+    /// Nothing is sent until it is known whether the first event is too much.
+    private var isMeasuring = false
+    /// When the client was last sent anything.
+    package var lastSent: MonotonicTime
+
+    /// - Parameters:
+    ///   - waitingByteLimit: Bytes of events that may wait.
+    ///   - now: Silence is counted from here.
+    package init(_ form: JSONForm, waitingByteLimit: Int, now: MonotonicTime) {
+        self.form = form
+        self.waitingByteLimit = waitingByteLimit
+        lastSent = now
+    }
+
+    /// Events that are not printed yet.
+    package var waitingCount: Int { events.count - sentCount }
+
+    /// An event is on its way to the socket.
+    package var isPrinting: Bool { printer != nil }
+
+    /// Everything was sent, and nothing more will come.
+    package var isFinished: Bool { isEnding && !isMeasuring && sentCount == events.count && printer == nil }
+
+    /// Adds events.
+    /// - Returns: false when more waits than may: the client has to be cut off.
+    package mutating func append(_ new: [StreamEvent]) -> Bool {
+        // Nothing is sent behind the last event.
+        guard !isEnding else { return true }
+        if case .log? = new.first, events.count - sentCount >= Self.waitingCountLimit / 2 {
+            missedCount += new.count
+            return true
+        }
+        let isBehind = printer != nil || sentCount < events.count
+        // Events that were taken go when they are half of all: each is moved over once.
+        if sentCount > Self.keptCapacity, sentCount * 2 > events.count {
+            events.removeFirst(sentCount)
+            sentCount = 0
+        }
+        appendMissed()
+        hasBegun = hasBegun || !new.isEmpty
+        events += new
+        if isBehind { waitingByteCount += new.reduce(0) { $0 + $1.weight } }
+        for event in new {
+            switch event {
+            case .cancel, .authRevoked: isEnding = true
+            case .put, .patch, .keepAlive, .log: break
+            }
+        }
+        return waitingByteCount <= waitingByteLimit && events.count - sentCount <= Self.waitingCountLimit
+    }
+
+    private mutating func appendMissed() {
+        guard missedCount > 0 else { return }
+        events.append(.log(Array("{\"name\":\"missed\",\"count\":\(missedCount)}".utf8)))
+        missedCount = 0
+    }
+
+    /// Nothing is sent before ``measured(isTooHeavy:)``.
+    package mutating func awaitMeasure() {
+        isMeasuring = true
+    }
+
+    /// - Parameter isTooHeavy: The first event is over ``RESTLimits/streamByteCount``: the stream is
+    ///   cancelled (rest §8.2).
+    package mutating func measured(isTooHeavy: Bool) {
+        isMeasuring = false
+        guard isTooHeavy else { return }
+        sentCount = 0
+        events = [.cancel(Text(RESTError.readTooLarge.text))]
+        isEnding = true
+    }
+
+    /// The next bytes to be sent; nil when there is nothing to send.
+    package mutating func next() -> [UInt8]? {
+        guard !isMeasuring else { return nil }
+        while true {
+            if let piece = printer?.next() { return piece }
+            printer = nil
+            if sentCount == events.count {
+                events.removeAll(keepingCapacity: sentCount <= Self.keptCapacity)
+                sentCount = 0
+                appendMissed()
+            }
+            guard !events.isEmpty else {
+                waitingByteCount = 0
+                return nil
+            }
+            printer = events[sentCount].printer(form)
+            events[sentCount] = .keepAlive
+            sentCount += 1
+        }
+    }
+}
+
+extension StreamEvent {
+    /// A lower bound of the bytes that the event holds: looked at only so far.
+    fileprivate var weight: Int {
+        let limit = 1 << 20
+        return switch self {
+        case .put(_, let node): 64 + node.weight(upTo: limit)
+        case .patch(_, let entries):
+            entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
+        case .log(let json): 64 + json.count
+        case .keepAlive, .cancel, .authRevoked: 64
+        }
+    }
+}

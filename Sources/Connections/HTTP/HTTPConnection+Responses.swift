@@ -1,0 +1,231 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoHTTP
+import PandoIdentity
+import PandoREST
+
+// From the result of a call to the response, and the response to the socket.
+
+extension HTTPConnection {
+    // MARK: Results
+
+    /// The databases have finished a request.
+    package mutating func receive(_ result: RESTCallResult, _ context: inout ConnectionContext) {
+        // A response that is being sent is that of a request that was given up, whose result comes too late.
+        if case .admitting(let pending) = stage {
+            if case .admitted = result {
+                pending.isAdmitted = true
+                awaitBody(pending, &context)
+                return readAhead(&context)
+            }
+            // Behind a body that is not read nothing can be.
+            _ = takeContent()
+            pending.response.keepsAlive = false
+            stage = .answering(pending)
+        }
+        guard case .answering(let pending) = stage, !response.isActive else { return }
+        guard let request = pending.request else {
+            return send(result.response(to: nil, [], etag: nil, pending.response), pending, &context)
+        }
+        if case .stream = result { return openStream(request, for: pending.identity, &context) }
+        let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
+        if case .filtered(let node, let query) = result {
+            measured = result
+            return context.append(
+                .measure(node, query, byteLimit: byteLimit, wantsETag: request.returnsETag))
+        }
+        let wantsETag = result.wantsETag(request)
+        guard let node = result.node, byteLimit != nil || wantsETag else {
+            return respond(result, etag: nil, pending, &context)
+        }
+        let isLarge = node.isHeavier(than: min(StreamOutput.measuredByteCount, byteLimit ?? .max))
+        if isLarge, let byteLimit, byteLimit <= StreamOutput.measuredByteCount {
+            return respond(.refused(.readTooLarge), etag: nil, pending, &context)
+        }
+        guard isLarge else { return respond(result, etag: wantsETag ? node.etag : nil, pending, &context) }
+        measured = result
+        context.append(.measure(node, nil, byteLimit: byteLimit, wantsETag: wantsETag))
+    }
+
+    /// A worker has measured the data of ``measured``, or a stream's first event.
+    package mutating func measured(_ size: NodeSizeCheck, _ context: inout ConnectionContext) {
+        switch stage {
+        case .answering(let pending):
+            guard var result = measured.take() else { return }
+            if let filtered = size.filtered { result = .read(filtered) }
+            respond(size.isTooHeavy ? .refused(.readTooLarge) : result, etag: size.etag, pending, &context)
+        case .streaming:
+            stream?.measured(isTooHeavy: size.isTooHeavy)
+            sendEvents(&context)
+        case .head, .body, .admitting, .draining, .ended: break
+        }
+    }
+
+    private mutating func respond(
+        _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) {
+        cancelTimeout(&context)
+        if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
+        send(
+            result.response(to: pending.request, pending.updates, etag: etag, pending.response), pending,
+            &context)
+    }
+
+    // MARK: Sending
+
+    mutating func send(
+        _ response: consuming RESTResponse, _ pending: PendingRequest, _ context: inout ConnectionContext
+    ) {
+        stage = .answering(pending)
+        outputRate.begin(context.socket)
+        advance(self.response.begin(response, &context), &context)
+    }
+
+    mutating func sendMore(_ context: inout ConnectionContext) {
+        if response.isActive { advance(response.proceed(&context), &context) }
+    }
+
+    private mutating func advance(_ progress: ResponseOutput.Progress, _ context: inout ConnectionContext) {
+        switch progress {
+        case .waits: break
+        case .yields: context.append(.nextTurn)
+        case .ended(let closes): endResponse(closes: closes, &context)
+        }
+    }
+
+    /// All of the response was written.
+    mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
+        guard !closes, !endsAfterResponse else { return endConnection(&context) }
+        guard !mustDrain(&context) else { return stage = .draining }
+        stage = .head
+        readByteLimit = Self.headReadByteCount
+        activity = .idle
+        readAhead(&context)
+    }
+
+    /// Nothing more is read or written.
+    mutating func endConnection(_ context: inout ConnectionContext) {
+        stage = .ended
+        activity = .idle
+        context.append(.closeAfterFlush)
+    }
+
+    /// Other connections have had their turn.
+    package mutating func nextTurn(_ context: inout ConnectionContext) {
+        response.turnCame()
+        sendMore(&context)
+    }
+
+    /// The client has taken nearly all that was written.
+    package mutating func drained(_ context: inout ConnectionContext) {
+        sendMore(&context)
+        if case .draining = stage { endResponse(closes: endsAfterResponse, &context) }
+        sendEvents(&context)
+    }
+
+    // MARK: Refusals
+
+    /// The response to what is no request. Nothing can be read behind it.
+    mutating func refuse(_ status: HTTPStatus, isHead: Bool, _ context: inout ConnectionContext) {
+        _ = takeContent()
+        var response = RESTResponse.refusal(status, isHead: isHead, dateLine: context.dateLine)
+        while let bytes = response.next() { context.write(bytes) }
+        endConnection(&context)
+    }
+
+    /// Refuses a request, or the handshake of a WebSocket, that a `--dev` server does not serve.
+    mutating func refuse(
+        _ head: RequestHead, _ request: ForeignRequest, _ context: inout ConnectionContext
+    ) {
+        context.append(.http(.reportForeign(request)))
+        var response = ResponseContext(head, dateLine: context.dateLine)
+        // A body is not read, so nothing behind it can be.
+        response.keepsAlive = false
+        send(
+            .error(.forbidden, text: request.reason, response), PendingRequest(response, began: context.now),
+            &context)
+    }
+
+    /// The connection is in the administrators' reserve, and the request is no administrator's.
+    mutating func refuseReserved(_ pending: PendingRequest, _ context: inout ConnectionContext) {
+        context.append(.http(.countRefusal))
+        cancelTimeout(&context)
+        _ = takeContent()
+        pending.response.keepsAlive = false
+        send(.error(.tooManyConnections, pending.response), pending, &context)
+    }
+
+    /// The request's own time is over (rest §4). What still comes of it is nobody's any more, and so is the
+    /// connection.
+    mutating func giveUpRequest(_ context: inout ConnectionContext) {
+        guard case .answering(let pending) = stage, !response.isActive else { return }
+        pending.response.keepsAlive = false
+        measured = nil
+        cancelBody(&context)
+        isVerifying = false
+        cancelTimeout(&context)
+        send(.error(.readTimedOut, pending.response), pending, &context)
+    }
+
+    mutating func cancelBody(_ context: inout ConnectionContext) {
+        guard isReadingBody else { return }
+        isReadingBody = false
+        context.append(.cancelBody)
+    }
+
+    // MARK: Event streams
+
+    /// - Parameter identity: Whose it is: when that is over, the stream ends (rest §8.3).
+    private mutating func openStream(
+        _ request: RESTRequest, for identity: Identity?, _ context: inout ConnectionContext
+    ) {
+        cancelTimeout(&context)
+        stage = .streaming
+        stream = StreamOutput(id, request, for: identity, &context)
+        var head = RESTResponse.stream(dateLine: context.dateLine)
+        if let bytes = head.next() { context.write(bytes) }
+        resume()
+        if let end = identity?.validUntil {
+            hasExpiry = true
+            context.append(.expire(at: end))
+        }
+        // Keys may have gone since the request came.
+        context.append(.recheck)
+    }
+
+    /// The databases have events for the stream.
+    package mutating func receive(_ events: [StreamEvent], _ context: inout ConnectionContext) {
+        guard case .streaming = stage else { return }
+        if stream?.append(events, &context) == false { return context.append(.reset) }
+        sendEvents(&context)
+        stream?.noteLag(&context)
+        // A client that has closed its side gets what there is: whether it is still there nobody could tell.
+        if endsAfterResponse { context.append(.closeAfterFlush) }
+    }
+
+    mutating func sendEvents(_ context: inout ConnectionContext) {
+        guard case .streaming = stage else { return }
+        while context.socket.unsentByteCount < ResponseOutput.unsentByteLimit {
+            guard let piece = stream?.next(&context) else {
+                if stream?.isFinished == true { context.append(.closeAfterFlush) }
+                stream?.noteCaughtUp(&context)
+                return
+            }
+            outputRate.begin(context.socket)
+            context.write(piece)
+        }
+    }
+
+    /// The credential of the stream is over.
+    package mutating func expired(_ context: inout ConnectionContext) {
+        hasExpiry = false
+        receive([.authRevoked], &context)
+    }
+
+    /// Keys or revocations have changed.
+    package mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) {
+        if stream?.recheck(revocations) == true { receive([.authRevoked], &context) }
+    }
+}

@@ -1,0 +1,105 @@
+import PandoBytes
+import PandoDatabase
+import PandoIdentity
+import PandoREST
+import PandoRules
+import PandoTime
+import PandoTree
+
+/// A request whose response is owed: who sent it, and what it asks the databases. A class, because it is passed
+/// from stage to stage: its parts are counted once.
+final class PendingRequest {
+    /// Nil for one that was refused before it was understood.
+    let request: RESTRequest?
+    var response: ResponseContext
+    let namespace: String?
+    /// The updates of a PATCH.
+    private(set) var updates: [RESTUpdate] = []
+    /// When its head was there.
+    let began: MonotonicTime
+    /// The client's identity, once that is known; nil for a request without a token.
+    private(set) var identity: Identity?
+    /// Its body may be large.
+    var isAdmitted = false
+    /// The client sends the body when it is told to (RFC 9110 §10.1.1).
+    var expectsContinue = false
+    /// What is wrong with its body, which is not read then.
+    var bodyProblem: RESTError?
+
+    init(
+        _ response: ResponseContext, _ request: RESTRequest? = nil, namespace: String? = nil,
+        began: MonotonicTime
+    ) {
+        self.request = request
+        self.response = response
+        self.namespace = namespace
+        self.began = began
+    }
+
+    /// As whom it acts.
+    var credential: PandoRules.Credential { identity?.credential ?? .anonymous }
+
+    // MARK: Who sent it
+
+    /// - Parameter verdict: On the token of the request; nil where there is none.
+    func identify(_ verdict: VerificationResult?) throws(RESTError) {
+        guard let request else { return }
+        switch verdict {
+        case nil:
+            // For administrators only.
+            guard request.authVariableOverride == nil else { throw .unauthorized }
+            identity = nil
+        case .accepted(var identity):
+            do throws(NotAnAdministrator) {
+                identity.credential = try identity.credential(asking: request.authVariableOverride)
+            } catch {
+                throw .unauthorized
+            }
+            self.identity = identity
+        case .refused(.expired): throw .tokenExpired
+        case .refused(.keysUnavailable): throw .unavailable
+        case .refused(.tooManyFailures): throw .tooManyFailures
+        case .refused: throw request.credential.refusal
+        }
+    }
+
+    /// A large body may take longer than the token is valid.
+    func checkExpiry(_ wallSeconds: Int64) throws(RESTError) {
+        if let end = identity?.validUntil, end <= wallSeconds { throw .tokenExpired }
+    }
+
+    /// Only an administrator learns anything of settings, not even whether they are there (rest §10).
+    func checkPlace() throws(RESTError) {
+        switch request?.location {
+        case nil, .data: break
+        case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
+        }
+    }
+
+    // MARK: What it asks
+
+    /// A write whose body is data.
+    func write(_ body: RESTBody) throws(RESTError) -> RESTCall.Action {
+        guard let request else { throw .internalError }
+        try request.checkConditions()
+        if case .update(let updates) = body { self.updates = updates }
+        return .data(request, body, credential)
+    }
+
+    /// Everything but a write whose body is data.
+    func call(_ bytes: [UInt8]) throws(RESTError) -> RESTCall.Action {
+        guard let request else { throw .internalError }
+        switch request.location {
+        case .data where request.method == .delete: return try write(.value(Draft(.empty)))
+        case .data:
+            try request.checkConditions()
+            return .data(request, nil, credential)
+        case .settings("rules"): return .rules(request, source: bytes, credential)
+        case .settings(let name): return .setting(name, request, value: bytes, credential)
+        case .inspect("databases", isPage: false): return .listDatabases(credential)
+        case .inspect("denials", isPage: false): return .listDenials(credential)
+        case .inspect("backup", isPage: true): return .backup(credential)
+        case .inspect: throw .invalidPath
+        }
+    }
+}

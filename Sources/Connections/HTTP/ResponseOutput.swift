@@ -1,0 +1,72 @@
+import PandoREST
+
+/// A response on its way to the socket: a piece at a time, as the client reads.
+struct ResponseOutput {
+    enum Progress {
+        /// The client must take some of it first.
+        case waits
+        /// Other connections have their turn first.
+        case yields
+        /// All of it was written.
+        case ended(closes: Bool)
+    }
+
+    /// Pieces that one connection prints before others have their turn.
+    private static let turnPieceCount = 4
+    /// Bytes of a response, or of events, that are written before the socket must take some.
+    static let unsentByteLimit = 256 << 10
+
+    private var response: RESTResponse?
+    /// It counts among those that the loop's connections compress.
+    private var isCompressing = false
+    private var isYielding = false
+
+    /// A response is being sent. (To compare it with nil would copy it.)
+    var isActive: Bool { if case .some = response { true } else { false } }
+
+    /// Begins a response.
+    mutating func begin(_ response: consuming RESTResponse, _ context: inout ConnectionContext) -> Progress {
+        // Nearly all responses are one piece, and nothing of them is kept.
+        if let bytes = response.removeWhole() {
+            context.write(bytes)
+            if context.socket.unsentByteCount < Self.unsentByteLimit {
+                return .ended(closes: response.closesConnection)
+            }
+        }
+        if response.isCompressing {
+            isCompressing = true
+            context.compressingCount += 1
+        }
+        self.response = response
+        return proceed(&context)
+    }
+
+    /// Writes as much of it as may be; the rest follows as the client reads, or when others have had their turn.
+    mutating func proceed(_ context: inout ConnectionContext) -> Progress {
+        var pieceCount = 0
+        while context.socket.unsentByteCount < Self.unsentByteLimit {
+            guard pieceCount < Self.turnPieceCount else {
+                defer { isYielding = true }
+                return isYielding ? .waits : .yields
+            }
+            pieceCount += 1
+            guard let bytes = response?.next() else {
+                let closes = response?.closesConnection ?? true
+                drop(&context)
+                return .ended(closes: closes)
+            }
+            context.write(bytes)
+        }
+        return .waits
+    }
+
+    /// Others have had their turn.
+    mutating func turnCame() { isYielding = false }
+
+    /// Drops what was not written.
+    mutating func drop(_ context: inout ConnectionContext) {
+        if isCompressing { context.compressingCount -= 1 }
+        isCompressing = false
+        response = nil
+    }
+}

@@ -1,0 +1,96 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoREST
+import PandoTime
+import PandoTree
+
+/// What an event stream sends, and to whom.
+struct StreamOutput {
+    /// Data that prints in no more is measured on the loop; larger data by a worker.
+    static let measuredByteCount = 256 << 10
+    /// Events that may wait before what is pushed to the client is coalesced.
+    private static let laggingCount = 500
+
+    /// By which the databases know the connection.
+    private let session: SessionID
+    private var stream: EventStream
+    /// Who listens; nil for a client without a token, or whose token was revoked.
+    private var listener: Identity?
+    /// The databases coalesce what they push to this client, until it has read what it was sent.
+    private var isLagging = false
+
+    init(
+        _ session: SessionID, _ request: RESTRequest, for listener: Identity?,
+        _ context: inout ConnectionContext
+    ) {
+        self.session = session
+        self.listener = listener
+        stream = EventStream(
+            JSONForm(streaming: request.form), waitingByteLimit: context.settings.outboundByteLimit,
+            now: context.now)
+    }
+
+    /// Bytes of events that wait.
+    var waitingByteCount: Int { stream.waitingByteCount }
+
+    /// An event is on its way to the socket.
+    var isPrinting: Bool { stream.isPrinting }
+
+    /// Everything was sent, and nothing more will come.
+    var isFinished: Bool { stream.isFinished }
+
+    /// Whether nothing was sent for so long that the stream must say that it lives.
+    func isSilent(_ context: inout ConnectionContext) -> Bool {
+        context.now - stream.lastSent > EventStream.keepAliveInterval
+    }
+
+    /// Adds events.
+    /// - Returns: false when more waits than may: the client has to be disconnected.
+    mutating func append(_ events: [StreamEvent], _ context: inout ConnectionContext) -> Bool {
+        if !stream.hasBegun, case .put(_, let node)? = events.first,
+            node.isHeavier(than: Self.measuredByteCount)
+        {
+            stream.awaitMeasure()
+            context.append(
+                .measure(node, nil, byteLimit: RESTLimits.streamByteCount, wantsETag: false))
+        }
+        return stream.append(events)
+    }
+
+    /// The first event was measured.
+    mutating func measured(isTooHeavy: Bool) { stream.measured(isTooHeavy: isTooHeavy) }
+
+    /// The next bytes to be sent.
+    mutating func next(_ context: inout ConnectionContext) -> [UInt8]? {
+        guard let piece = stream.next() else { return nil }
+        stream.lastSent = context.now
+        return piece
+    }
+
+    /// Keys or revocations have changed.
+    /// - Returns: Whether the stream must end.
+    mutating func recheck(_ revocations: RevocationState) -> Bool {
+        guard let identity = listener, !revocations.allows(identity) else { return false }
+        listener = nil
+        return true
+    }
+
+    /// Tells the databases when the client falls behind.
+    mutating func noteLag(_ context: inout ConnectionContext) {
+        guard !isLagging,
+            context.socket.unsentByteCount + stream.waitingByteCount > ConnectionLimits.laggingByteCount
+                || stream.waitingCount > Self.laggingCount
+        else { return }
+        isLagging = true
+        context.post(.lagging(session))
+    }
+
+    /// Tells the databases when the client has read nearly all that it was sent.
+    mutating func noteCaughtUp(_ context: inout ConnectionContext) {
+        guard isLagging, stream.waitingCount == 0, context.isDrained else { return }
+        isLagging = false
+        context.post(.caughtUp(session))
+    }
+}

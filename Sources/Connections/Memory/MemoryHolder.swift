@@ -1,0 +1,66 @@
+import PandoTime
+
+/// A client that makes the server hold memory, as the order of disconnection judges it.
+package struct MemoryHolder: Equatable, Sendable {
+    /// The client's place in the caller's table.
+    package var index: Int
+    package var byteCount: Int
+    package var progress: ClientProgress
+    /// When it last sent anything.
+    package var lastHeard: MonotonicTime
+
+    package init(index: Int, byteCount: Int, progress: ClientProgress, lastHeard: MonotonicTime) {
+        self.index = index
+        self.byteCount = byteCount
+        self.progress = progress
+        self.lastHeard = lastHeard
+    }
+}
+
+/// Which clients are disconnected when the process holds too much memory.
+///
+///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
+///                                                 of each the largest first
+///     2. holds little, makes no steady progress   the longest silent first; only where they are the rest of the
+///                                                 excess, and the limit has been exceeded for a while
+///     3. holds much, makes steady progress        the largest first
+///
+/// So a client that takes its output at ``ConnectionLimits/slowestBytesPerSecond`` is not disconnected while
+/// another could be that does not.
+package enum MemoryRelief {
+    /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
+    package static let smallByteCount = ConnectionLimits.smallByteCount
+
+    /// The clients to be disconnected now, in order.
+    /// - Parameters:
+    ///   - excess: Bytes to be freed.
+    ///   - limit: Most clients at a time: then what is left is looked at anew.
+    ///   - includesSmall: The limit has been exceeded so long that those may be disconnected that hold little each.
+    /// - Complexity: O(*n* log *n*).
+    package static func choose(
+        from holders: [MemoryHolder], excess: Int, limit: Int, includesSmall: Bool
+    ) -> [MemoryHolder] {
+        let unsteady = holders.filter { $0.progress != .steady && $0.byteCount > 0 }
+        let large = unsteady.filter { $0.byteCount > smallByteCount }
+        if !large.isEmpty { return take(large.sorted(by: precedes), excess, limit) }
+        let small = unsteady.filter { $0.byteCount <= smallByteCount }
+        let steady = holders.filter { $0.progress == .steady && $0.byteCount > smallByteCount }
+        let smallSuffice = small.reduce(0) { $0 + $1.byteCount } >= excess
+        guard smallSuffice || steady.isEmpty else { return take(steady.sorted(by: precedes), excess, limit) }
+        guard includesSmall else { return [] }
+        return take(small.sorted { $0.lastHeard < $1.lastHeard }, excess, limit)
+    }
+
+    private static func precedes(_ left: MemoryHolder, _ right: MemoryHolder) -> Bool {
+        (left.progress, right.byteCount) < (right.progress, left.byteCount)
+    }
+
+    private static func take(_ holders: [MemoryHolder], _ excess: Int, _ limit: Int) -> [MemoryHolder] {
+        var left = excess
+        return Array(
+            holders.prefix(limit).prefix { holder in
+                defer { left -= holder.byteCount }
+                return left > 0
+            })
+    }
+}

@@ -1,0 +1,80 @@
+import PandoTime
+
+/// What a client has taken, or sent, over the last seconds.
+package enum ClientProgress: Int, Comparable, Sendable {
+    /// Less than the slowest client that is served (``ConnectionLimits/slowestBytesPerSecond``).
+    case stalled
+    /// It was not looked at long enough.
+    case unknown
+    case steady
+
+    package static func < (left: ClientProgress, right: ClientProgress) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}
+
+/// How fast a client takes what it is sent, or sends what it owes, judged by samples: the rate between an older
+/// sample and the last one.
+package struct ProgressMonitor: Sendable {
+    package enum Direction: Sendable {
+        /// Bytes that the client's machine has acknowledged, while output is unsent.
+        case output
+        /// Bytes that the client has sent, while none is.
+        case input
+    }
+
+    private struct Sample {
+        var byteCount: Int
+        var time: MonotonicTime
+    }
+
+    /// The time that is judged at least, and at most: a rate over less says little, since the buffers of the
+    /// client's machine take some at once; a rate over more says little of now.
+    package static let shortestWindow: Duration = .seconds(2)
+    package static let longestWindow: Duration = .seconds(15)
+
+    private var direction = Direction.input
+    private var older: Sample?
+    private var newer: Sample?
+    private var last: Sample?
+
+    package init() {}
+
+    /// Whether another sample would say more.
+    package func isDue(at now: MonotonicTime) -> Bool {
+        last.map { now - $0.time >= Self.shortestWindow / 2 } ?? true
+    }
+
+    /// Notes a sample. At most one in ``shortestWindow`` begins a window.
+    /// - Parameter byteCount: Bytes in all, in this direction; it never falls.
+    package mutating func note(_ byteCount: Int, of direction: Direction, at now: MonotonicTime) {
+        if direction != self.direction {
+            self.direction = direction
+            (older, newer) = (nil, nil)
+        }
+        let sample = Sample(byteCount: byteCount, time: now)
+        last = sample
+        guard let newer else { return self.newer = sample }
+        if now - newer.time >= Self.shortestWindow {
+            older = newer
+            self.newer = sample
+        }
+    }
+
+    /// Judges the samples.
+    package func progress(at now: MonotonicTime) -> ClientProgress {
+        guard let last else { return .unknown }
+        guard
+            let first = [newer, older].compactMap({ $0 }).first(where: {
+                isWindow(from: $0.time, to: last.time)
+            })
+        else { return .unknown }
+        let needed = Double(ConnectionLimits.slowestBytesPerSecond) * ((last.time - first.time) / .seconds(1))
+        return Double(last.byteCount - first.byteCount) >= needed ? .steady : .stalled
+    }
+
+    private func isWindow(from start: MonotonicTime, to end: MonotonicTime) -> Bool {
+        let window = end - start
+        return window >= Self.shortestWindow && window <= Self.longestWindow
+    }
+}

@@ -1,0 +1,292 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoRules
+import PandoTree
+import PandoWire
+
+/// One client of the realtime protocol, whatever carries its messages: messages in, requests to the databases out.
+///
+///     WebSocketConnection ──┐ messages                        requests, replies
+///                           ├──────────▶ RealtimeSession ──────────────────────▶ databases
+///     LongPollingSession  ──┘     whose credential, which writes it may queue, how many requests may wait
+///
+/// Requests are posted strictly in order. While a token is being verified nothing is read (realtime §3.4: the
+/// authentication is finished before the next message is looked at); what follows waits with the transport.
+package struct RealtimeSession {
+    /// What a message asks of what carries it.
+    enum Outcome {
+        case nothing
+        case ping
+        /// `a`: the client is about to send on the WebSocket on which it says so (realtime §1.6).
+        case upgrade
+        /// `n`: the client sends nothing more by long polling.
+        case endOfTransmission
+        /// Malformed JSON, or a required member is missing: no reply could reach the right request (realtime
+        /// §4.0).
+        case malformed
+    }
+
+    /// Why a client is signed out.
+    enum SignOutReason {
+        case expired
+        case revoked
+
+        fileprivate var text: Text {
+            switch self {
+            case .expired: "Auth token is expired."
+            case .revoked: "Auth token is no longer accepted."
+            }
+        }
+    }
+
+    /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after
+    /// one.
+    private static let refusalLimit = 64
+    /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client
+    /// comes back. Ours: a token that is made anew each hour and forgets when its bearer signed in needs ten
+    /// days.
+    private static let signInLimit = 256
+
+    /// By which the databases know the session.
+    package let id: SessionID
+    private var credential = PandoRules.Credential.anonymous
+    /// What is being verified, and the number to answer with.
+    private var verifying: Box<(asked: PandoWire.Credential, number: Int64)>?
+    private var refusalCount = 0
+    /// Whose ``credential`` is; nil for a client that is not signed in.
+    private var identity: Box<Identity>?
+    /// The sign-ins that have queued something for the end of the connection, each once; a number is the
+    /// place plus one. They stay when they are over: what they queued stays, too.
+    private var signIns: [SignIn] = []
+    private var window = RequestWindow()
+    /// Bytes of the message that a worker parses; 0 for none.
+    private(set) var parsingByteCount = 0
+    /// A ping waits for its pong until the client has taken what it was sent.
+    var isPongOwed = false
+
+    init(_ id: SessionID) {
+        self.id = id
+    }
+
+    /// No message is taken for now, or ever.
+    var isFull: Bool {
+        window.isFull || parsingByteCount > 0 || verifying != nil || refusalCount >= Self.refusalLimit
+    }
+
+    /// Whether the client has a large share of all requests that wait.
+    var hasManyRequests: Bool { window.isLarge }
+
+    /// When the credential is over, in seconds since 1970; nil where it does not expire.
+    var expiry: Int64? { identity?.value.validUntil }
+
+    // MARK: Messages
+
+    /// Takes the next message.
+    /// - Precondition: ``isFull`` is false, and the transport is open.
+    mutating func receive(_ message: RawSpan, _ context: inout ConnectionContext) -> Outcome {
+        guard message.byteCount <= ConnectionLimits.smallByteCount else {
+            var copy: [UInt8] = []
+            copy.append(message)
+            return parseElsewhere(copy, &context)
+        }
+        do {
+            switch try ClientMessage(parsing: message) {
+            case .request(let request): take(request, byteCount: message.byteCount, &context)
+            case .ping: return .ping
+            case .upgrade: return .upgrade
+            case .endOfTransmission: return .endOfTransmission
+            case .unknownControl: break
+            }
+            return .nothing
+        } catch {
+            return .malformed
+        }
+    }
+
+    /// As above; a large message is not copied.
+    mutating func receive(_ message: [UInt8], _ context: inout ConnectionContext) -> Outcome {
+        if message.count > ConnectionLimits.smallByteCount {
+            parseElsewhere(message, &context)
+        } else {
+            receive(message.rawSpan, &context)
+        }
+    }
+
+    /// Has a worker parse a large message: others on this loop would wait for milliseconds. What follows it
+    /// waits.
+    private mutating func parseElsewhere(_ message: [UInt8], _ context: inout ConnectionContext) -> Outcome {
+        parsingByteCount = message.count
+        context.append(.parse(message))
+        return .nothing
+    }
+
+    /// A worker has parsed a large message.
+    /// - Parameter isOpen: Whether its request is posted.
+    mutating func parsed(_ message: ParsedMessage, isOpen: Bool, _ context: inout ConnectionContext)
+        -> Outcome
+    {
+        parsingByteCount = 0
+        guard isOpen else { return .nothing }
+        switch message.result {
+        case .success(.request(let request)): take(request, byteCount: message.byteCount, &context)
+        case .success: break  // Control messages are small.
+        case .failure: return .malformed
+        }
+        return .nothing
+    }
+
+    // MARK: Requests
+
+    private mutating func take(
+        _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
+    ) {
+        let number = request.number
+        var signIn: UInt32 = 0
+        switch request.action {
+        case .listen, .unlisten, .get, .put, .transaction, .merge, .onDisconnectCancel: break
+        case .onDisconnectPut, .onDisconnectMerge:
+            guard let number = signInNumber() else { return reply(.finished, byteCount, &context) }
+            signIn = number
+        case .authenticate(let credential):
+            verifying = Box((credential, number))
+            return context.append(.verify(credential.token))
+        case .unauthenticate:
+            become(.anonymous, nil, &context)
+            return reply(.unauthenticated(number), byteCount, &context)
+        case .statistics: return reply(.ok(number), byteCount, &context)
+        case .appCheck, .dropAppCheck: return reply(.ok(number), byteCount, &context)
+        case .unknown: return reply(.unknownAction(number), byteCount, &context)
+        case .invalid(_, let problem): return reply(.invalid(number, problem), byteCount, &context)
+        }
+        // In one place only: it is moved there, not copied.
+        context.post(
+            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount)
+        markWindow(byteCount, &context)
+    }
+
+    /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when
+    /// there have been too many.
+    private mutating func signInNumber() -> UInt32? {
+        guard let signIn = identity?.value.signIn else { return 0 }
+        if let place = signIns.lastIndex(of: signIn) { return UInt32(place) + 1 }
+        guard signIns.count < Self.signInLimit else { return nil }
+        signIns.append(signIn)
+        return UInt32(signIns.count)
+    }
+
+    private mutating func reply(
+        _ reply: SessionReply, _ byteCount: Int, _ context: inout ConnectionContext
+    ) {
+        context.post(.reply(id, reply, byteCount: byteCount), byteCount: byteCount)
+        markWindow(byteCount, &context)
+    }
+
+    private mutating func markWindow(_ byteCount: Int, _ context: inout ConnectionContext) {
+        if window.add(byteCount: byteCount) { context.post(.windowMark(id)) }
+    }
+
+    /// Everything before a mark of the window was sent.
+    mutating func windowMarkReturned() { window.returnMark() }
+
+    // MARK: The credential
+
+    /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
+    private mutating func become(
+        _ credential: PandoRules.Credential, _ identity: Identity?, _ context: inout ConnectionContext
+    ) {
+        let oldExpiry = expiry
+        self.credential = credential
+        self.identity = identity.map { Box($0) }
+        if expiry != oldExpiry { context.append(.expire(at: expiry)) }
+        context.post(.identity(id, credential))
+    }
+
+    /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch a
+    /// fresh one at once, and back off when that one is refused, too.
+    /// - Returns: The message that says so.
+    mutating func signOut(_ reason: SignOutReason, _ context: inout ConnectionContext) -> [UInt8] {
+        var message: [UInt8] = []
+        message.append(authRevoked: .expiredToken, reason: reason.text)
+        become(.anonymous, nil, &context)
+        return message
+    }
+
+    /// Keys or revocations have changed. What a revoked sign-in has queued is dropped, also where another one is
+    /// in force by now: mere expiry leaves it.
+    /// - Returns: Whether the client must be signed out.
+    mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) -> Bool {
+        let revoked = signIns.indices.filter { !revocations.allows(signIns[$0]) }
+        if !revoked.isEmpty { context.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 }))) }
+        guard let identity = identity?.value else { return false }
+        return !revocations.allows(identity)
+    }
+
+    /// The token that was to be verified was. Nothing happens where none was.
+    mutating func verified(_ result: VerificationResult, _ context: inout ConnectionContext) {
+        guard let (asked, number) = verifying.take()?.value else { return }
+        refusalCount += 1
+        switch result {
+        case .accepted(let identity):
+            do throws(NotAnAdministrator) {
+                let credential = try identity.credential(asking: asked)
+                refusalCount = 0
+                become(credential, identity, &context)
+                reply(
+                    .authenticated(number, authVariable: credential.authVariable, expires: identity.expires),
+                    0, &context)
+            } catch {
+                reply(.authenticationFailed(number, isExpired: false, reason: "Access denied."), 0, &context)
+            }
+        case .refused(let error): refuse(error, number, &context)
+        }
+        if refusalCount >= Self.refusalLimit { reply(.finished, 0, &context) }
+    }
+
+    private mutating func refuse(_ error: TokenError, _ number: Int64, _ context: inout ConnectionContext) {
+        switch error {
+        case .expired:
+            reply(
+                .authenticationFailed(number, isExpired: true, reason: "Auth token is expired."), 0, &context)
+        case .keysUnavailable:
+            reply(
+                .authenticationUnavailable(number, reason: "The token cannot be verified at the moment."), 0,
+                &context)
+        case .tooManyFailures:
+            reply(
+                .authenticationUnavailable(number, reason: "Too many bad credentials from this address."), 0,
+                &context)
+        default:
+            reply(
+                .authenticationFailed(number, isExpired: false, reason: "Could not parse auth token."), 0,
+                &context)
+        }
+    }
+
+    // MARK: The end
+
+    /// What carries it is gone, or goes on without it.
+    mutating func close(_ context: inout ConnectionContext) {
+        if expiry != nil { context.append(.expire(at: nil)) }
+        verifying = nil
+        if parsingByteCount > 0 { context.append(.abandonJobs) }
+    }
+}
+
+extension LargeMessage {
+    /// What is sent in place of a message that is larger than clients can take (realtime §2.2, §14): a request is
+    /// answered so; data that a listen waits for cannot be left out, so the connection says why and ends.
+    var refusal: [UInt8] {
+        var text: [UInt8] = []
+        if let number = requestNumber {
+            text.append(reply: number, .tooBig, .text(Self.oversizedText))
+        } else {
+            text.append(errorNotice: Self.oversizedText)
+        }
+        return text
+    }
+
+    private static let oversizedText: Text =
+        "The specified payload is too large, please request a location with less data."
+}

@@ -1,0 +1,303 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoTime
+import PandoWebSocket
+import PandoWire
+
+/// A WebSocket that carries a ``RealtimeSession``: frames in, messages out, and the reverse.
+///
+///     open ──close frame of either side, peer's end──▶ closing: nothing is read or sent any more
+///
+/// Bytes that may not be read yet wait as they came, and the socket is not read. How a session by long polling
+/// moves here: ``Handover``.
+package struct WebSocketConnection: RealtimeTransport {
+    package internal(set) var session: RealtimeSession
+    var outputs = OutputSequence()
+    package internal(set) var pauses: PauseReasons = []
+    var isLagging = false
+    private var reader: MessageReader
+    private var reassembler: Reassembler
+    var closing = CloseHandshake(role: .server)
+    /// What came and was not read yet, from `waitingOffset` on.
+    private var waitingInput: [UInt8] = []
+    private var waitingOffset = 0
+    /// The frames of an event are being read.
+    private var isReading = false
+    var inputRate = InputRate()
+    var outputRate = OutputRate()
+    var liveness: Liveness
+    /// The payload of the last ping that was not answered yet, because the client does not take what it is sent.
+    var owedPong: Box<[UInt8]>?
+    var handover: Handover
+    /// The databases know the session by this connection, and were not told of its end.
+    var hasSession: Bool
+    /// Bytes of a message that is not complete, or not read.
+    package private(set) var unfinishedByteCount = 0
+    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is not
+    /// read stays in the socket. A message that does not fit in one read is read in large pieces.
+    package private(set) var readByteLimit = Self.smallReadByteCount
+
+    private static let smallReadByteCount = 16 << 10
+
+    /// - Parameters:
+    ///   - id: Of the session, or of the connection while a session by long polling may move here.
+    ///   - polling: That session; nil for a session of its own.
+    package init(_ id: SessionID, joining polling: SessionID? = nil, _ context: inout ConnectionContext) {
+        let messageByteLimit = context.settings.messageByteLimit
+        // Text is checked when a message is whole: C++ clients cut inside characters.
+        reader = MessageReader(role: .server, messageByteLimit: messageByteLimit, checksText: false)
+        reassembler = Reassembler(
+            chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit)
+        liveness = Liveness(at: context.now)
+        session = RealtimeSession(id)
+        handover = polling.map { .offered(from: $0) } ?? .none
+        // Of a session that may move here, the databases know another id.
+        hasSession = polling == nil
+    }
+
+    /// Whether messages are sent and received.
+    package var isOpen: Bool { closing.isOpen }
+
+    /// Whether the client has a large share of all requests that wait.
+    package var hasManyRequests: Bool { session.hasManyRequests }
+
+    /// Bytes of memory that outputs take which wait behind others.
+    package var waitingByteCount: Int { outputs.waitingByteCount }
+
+    /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
+    package var heldByteCount: Int { unfinishedByteCount + outputs.heldByteCount }
+
+    // MARK: From the socket
+
+    /// Reads what a read event brought, from `offset` on.
+    package mutating func received(
+        _ bytes: inout MutableRawSpan, from offset: Int = 0, _ context: inout ConnectionContext
+    ) {
+        inputRate.receivedByteCount += bytes.byteCount
+        liveness.heard(at: context.now)
+        var offset = offset
+        if !isHolding { read(&bytes, from: &offset, &context) }
+        if isHolding { keep(bytes.bytes.extracting(offset..<bytes.byteCount)) }
+        countUnfinished()
+    }
+
+    /// Nothing more is read for now, or ever.
+    private var isHolding: Bool {
+        switch handover {
+        case .none, .done: pauses.contains(.unreadOutput) || session.isFull
+        case .offered: false
+        case .acknowledged: true
+        }
+    }
+
+    private mutating func keep(_ bytes: RawSpan) {
+        guard closing.isOpen else { return }
+        waitingInput.append(bytes)
+        pauses.insert(.input)
+    }
+
+    /// Goes on with what waits, until ``isHolding``.
+    private mutating func readWaiting(_ context: inout ConnectionContext) {
+        // A read that is in progress goes on by itself.
+        guard !isReading, !isHolding else { return }
+        var bytes: [UInt8] = []
+        swap(&bytes, &waitingInput)
+        var offset = waitingOffset
+        do {
+            var span = bytes.mutableSpan
+            var raw = unsafe span.mutableBytes
+            read(&raw, from: &offset, &context)
+        }
+        if isHolding {
+            waitingInput = bytes
+            waitingOffset = offset
+        } else {
+            waitingOffset = 0
+            resume(.input, &context)
+        }
+        countUnfinished()
+    }
+
+    mutating func inputMayContinue(_ context: inout ConnectionContext) {
+        guard !isReading else { return }
+        if waitingInput.isEmpty, !isHolding { resume(.input, &context) } else { readWaiting(&context) }
+        countUnfinished()
+    }
+
+    mutating func outputDrained(_ context: inout ConnectionContext) {
+        if let pong = owedPong.take()?.value { sendControl(.pong, pong.rawSpan, &context) }
+        if session.isPongOwed { sendPong(&context) }
+        readWaiting(&context)
+    }
+
+    /// Reads frames until there are no more, or ``isHolding``.
+    private mutating func read(
+        _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
+    ) {
+        isReading = true
+        // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
+        var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
+        swap(&reader, &self.reader)
+        // In a local variable too: the compiler then omits the checks that a property needs.
+        var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
+        swap(&reassembler, &self.reassembler)
+        do {
+            while !isHolding, let event = try reader.next(&bytes, from: &offset) {
+                switch event {
+                case .text(let payload)
+                where payload.count > ConnectionLimits.smallByteCount && !reassembler.isCollecting:
+                    // A large message in one frame: not copied where it was put together here.
+                    if let message = reader.takeBytes(of: payload) {
+                        receive(message, &context)
+                    } else {
+                        reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler, &context) }
+                    }
+                case .text(let payload):
+                    reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler, &context) }
+                case .binary: close(with: .unsupportedData, &context)
+                case .ping(let payload):
+                    reader.withBytes(of: payload, in: bytes) { answerPing($0, &context) }
+                case .pong: break
+                case .close(let code, _): act(closing.receivedClose(code), &context)
+                }
+            }
+        } catch {
+            act(closing.failed(error), &context)
+        }
+        swap(&reader, &self.reader)
+        swap(&reassembler, &self.reassembler)
+        isReading = false
+    }
+
+    private mutating func receiveFrame(
+        _ frame: RawSpan, _ reassembler: inout Reassembler, _ context: inout ConnectionContext
+    ) {
+        guard closing.isOpen else { return }
+        do {
+            switch try reassembler.accept(frame) {
+            case .nothing: break
+            case .payload where isJoining: receiveJoining(frame, &context)
+            case .payload: finish(session.receive(frame, &context), &context)
+            case .assembled(let message): receive(message, &context)
+            }
+        } catch {
+            close(with: .messageTooBig, &context)
+        }
+    }
+
+    private mutating func receive(_ message: [UInt8], _ context: inout ConnectionContext) {
+        guard closing.isOpen else { return }
+        if isJoining {
+            receiveJoining(message.rawSpan, &context)
+        } else {
+            finish(session.receive(message, &context), &context)
+        }
+    }
+
+    mutating func finish(_ outcome: RealtimeSession.Outcome, _ context: inout ConnectionContext) {
+        switch outcome {
+        case .nothing: break
+        case .ping: sendPong(&context)
+        // The session has moved, or never polled.
+        case .upgrade, .endOfTransmission: break
+        case .malformed: close(with: .invalidPayload, &context)
+        }
+    }
+
+    /// A message is not complete.
+    var hasUnfinishedMessage: Bool { reader.ownedByteCount + reassembler.byteCount > 0 }
+
+    /// What was not read will not be.
+    mutating func dropInput() {
+        waitingInput = []
+        reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
+        reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
+        unfinishedByteCount = 0
+    }
+
+    private mutating func countUnfinished() {
+        let messageByteCount =
+            reader.ownedByteCount + reassembler.byteCount + (isJoining ? 0 : session.parsingByteCount)
+        let byteCount = messageByteCount + waitingInput.count
+        guard byteCount != unfinishedByteCount else { return }
+        readByteLimit = messageByteCount >= Self.smallReadByteCount / 2 ? .max : Self.smallReadByteCount
+        unfinishedByteCount = byteCount
+    }
+
+    // MARK: Outputs
+
+    /// Sends whole frames.
+    package mutating func send(_ frames: RawSpan, _ context: inout ConnectionContext) -> SendOutcome {
+        guard closing.isOpen else { return .drop }
+        guard outputs.isReady else {
+            var copy: [UInt8] = []
+            copy.append(frames)
+            sendInOrder(copy, &context)
+            return .carryOut
+        }
+        return noteWritten(frames.byteCount, &context)
+    }
+
+    /// Sends whole frames that others get, too.
+    package mutating func send(_ frames: SharedBytes, _ context: inout ConnectionContext) -> SendOutcome {
+        guard closing.isOpen else { return .drop }
+        guard outputs.isReady else {
+            sendInOrder(frames, &context)
+            return .carryOut
+        }
+        return noteWritten(frames.count, &context)
+    }
+
+    private mutating func noteWritten(_ byteCount: Int, _ context: inout ConnectionContext) -> SendOutcome {
+        context.socket.unsentByteCount += byteCount
+        // Nearly always.
+        guard
+            context.socket.unsentByteCount + outputs.waitingByteCount > ConnectionLimits.laggingByteCount
+        else { return .write }
+        pauseIfUnread(&context)
+        return .writeAndCarryOut
+    }
+
+    /// Sends a large message.
+    package mutating func send(_ message: LargeMessage, _ context: inout ConnectionContext) {
+        sendInOrder(message, &context)
+    }
+
+    /// A worker has encoded a large message.
+    package mutating func encoded(_ message: LargeMessage, _ context: inout ConnectionContext) {
+        sendEncoded(message, &context)
+    }
+
+    /// The client has taken nearly all that was written.
+    package mutating func drained(_ context: inout ConnectionContext) { outputWasTaken(&context) }
+
+    func unsentByteCount(_ context: inout ConnectionContext) -> Int { context.socket.unsentByteCount }
+
+    func canSend(_ message: LargeMessage, _ context: inout ConnectionContext) -> Bool { true }
+
+    mutating func write(_ frames: [UInt8], _ context: inout ConnectionContext) { context.write(frames) }
+
+    mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext) { context.write(frames) }
+
+    // The socket tells when it has drained.
+    mutating func pieceWasWritten(_ context: inout ConnectionContext) {}
+
+    mutating func outputsWereWritten(_ context: inout ConnectionContext) {}
+
+    mutating func readingResumed(_ context: inout ConnectionContext) {}
+
+    mutating func refuse(_ message: LargeMessage, _ context: inout ConnectionContext) {
+        var frame: [UInt8] = []
+        frame.append(frame: .text, payload: message.refusal.rawSpan)
+        context.write(frame)
+        if message.requestNumber == nil { close(with: .messageTooBig, &context) }
+    }
+
+    /// The session by long polling moves here (``Handover``).
+    mutating func adopt(_ session: RealtimeSession) {
+        self.session = session
+        hasSession = true
+    }
+}

@@ -1,0 +1,82 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoHTTP
+import PandoREST
+import PandoTime
+import PandoTree
+
+/// What the owner of a state machine must do. Actions are carried out in order, before the machine gets its next
+/// event.
+package enum ConnectionAction {
+    // MARK: The socket
+
+    case write([UInt8])
+    case writeShared(SharedBytes)
+    /// Close the connection when everything is sent; write nothing more.
+    case closeAfterFlush
+    /// Close the connection now; what is unsent is dropped.
+    case close
+    /// The same with a reset, so that the kernel drops what it holds, too.
+    case reset
+
+    // MARK: Work that takes long, and comes back as an event
+
+    /// `verified`: a token.
+    case verify(Text)
+    /// `parsed`: a large message.
+    case parse([UInt8])
+    /// `encoded`: a message that workers encode.
+    case encode(LargeMessage)
+    /// `measured`: the size and ETag of data, or of what a query lets through.
+    indirect case measure(Node, Query?, byteLimit: Int?, wantsETag: Bool)
+    /// `bodyRead`: a large or compressed body.
+    indirect case readBody([UInt8], isGzip: Bool, RESTRequest)
+    /// The result of ``readBody(_:isGzip:_:)`` is not needed any more.
+    case cancelBody
+    /// No result of the others is needed any more.
+    case abandonJobs
+    /// `nextTurn`: call it when other connections have had their turn.
+    case nextTurn
+
+    // MARK: Time
+
+    /// `deadlinePassed` at that time; nil cancels. Replaces the one before.
+    case wake(at: MonotonicTime?)
+    /// `expired` when the wall clock has reached so many seconds since 1970; nil cancels. Replaces the one
+    /// before.
+    case expire(at: Int64?)
+    /// `recheck`: with the revocations as they are now.
+    case recheck
+
+    // MARK: Of one kind of connection
+
+    indirect case http(HTTPAction)
+    case polling(LongPollingAction)
+    case handover(HandoverAction)
+}
+
+/// What only an HTTP connection asks for.
+package enum HTTPAction {
+    /// The client wants a WebSocket: ``HTTPConnection/upgrade(_:joining:_:)`` answers.
+    case upgrade(UpgradeRequest, rest: [UInt8])
+    /// Move the connection, with this request, to the loop of its session.
+    case move(MovedRequest, toLoop: UInt8)
+    /// Begin a session by long polling, whose first response goes to this connection.
+    case startPolling(LongPollingRequest.Start, host: [UInt8])
+    /// Find the session of a poll, which waits here for its response.
+    case poll(LongPollingRequest.Poll, QueryString)
+    /// End a session by long polling: its page was left.
+    case disconnectPolling(LongPollingRequest.Address)
+    /// The poll of the session that waited here is lost.
+    case pollIsLost(of: SessionID)
+    /// What is known now of responses that were written here.
+    /// `isLast`: no others of the session are in doubt here.
+    case delivery(of: SessionID, [Int], PollAnswers.Delivery, isLast: Bool)
+    /// Log that a `--dev` server has refused a request.
+    case reportForeign(ForeignRequest)
+    /// Count that the administrators' reserve has refused a request.
+    case countRefusal
+    /// The connection in the reserve is an administrator's.
+    case keepReserved
+}

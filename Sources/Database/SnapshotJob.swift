@@ -1,0 +1,178 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoReactor
+import PandoTree
+import PandoWire
+
+/// A large message to encode, and where the result goes.
+package struct EncodingJob: Sendable {
+    package var session: SessionID
+    package var message: LargeMessage
+    package var results: Mailbox<EncodedMessage>
+
+    package init(session: SessionID, message: LargeMessage, results: Mailbox<EncodedMessage>) {
+        self.session = session
+        self.message = message
+        self.results = results
+    }
+}
+
+/// The result of an ``EncodingJob``.
+package struct EncodedMessage: Sendable {
+    package var session: SessionID
+    package var message: LargeMessage
+}
+
+/// Finds the children that a query selects, whether that is more than may be sent, and its ETag. O(size).
+package struct NodeSizeCheckJob: Sendable {
+    package var session: SessionID
+    package var node: Node
+    /// Nil for all of the node.
+    package var query: Query?
+    /// Bytes that it may print to, about; nil for any number.
+    package var byteLimit: Int?
+    package var wantsETag: Bool
+    package var results: Mailbox<NodeSizeCheck>
+
+    package init(
+        session: SessionID, node: Node, query: Query?, byteLimit: Int?, wantsETag: Bool,
+        results: Mailbox<NodeSizeCheck>
+    ) {
+        self.session = session
+        self.node = node
+        self.query = query
+        self.byteLimit = byteLimit
+        self.wantsETag = wantsETag
+        self.results = results
+    }
+}
+
+/// The result of a ``NodeSizeCheckJob``.
+package struct NodeSizeCheck: Sendable {
+    package var session: SessionID
+    /// What the query selects; nil where there is none.
+    package var filtered: Node?
+    package var isTooHeavy: Bool
+    package var etag: String?
+}
+
+/// A computation that a request needs before it can be executed (``RequestPreparer``).
+package struct PreparationJob: Sendable {
+    package enum Work: Sendable {
+        /// A compare-and-set needs the hash of the node.
+        case hash(Node)
+        /// A listen needs the window of the query.
+        case window(IndexedQuery, Node)
+        /// The log needs them as text.
+        case print([Node])
+        /// An engine needs it for an index; no request waits for it.
+        case index(IndexJob)
+    }
+
+    package var session: SessionID
+    package var work: Work
+    /// Called on the worker thread.
+    package var finish: @Sendable (Preparation) -> Void
+
+    /// Whether it is for a write, which is executed also when its session has ended.
+    var outlivesSession: Bool {
+        switch work {
+        case .print, .index: true
+        case .hash, .window: false
+        }
+    }
+
+    /// Does the work, and calls ``finish``. O(size).
+    package func perform(_ hashes: inout HashMemo) {
+        switch work {
+        case .hash(let node): finish(.hash(hashes.hash(of: node)))
+        case .window(let query, let node): finish(.window(Window(query, over: node)))
+        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
+        case .index(let job): finish(.index(job.perform()))
+        }
+    }
+}
+
+/// The result of a ``PreparationJob``.
+package enum Preparation: Sendable {
+    case hash(String)
+    case window(Window)
+    case printed(PrintedNodes)
+    case index(IndexJobResult)
+    /// The session has ended: nothing was computed.
+    case abandoned
+}
+
+/// A large message of a client to parse.
+package struct ParsingJob: Sendable {
+    package var session: SessionID
+    package var message: [UInt8]
+    /// The most nodes that its data may have.
+    package var nodeLimit: Int
+    package var results: Mailbox<ParsedMessage>
+
+    package init(
+        session: SessionID, message: [UInt8], nodeLimit: Int, results: Mailbox<ParsedMessage>
+    ) {
+        self.session = session
+        self.message = message
+        self.nodeLimit = nodeLimit
+        self.results = results
+    }
+}
+
+/// The result of a ``ParsingJob``.
+package struct ParsedMessage: Sendable {
+    package var session: SessionID
+    package var result: Result<ClientMessage, MalformedMessage>
+    /// Bytes of the message.
+    package var byteCount: Int
+}
+
+/// Work that takes long, and needs nothing but what it is given.
+package enum SnapshotJob: Sendable {
+    case parse(ParsingJob)
+    case encode(EncodingJob)
+    case survey(NodeSizeCheckJob)
+    case prepare(PreparationJob)
+
+    var session: SessionID {
+        switch self {
+        case .parse(let job): job.session
+        case .encode(let job): job.session
+        case .survey(let job): job.session
+        case .prepare(let job): job.session
+        }
+    }
+}
+
+extension SnapshotJob {
+    /// - Complexity: O(`byteLimit`), at most.
+    func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        switch self {
+        case .parse(let job): job.message.count > byteLimit / 4
+        case .encode(let job):
+            switch job.message.content {
+            case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
+            case .push(let body, _): body.isHeavier(than: byteLimit)
+            case .reply(_, let node): node.isHeavier(than: byteLimit)
+            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
+            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
+            }
+        case .survey(let job):
+            if let query = job.query {
+                query.visits(moreThan: childLimit, of: job.node)
+            } else {
+                job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
+            }
+        case .prepare(let job):
+            switch job.work {
+            case .hash(let node): node.isHeavier(than: byteLimit)
+            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
+            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
+            case .index: true
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import PandoRules
+import PandoTree
+
+// Indexes (`IndexCatalog.swift`) and the host: it has other threads build them, on snapshots, and tells the engine
+// which queries would use them. What it does with them never changes the result of a command.
+
+extension Engine {
+    /// Bytes that the indexes which no rule declares may take together, about.
+    package var indexByteLimit: Int {
+        get { indexes.onDemandByteLimit }
+        set { indexes.onDemandByteLimit = newValue }
+    }
+
+    /// Whether there is something for ``takeIndexWork()``. O(1).
+    package var hasIndexWork: Bool { !indexes.work.isEmpty }
+
+    /// What is to be done for indexes now.
+    /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes, which take
+    ///   long to free.
+    /// - Complexity: O(jobs × depth).
+    package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
+        let work = indexes.work
+        indexes.work = IndexWork()
+        var jobs: [IndexJob] = []
+        for path in work.discoveries {
+            guard let declarations = indexes.declarations?[path] else { continue }
+            jobs.append(.discover(declarations, path, root[path], moreThan: indexes.unindexedChildCount))
+        }
+        for build in work.builds { jobs.append(.build(IndexBuild(build, over: root[build.path]))) }
+        return (jobs, work.dropped)
+    }
+
+    /// Children that may have changed since the snapshot of an index: with their pages, about a millisecond. If more
+    /// have, another thread follows these changes first.
+    private static let indexDifferenceLimit = 8192
+
+    /// Takes the result of a computation. An index is in force from now on, unless too much has changed since its
+    /// snapshot: then there is further work.
+    /// - Complexity: O(changes since the snapshot × log n), bounded to a few milliseconds.
+    package mutating func finish(_ result: IndexJobResult) {
+        switch result {
+        case .found(let locations):
+            for location in locations {
+                indexes.requestDeclared(
+                    location.orders, at: location.path, childCount: location.childCount)
+            }
+        case .built(let build): put(build)
+        }
+    }
+
+    private mutating func put(_ build: IndexBuild) {
+        guard let built = build.index, indexes.isAwaited(build.number, at: build.path) else { return }
+        let node = root[build.path]
+        guard node.children.count >= indexes.keptChildCount else {
+            return indexes.dropAll(at: build.path)
+        }
+        if let index = built.following(build.node, to: node, atMost: Self.indexDifferenceLimit) {
+            return indexes.put(index, number: build.number, at: build.path)
+        }
+        indexes.work.builds.append(
+            IndexWork.Build(
+                path: build.path, order: build.order, number: build.number, base: (built, build.node)))
+    }
+
+    /// Notes that a query was asked for, so that its index is built, or kept. O(depth), mostly.
+    /// - Parameters:
+    ///   - isLasting: Whether it is a listen's.
+    ///   - time: Milliseconds since 1970.
+    package mutating func noteUse(of query: Query, at path: Path, isLasting: Bool, at time: Int64) {
+        guard query.index != .key, !query.loadsAllData else { return }
+        indexes.noteUse(of: query.index, at: path, over: root[path], isLasting: isLasting, at: time)
+    }
+
+    /// The query with its index at a location, where there is one that is ready. O(depth).
+    package func indexed(_ query: Query, at path: Path) -> IndexedQuery {
+        IndexedQuery(query, by: indexes.index(query.index, at: path))
+    }
+}

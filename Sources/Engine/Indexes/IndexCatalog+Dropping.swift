@@ -1,0 +1,143 @@
+import PandoRules
+import PandoTree
+
+// How indexes come into force, and how they are dropped.
+
+extension IndexCatalog {
+    // MARK: Becoming ready
+
+    /// Whether the index with this number is waited for. O(depth).
+    func isAwaited(_ number: Int, at path: Path) -> Bool {
+        location(at: path)?.slots.contains { $0.number == number && $0.index == nil } ?? false
+    }
+
+    /// Puts a built index in force.
+    func put(_ index: KeptIndex, number: Int, at path: Path) {
+        guard let location = location(at: path),
+            let slot = location.slots.firstIndex(where: { $0.number == number })
+        else { return }
+        location.slots[slot].index = index
+        readyCount += 1
+        if !location.slots[slot].isDeclared { recharge(&location.slots[slot], index.count) }
+        evictBeyondLimit(butNot: number)
+    }
+
+    func recharge(_ slot: inout Slot, _ count: Int) {
+        onDemandCount += count - slot.chargedCount
+        slot.chargedCount = count
+    }
+
+    // MARK: Dropping
+
+    /// Drops the indexes that this is true of, and locations that have none left. O(locations).
+    func drop(where isDropped: (Location, Slot) -> Bool) {
+        func visit(_ location: Location) {
+            for child in location.children.values { visit(child) }
+            for index in location.slots.indices.reversed() where isDropped(location, location.slots[index]) {
+                drop(index, of: location)
+            }
+            for (key, child) in location.children where child.slots.isEmpty && child.children.isEmpty {
+                location.children[key] = nil
+                locationCount -= 1
+            }
+        }
+        visit(root)
+    }
+
+    /// Drops the indexes of a location with few children. O(depth).
+    func dropAll(at path: Path) {
+        var ancestors = [root]
+        for key in path.keys {
+            guard let next = ancestors[ancestors.count - 1].children[key] else { return }
+            ancestors.append(next)
+        }
+        let location = ancestors[ancestors.count - 1]
+        for index in location.slots.indices.reversed() { drop(index, of: location) }
+        while ancestors.count > 1, let last = ancestors.popLast(), last.slots.isEmpty, last.children.isEmpty {
+            ancestors[ancestors.count - 1].children[path[ancestors.count - 1]] = nil
+            locationCount -= 1
+        }
+    }
+
+    private func drop(_ index: Int, of location: Location) {
+        let slot = location.slots.remove(at: index)
+        onDemandCount -= slot.chargedCount
+        guard let kept = slot.index else { return }
+        readyCount -= 1
+        work.dropped.append(kept)
+    }
+
+    /// Has the index of a slot built anew.
+    func rebuild(_ index: Int, of location: Location) {
+        if let kept = location.slots[index].index {
+            readyCount -= 1
+            work.dropped.append(kept)
+        }
+        location.slots[index].index = nil
+        work.builds.append(
+            IndexWork.Build(
+                path: location.path, order: location.slots[index].order, number: location.slots[index].number,
+                base: nil))
+    }
+
+    /// Drops indexes on demand, the one that was not used for the longest time first, until the others take no more
+    /// than they may.
+    func evictBeyondLimit(butNot number: Int) {
+        while onDemandCount * Self.entryByteCount > onDemandByteLimit {
+            var oldest: Slot?
+            func visit(_ location: Location) {
+                for slot in location.slots where !slot.isDeclared && slot.number != number {
+                    if let oldest, (oldest.lastUse, oldest.number) < (slot.lastUse, slot.number) { continue }
+                    oldest = slot
+                }
+                for child in location.children.values { visit(child) }
+            }
+            visit(root)
+            guard let oldest else { return }
+            drop { $1.number == oldest.number }
+        }
+    }
+
+    // MARK: Invariants
+
+    /// Checks all invariants, for tests. Traps if one is violated. O(children of all locations here).
+    func checkInvariants(of tree: Node) {
+        var (ready, locations, charged) = (0, 0, 0)
+        func visit(_ location: Location) {
+            precondition(
+                location === root || !location.slots.isEmpty || !location.children.isEmpty,
+                "an empty location is left at \(location.path)")
+            precondition(!location.isTouched && touched.isEmpty, "the state of a write is left")
+            precondition(
+                Set(location.slots.map(\.order)).count == location.slots.count, "two indexes of one order")
+            let children = tree[location.path].children
+            for slot in location.slots {
+                precondition(slot.olds.isEmpty, "the state of a write is left")
+                precondition(!slot.isDeclared || slot.chargedCount == 0)
+                charged += slot.chargedCount
+                guard let index = slot.index else { continue }
+                ready += 1
+                index.checkInvariants(of: children)
+            }
+            for child in location.children.values {
+                locations += 1
+                visit(child)
+            }
+        }
+        visit(root)
+        precondition(
+            ready == readyCount && locations == locationCount && charged == onDemandCount, "miscounted")
+    }
+
+    // MARK: Rules
+
+    /// Follows new rules: drops what they do not declare any more, and has the rest looked for.
+    func declare(_ declarations: IndexDeclarations?) {
+        guard self.declarations != nil || declarations != nil else { return }
+        self.declarations = declarations
+        drop { location, slot in
+            slot.isDeclared && !(declarations?[location.path]?.orders.contains(slot.order) ?? false)
+        }
+        work.discoveries = declarations == nil ? [] : [.root]
+    }
+}

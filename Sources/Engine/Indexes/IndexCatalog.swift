@@ -1,0 +1,184 @@
+import PandoRules
+import PandoTree
+
+/// The indexes that a database keeps: a trie of the locations that have some.
+///
+///     root ─ "scores" ─   .child(n)   ready: changes with the location's children, in the same commit
+///                         .value      being built on a snapshot, by another thread; not used until then
+///
+/// Indexes save time and change no result: without one a query visits all children.
+///
+/// There are two kinds. Those that the rules declare are built for every location with many children, and kept
+/// while the rules name them. The others are built when queries ask for their order, and the one that was not used
+/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``.
+///
+/// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
+/// A location in the trie has an index, or some location below it has; except for the root.
+///
+/// `@unchecked Sendable`: owned by one engine and never handed out. An engine belongs to one thread and cannot be
+/// copied, so no two threads use it at the same time.
+final class IndexCatalog: @unchecked Sendable {
+    /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes.
+    var unindexedChildCount = defaultUnindexedChildCount
+    static let defaultUnindexedChildCount = 256
+    /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
+    var keptChildCount: Int { max(1, unindexedChildCount / 4) }
+    /// Most locations of the trie.
+    static let locationLimit = 4096
+
+    /// One location.
+    final class Location {
+        let path: Path
+        var children: [Key: Location] = [:]
+        var slots: [Slot] = []
+        /// Whether it is among ``touched``.
+        var isTouched = false
+
+        init(path: Path) {
+            self.path = path
+        }
+    }
+
+    /// One index of a location.
+    struct Slot {
+        let order: Index
+        /// Distinguishes it from an earlier one of the same order.
+        let number: Int
+        /// Whether the rules declare it.
+        var isDeclared: Bool
+        /// Nil while it is not ready.
+        var index: KeptIndex?
+        /// Entries that count against the limit: none of a declared one.
+        var chargedCount = 0
+        /// When a query used it last: milliseconds since 1970.
+        var lastUse: Int64
+        /// The children that the write in progress is about to change, with their values before it; nil for none.
+        var olds: [(key: Key, value: Node?)] = []
+    }
+
+    let root = Location(path: .root)
+    /// What the rules declare; nil for nothing.
+    var declarations: IndexDeclarations?
+    /// Indexes that are ready. While there are none, a write has nothing to do here.
+    var readyCount = 0
+    var locationCount = 0
+    private var lastNumber = 0
+    /// Of a query: milliseconds since 1970.
+    private var lastTime: Int64 = 0
+
+    /// Bytes that all indexes on demand may take together, about.
+    var onDemandByteLimit = 256 << 20
+    /// Bytes that an index takes for each child, about: 24, and what is not used in its pages.
+    static let entryByteCount = 32
+    /// Entries of all indexes on demand.
+    var onDemandCount = 0
+
+    /// What the host is to do: see ``IndexWork``.
+    var work = IndexWork()
+    /// Orders that were asked for once, the oldest first: an index is built the second time.
+    private var askedOnce: [(path: Path, order: Index)] = []
+    private static let askedOnceLimit = 64
+    /// Locations that the write in progress changes the children of.
+    var touched: [Location] = []
+    /// Writes so far: one in some is looked at for locations that have grown.
+    var writeCount = 0
+    static let growthCheckMask = 31
+
+    /// Whether any location has an index, ready or not.
+    var hasIndexes: Bool { locationCount > 0 || !root.slots.isEmpty }
+
+    /// Whether a write has nothing to do here.
+    var ignoresWrites: Bool { declarations == nil && !hasIndexes }
+
+    // MARK: Finding
+
+    /// The index of a location in this order; nil where there is none that is ready. O(depth).
+    func index(_ order: Index, at path: Path) -> KeptIndex? {
+        guard readyCount > 0, let location = location(at: path) else { return nil }
+        return location.slots.first { $0.order == order }?.index
+    }
+
+    /// Whether there is an index of a location in this order, ready or not. O(depth).
+    func hasSlot(_ order: Index, at path: Path) -> Bool {
+        location(at: path)?.slots.contains { $0.order == order } ?? false
+    }
+
+    func location(at path: Path) -> Location? {
+        var location = root
+        for key in path.keys {
+            guard let next = location.children[key] else { return nil }
+            location = next
+        }
+        return location
+    }
+
+    // MARK: Asking
+
+    /// Notes that a query has used, or would have used, an index, and has it built where there is none yet.
+    /// - Parameters:
+    ///   - isLasting: Whether it will be used again: a listen.
+    ///   - node: The location's data.
+    ///   - time: Milliseconds since 1970.
+    /// - Complexity: O(depth + locations with indexes), mostly O(depth).
+    func noteUse(of order: Index, at path: Path, over node: Node, isLasting: Bool, at time: Int64) {
+        lastTime = max(lastTime, time)
+        if let location = location(at: path),
+            let number = location.slots.firstIndex(where: { $0.order == order })
+        {
+            location.slots[number].lastUse = time
+            return
+        }
+        guard node.children.count > unindexedChildCount else { return }
+        let isDeclared = declarations?[path]?.orders.contains(order) ?? false
+        // The default order needs no declaration.
+        guard isDeclared || isLasting || order == .priority || wasAskedFor(order, at: path) else { return }
+        request(order, at: path, childCount: node.children.count, isDeclared: isDeclared, at: time)
+    }
+
+    /// The index by which a window finds its next children, of a location's data after a write. It is built where
+    /// there is none, unless there are few children.
+    func indexForWindow(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+        if order == .key { return nil }
+        noteUse(of: order, at: path, over: node, isLasting: true, at: lastTime)
+        return index(order, at: path)
+    }
+
+    private func wasAskedFor(_ order: Index, at path: Path) -> Bool {
+        if let found = askedOnce.firstIndex(where: { $0.order == order && $0.path == path }) {
+            askedOnce.remove(at: found)
+            return true
+        }
+        if askedOnce.count == Self.askedOnceLimit { askedOnce.removeFirst() }
+        askedOnce.append((path, order))
+        return false
+    }
+
+    /// Has an index built, if it is not there.
+    func request(_ order: Index, at path: Path, childCount: Int, isDeclared: Bool, at time: Int64) {
+        guard !hasSlot(order, at: path), locationCount < Self.locationLimit else { return }
+        let chargedCount = isDeclared ? 0 : childCount
+        guard chargedCount * Self.entryByteCount <= onDemandByteLimit else { return }
+        lastNumber += 1
+        var slot = Slot(order: order, number: lastNumber, isDeclared: isDeclared, lastUse: time)
+        slot.chargedCount = chargedCount
+        onDemandCount += chargedCount
+        makeLocation(at: path).slots.append(slot)
+        work.builds.append(IndexWork.Build(path: path, order: order, number: lastNumber, base: nil))
+        evictBeyondLimit(butNot: lastNumber)
+    }
+
+    private func makeLocation(at path: Path) -> Location {
+        var location = root
+        for (depth, key) in path.keys.enumerated() {
+            if let next = location.children[key] {
+                location = next
+            } else {
+                let next = Location(path: Path(Array(path.keys[...depth])))
+                location.children[key] = next
+                location = next
+                locationCount += 1
+            }
+        }
+        return location
+    }
+}

@@ -1,0 +1,123 @@
+import PandoRules
+import PandoTree
+
+/// What an engine leaves to its host after a command: to build indexes on other threads, and to free dropped ones.
+struct IndexWork {
+    /// An index that is to be built.
+    struct Build {
+        let path: Path
+        let order: Index
+        /// That of its slot.
+        let number: Int
+        /// An index of an earlier snapshot, and that snapshot: only what has changed since is to be done.
+        let base: (index: KeptIndex, node: Node)?
+    }
+
+    var builds: [Build] = []
+    /// Locations below which the rules may declare indexes that are not there.
+    var discoveries: [Path] = []
+    var dropped: [KeptIndex] = []
+
+    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty }
+
+    /// Locations after which the whole tree is looked at once.
+    private static let discoveryLimit = 64
+
+    mutating func discover(below path: Path) {
+        guard !discoveries.contains(where: { $0.contains(path) }) else { return }
+        if discoveries.count == Self.discoveryLimit {
+            discoveries = [.root]
+        } else {
+            discoveries.append(path)
+        }
+    }
+}
+
+/// A computation over a snapshot that indexes need. It takes up to a second, and nothing waits for it.
+package enum IndexJob: Sendable {
+    case build(IndexBuild)
+    /// Finds the locations below a path that have more than so many children, and for which the rules declare
+    /// indexes.
+    case discover(IndexDeclarations, Path, Node, moreThan: Int)
+
+    /// Does it. O(n log n) for `n` children; O(nodes) for a discovery.
+    package func perform() -> IndexJobResult {
+        switch self {
+        case .build(var build):
+            build.perform()
+            return .built(build)
+        case .discover(let declarations, let path, let node, let unindexedChildCount):
+            var found: [FoundLocation] = []
+            declarations.forEachLocation(in: node, at: path) { path, orders, node in
+                let childCount = node.children.count
+                if childCount > unindexedChildCount {
+                    found.append(FoundLocation(path: path, orders: orders, childCount: childCount))
+                }
+                return found.count < IndexCatalog.locationLimit
+            }
+            return .found(found)
+        }
+    }
+}
+
+/// The result of an ``IndexJob``, for ``Engine/finish(_:)``.
+package enum IndexJobResult: Sendable {
+    case built(IndexBuild)
+    case found([FoundLocation])
+}
+
+/// A location for which the rules declare indexes.
+package struct FoundLocation: Sendable {
+    let path: Path
+    let orders: Set<Index>
+    let childCount: Int
+}
+
+/// An index that is built on a snapshot.
+package struct IndexBuild: Sendable {
+    let path: Path
+    let order: Index
+    /// Which of the engine's indexes it becomes.
+    let number: Int
+    /// The snapshot.
+    let node: Node
+    /// An index of an earlier snapshot. Nil where it is made from nothing.
+    private(set) var base: (index: KeptIndex, node: Node)?
+    /// The result.
+    private(set) var index: KeptIndex?
+
+    init(_ build: IndexWork.Build, over node: Node) {
+        path = build.path
+        order = build.order
+        number = build.number
+        base = build.base
+        self.node = node
+    }
+
+    fileprivate mutating func perform() {
+        let children = node.children
+        if let base = base.take(), let index = base.index.following(base.node, to: node, atMost: .max) {
+            self.index = index
+        } else {
+            index = KeptIndex(ordering: children, by: order)
+        }
+    }
+}
+
+extension KeptIndex {
+    /// The index after a node has changed from one snapshot to another.
+    /// - Parameter limit: Most children that are compared.
+    /// - Returns: Nil where there are more, or the index must be built anew.
+    /// - Complexity: O(pages that differ + changes × log n).
+    func following(_ old: Node, to new: Node, atMost limit: Int) -> KeptIndex? {
+        if new.isSameSnapshot(as: old) { return self }
+        let children = new.children
+        guard let differences = children.differences(from: old.children, atMost: limit) else { return nil }
+        let order = order
+        let changes = differences.map {
+            Change(key: $0.key, old: order.placedValue(of: $0.old), new: order.placedValue(of: $0.new))
+        }
+        var index = self
+        return index.update(changes, in: children) ? index : nil
+    }
+}

@@ -1,0 +1,125 @@
+import PandoTree
+
+/// The windows of one location and one order, by their ranges in that order: those that a changed child may touch
+/// are found without asking each.
+///
+///     page   [ range range … ]   by (low, number); at most 64
+///     page   [ range … ]         with the highest end of its ranges
+///
+/// A page whose ranges all end before a place is skipped, and so are all pages behind the place.
+///
+/// Always true: ranges ascend by (low, number), no page is empty, and a page's `high` is that of its highest range.
+struct WindowRanges {
+    /// A window's range.
+    struct Range {
+        /// The first place; nil for the beginning of the order.
+        var low: IndexPlace?
+        /// The last place; nil for the end of the order.
+        var high: IndexPlace?
+        /// Distinguishes windows with the same beginning.
+        let number: Int
+        let view: ListenerTable.QueryView
+
+        /// Whether it begins before another, or is the same.
+        func isNotAfter(_ other: Range) -> Bool {
+            switch (low, other.low) {
+            case (nil, nil): return number <= other.number
+            case (nil, _?): return true
+            case (_?, nil): return false
+            case (let a?, let b?):
+                let order = IndexPlace.compare(a, b)
+                return order < 0 || order == 0 && number <= other.number
+            }
+        }
+    }
+
+    private struct Page {
+        var ranges: [Range]
+        /// Nil where some range has no end.
+        var high: IndexPlace?
+
+        init(_ ranges: [Range]) {
+            self.ranges = ranges
+            high = Self.high(of: ranges)
+        }
+
+        private static func high(of ranges: [Range]) -> IndexPlace? {
+            guard var highest = ranges.first?.high else { return nil }
+            for range in ranges.dropFirst() {
+                guard let high = range.high else { return nil }
+                if IndexPlace.compare(high, highest) > 0 { highest = high }
+            }
+            return highest
+        }
+    }
+
+    private static let pageCapacity = 64
+
+    private var pages: [Page] = []
+
+    var isEmpty: Bool { pages.isEmpty }
+
+    /// The index of the last page that begins before a range or with it; 0 where none does. O(log pages).
+    private func page(of range: Range) -> Int {
+        var (low, high) = (1, max(1, pages.count))
+        while low < high {
+            let middle = (low + high) / 2
+            if pages[middle].ranges[0].isNotAfter(range) { low = middle + 1 } else { high = middle }
+        }
+        return low - 1
+    }
+
+    /// Adds a range. O(log pages + page).
+    mutating func insert(_ range: Range) {
+        guard !pages.isEmpty else { return pages = [Page([range])] }
+        let index = page(of: range)
+        var ranges = pages[index].ranges
+        ranges.insert(range, at: ranges.firstIndex { !$0.isNotAfter(range) } ?? ranges.count)
+        if ranges.count > Self.pageCapacity {
+            let middle = ranges.count / 2
+            pages.insert(Page(Array(ranges[middle...])), at: index + 1)
+            ranges.removeSubrange(middle...)
+        }
+        pages[index] = Page(ranges)
+    }
+
+    /// Removes a range that is there, as it was added. O(log pages + page).
+    mutating func remove(_ range: Range) {
+        guard !pages.isEmpty else { return }
+        let index = page(of: range)
+        var ranges = pages[index].ranges
+        ranges.removeAll { $0.number == range.number }
+        if ranges.isEmpty { pages.remove(at: index) } else { pages[index] = Page(ranges) }
+    }
+
+    /// Calls `body` for each range that has a place. O(pages + 64 × ranges that have it), at most.
+    func forEach(at place: IndexPlace, _ body: (Range) -> Void) {
+        for page in pages {
+            if let first = page.ranges[0].low, IndexPlace.compare(first, place) > 0 { return }
+            if let high = page.high, IndexPlace.compare(high, place) < 0 { continue }
+            for range in page.ranges {
+                if let low = range.low, IndexPlace.compare(low, place) > 0 { break }
+                if let high = range.high, IndexPlace.compare(high, place) < 0 { continue }
+                body(range)
+            }
+        }
+    }
+
+    /// How many ranges there are; for tests. Traps when an invariant is violated. O(ranges).
+    func checkInvariants() -> Int {
+        var previous: Range?
+        for page in pages {
+            precondition(!page.ranges.isEmpty && page.ranges.count <= Self.pageCapacity)
+            for range in page.ranges {
+                if let previous { precondition(!range.isNotAfter(previous), "ranges do not ascend") }
+                if let high = page.high {
+                    precondition(
+                        range.high.map { IndexPlace.compare($0, high) <= 0 } ?? false, "a page's end is wrong"
+                    )
+                }
+                previous = range
+            }
+        }
+        return pages.reduce(0) { $0 + $1.ranges.count }
+    }
+}

@@ -1,0 +1,54 @@
+/// The parts of a request line, as ranges of the head's buffer.
+struct RequestLine {
+    let method: Range<Int>
+    let authority: Range<Int>?
+    let path: Range<Int>
+    let query: Range<Int>?
+    let version: HTTPVersion
+
+    /// - Parameter line: Its range in `bytes`.
+    init(_ bytes: Span<UInt8>, _ line: Range<Int>, limits: HeadLimits) throws(HTTPError) {
+        let end = line.upperBound
+        let methodEnd = bytes.firstIndex(in: line) { !isTokenByte($0) }
+        guard methodEnd > line.lowerBound, methodEnd < end, bytes[methodEnd] == 0x20 else {
+            throw .malformedRequestLine
+        }
+        method = line.lowerBound..<methodEnd
+        guard method.count <= HeadLimits.methodByteLimit else { throw .methodTooLong }
+
+        var start = methodEnd + 1
+        let targetEnd = bytes.firstIndex(in: start..<end) { $0 == 0x20 }
+        guard targetEnd < end else { throw .malformedRequestLine }
+        guard targetEnd - start <= limits.targetByteLimit else { throw .targetTooLong }
+        guard start < targetEnd,
+            bytes.firstIndex(in: start..<targetEnd, where: { !isTargetByte($0) }) == targetEnd
+        else { throw .malformedTarget }
+        guard let version = try parseVersion(bytes.extracting((targetEnd + 1)..<end)) else {
+            throw .malformedRequestLine
+        }
+        self.version = version
+
+        if bytes[start] == UInt8(ascii: "/") {
+            authority = nil
+        } else {
+            // absolute-form (RFC 9112 §3.2.2). authority-form is for CONNECT, which is not supported.
+            let target = bytes.extracting(start..<targetEnd)
+            if target.hasPrefix(ignoringCase: "http://") {
+                start += 7
+            } else if target.hasPrefix(ignoringCase: "https://") {
+                start += 8
+            } else {
+                throw .malformedTarget
+            }
+            let end = bytes.firstIndex(in: start..<targetEnd) {
+                $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?")
+            }
+            guard start < end, isValidAuthority(bytes.extracting(start..<end)) else { throw .malformedTarget }
+            authority = start..<end
+            start = end
+        }
+        let pathEnd = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "?") }
+        path = start..<pathEnd
+        query = pathEnd < targetEnd ? (pathEnd + 1)..<targetEnd : nil
+    }
+}

@@ -1,0 +1,18 @@
+/// 16 random bytes that identify a data directory. Each of its segments contains them.
+package struct DirectoryID: Hashable, Sendable, CustomStringConvertible {
+    let first: UInt64
+    let second: UInt64
+
+    package init(_ first: UInt64, _ second: UInt64) {
+        self.first = first
+        self.second = second
+    }
+
+    package var description: String { hexadecimal(first, digits: 16) + hexadecimal(second, digits: 16) }
+}
+
+/// `value` in base 16, padded with zeros to `digits`.
+func hexadecimal(_ value: UInt64, digits: Int) -> String {
+    let text = String(value, radix: 16)
+    return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+}

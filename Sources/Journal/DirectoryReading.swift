@@ -1,0 +1,55 @@
+/// Reads a directory as recovery would, but without its lock and without changes: everything that a running server has
+/// written so far. A torn tail is skipped. If the server removes files meanwhile, the reading starts again.
+/// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
+package func readDirectory<Storage: Disk>(
+    _ disk: Storage, into host: inout some RecoveryTarget
+) throws(JournalError) -> RecoverySummary {
+    try readUnlocked(disk, until: nil, into: &host)
+}
+
+private func readUnlocked<Storage: Disk>(
+    _ disk: Storage, until moment: PointInTime?, into host: inout some RecoveryTarget
+) throws(JournalError) -> RecoverySummary {
+    var attemptsLeft = 10
+    while true {
+        let listing = try readableListing(of: disk)
+        var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment)
+        if listing.segments.isEmpty, listing.checkpoints.isEmpty {
+            recovery.summary.isNew = true
+            return recovery.summary
+        }
+        do throws(JournalError) {
+            _ = try recovery.read(lastMode: .read, into: &host)
+            return recovery.summary
+        } catch {
+            attemptsLeft -= 1
+            let now = try readableListing(of: disk)
+            let hasChanged = now.segments != listing.segments || now.checkpoints != listing.checkpoints
+            guard hasChanged, attemptsLeft > 0 else { throw error }
+            host.startOver()
+        }
+    }
+}
+
+/// Reads a directory as it was at one moment, without its lock and without changes: from the newest undamaged
+/// checkpoint that is not later, and the log behind it.
+/// - Returns: ``RecoverySummary/lastSequence`` is the last record that counts.
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeLog(earliest:)`` for a moment before the oldest
+///   checkpoint or record.
+package func readDirectory<Storage: Disk>(
+    _ disk: Storage, until moment: PointInTime, into host: inout some RecoveryTarget
+) throws(JournalError) -> RecoverySummary {
+    try readUnlocked(disk, until: moment, into: &host)
+}
+
+/// Reads one checkpoint of any name, such as a backup. Changes nothing.
+/// - Parameter name: The name of the file in the directory.
+/// - Throws: ``JournalError/corrupt(_:)`` for any damage, ``JournalError/disk(_:)``.
+/// - Complexity: One sequential read, in the memory of one block.
+package func readCheckpoint<Storage: Disk>(
+    _ name: String, on disk: Storage, into host: inout some RecoveryTarget
+) throws(JournalError) -> (header: CheckpointHeader, byteCount: Int, recordCount: Int) {
+    var reader = try CheckpointReader.open(fileNamed: name, on: disk)
+    while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
+    return (reader.header, reader.byteCount, Int(clamping: reader.recordCount))
+}

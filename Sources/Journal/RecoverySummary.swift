@@ -1,0 +1,30 @@
+/// What the opening of a journal found and did.
+package struct RecoverySummary: Equatable, Sendable {
+    /// The directory contained no journal, and a new one was made.
+    package var isNew = false
+    /// The checkpoint that the log was replayed onto; nil when it was read from its beginning.
+    package var checkpoint: CheckpointHeader?
+    package var checkpointByteCount = 0
+    package var checkpointRecordCount = 0
+    /// Damaged checkpoints that were skipped, the newest first.
+    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames them.
+    package var damagedCheckpoints: [JournalProblem] = []
+    /// The id of the directory; nil for one without a journal, unless a new one was made.
+    package var directory: DirectoryID?
+    package var timeline: UInt32 = 0
+    /// Segments that were read, without those before the checkpoint.
+    package var segmentCount = 0
+    /// Whole entries in these segments, those before the checkpoint included.
+    package var entryCount = 0
+    package var recordCount = 0
+    /// Bytes of the entries after the checkpoint.
+    package var replayedByteCount = 0
+    /// The last record of the log. It is on disk.
+    package var lastSequence = SequenceNumber.zero
+    /// There are entries behind the moment up to which the directory was read.
+    package var hasReachedMoment = false
+    /// Bytes that were truncated at the end: writes that were never acknowledged.
+    package var tornByteCount = 0
+    /// Prepared bytes at the end that were never used, and were truncated as well.
+    package var unfilledByteCount = 0
+}

@@ -1,0 +1,127 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoReactor
+import PandoTime
+
+/// A session on a connection of its own: HTTP, or a WebSocket.
+class ChannelSession: LoopSession, ChannelDelegate {
+    final let channel: Channel
+    /// What the client has taken lately; nil while nothing of its output ever waited.
+    private var history: ProgressHistory?
+    /// Bytes that the client has sent.
+    private var receivedByteCount = 0
+    /// The connection is another session's now, or on another loop.
+    private(set) var hasLeft = false
+
+    /// What one client leaves unread of what many get is there for the others, too.
+    private static let sharedWeight = 16
+
+    init(_ id: SessionID, on channel: Channel, _ services: SessionServices) {
+        self.channel = channel
+        super.init(id, services)
+    }
+
+    final override var peerAddress: SocketAddress? { channel.peerAddress }
+
+    final override var isReserved: Bool { channel.isReserved }
+
+    /// Before an event: the machine is told the time and the state of the socket.
+    final func prepareSocket() {
+        prepare()
+        services.context.socket.unsentByteCount = channel.outboundByteCount
+        services.context.socket.writtenByteCount = channel.writtenByteCount
+        services.context.socket.isOpen = channel.isOpen
+    }
+
+    /// The same with what the client's machine has acknowledged: a system call.
+    final func prepareWithAcknowledged() {
+        prepareSocket()
+        services.context.socket.acknowledgedByteCount = channel.acknowledgedByteCount
+    }
+
+    override func carryOut(_ action: consuming ConnectionAction) {
+        switch action {
+        case .write(let bytes): channel.write(bytes.rawSpan)
+        case .writeShared(let bytes): channel.write(bytes)
+        case .closeAfterFlush: channel.closeAfterFlush()
+        case .close: channel.close()
+        case .reset: channel.reset()
+        default: super.carryOut(action)
+        }
+    }
+
+    final override func setReading(paused isPaused: Bool) {
+        guard !hasLeft else { return }
+        if isPaused { channel.pauseReading() } else { channel.resumeReading() }
+    }
+
+    final override func cut() { channel.reset() }
+
+    /// The connection is another session's from now on, which begins without a reason to pause it.
+    final func letGo() {
+        follow([])
+        hasLeft = true
+        count(unfinished: 0, waiting: 0)
+    }
+
+    // MARK: Memory
+
+    /// Bytes of memory that unsent output takes.
+    /// - Parameter isShared: Whether others may hold it, too.
+    /// - Complexity: O(chunks of the output).
+    final func unsentWeight(isShared: Bool) -> Int {
+        let output = channel.outboundByteCount
+        guard output > 0 else { return 0 }
+        let owned = channel.ownedOutputByteCount
+        return owned + max(0, output - owned) / (isShared ? Self.sharedWeight : 1)
+    }
+
+    /// Looks at what the client has taken, or sent. One system call while output is unsent.
+    final override var progress: ClientProgress {
+        noteProgress()
+        return history?.monitor.progress(at: services.loop.now) ?? .unknown
+    }
+
+    /// Notes what the client has taken of its output by now, or sent where nothing is unsent.
+    final func noteProgress() {
+        if channel.outboundByteCount > 0 {
+            noteProgress(acknowledged: channel.acknowledgedByteCount)
+        } else {
+            note(receivedByteCount, of: .input)
+        }
+    }
+
+    final func noteProgress(acknowledged: Int) {
+        note(acknowledged, of: .output)
+    }
+
+    private func note(_ byteCount: Int, of direction: ProgressMonitor.Direction) {
+        let history = history ?? ProgressHistory()
+        self.history = history
+        history.monitor.note(byteCount, of: direction, at: services.loop.now)
+    }
+
+    // MARK: From the channel
+
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        lastHeard = services.loop.now
+        receivedByteCount += bytes.byteCount
+    }
+
+    func channelDidEnd(_ channel: Channel) { channel.closeAfterFlush() }
+
+    func channelDidDrain(_ channel: Channel) {
+        // A slow client that takes what it is sent is known as such before memory is short.
+        guard history?.monitor.isDue(at: services.loop.now) ?? true else { return }
+        noteProgress(acknowledged: channel.acknowledgedByteCount)
+    }
+
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { leave() }
+}
+
+/// A monitor that most sessions do not have: a word where there is none.
+private final class ProgressHistory {
+    var monitor = ProgressMonitor()
+}

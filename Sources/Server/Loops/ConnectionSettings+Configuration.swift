@@ -1,0 +1,30 @@
+import PandoConnections
+import PandoREST
+import PandoReactor
+
+extension ConnectionSettings {
+    /// What the configuration says, for the connections of one loop.
+    init(
+        _ configuration: Configuration, loop index: UInt8, of loopCount: Int,
+        _ channels: EventLoop.Configuration
+    ) {
+        self.init()
+        loopIndex = index
+        self.loopCount = loopCount
+        outboundByteLimit = channels.outboundByteLimit
+        outboundLowWaterByteCount = channels.outboundLowWaterByteCount
+        messageByteLimit = configuration.messageByteLimit
+        chunkCountLimit = configuration.chunkCountLimit
+        readByteLimit = configuration.readByteLimit
+        writeByteLimit = configuration.writeByteLimit
+        idleTimeout = configuration.idleTimeout
+        pingSilence = configuration.pingSilence
+        requestTimeout = configuration.requestTimeout
+        stallTimeout = configuration.stallTimeout
+        pollHoldTime = configuration.pollHoldTime
+        pollGap = configuration.pollGap
+        isDevelopment = configuration.isDevelopment
+        allowedOrigins = configuration.allowedOrigins
+        compressor = ResponseCompressor()
+    }
+}

@@ -1,0 +1,81 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoReactor
+
+// Messages to the databases, and their outputs.
+
+extension IOLoop {
+    /// Messages from which on the database thread begins while the loop goes on.
+    private static let burstCount = 256
+
+    // MARK: To the databases
+
+    /// Tells the databases of a session that begins.
+    func open(_ id: SessionID, _ request: OpenRequest) {
+        services.context.post(.open(id, request))
+    }
+
+    var hasMessages: Bool { !services.context.messages.isEmpty }
+
+    func handOver() {
+        services.context.hasHeavyMessage = false
+        database.post(movingFrom: &services.context.messages)
+    }
+
+    /// At the end of a tick. What it has brought, over all sessions, is a burst for the database thread, which is
+    /// woken once for all of it, or so little that this loop does it itself (``DatabaseExecutor``).
+    func flushMessages() {
+        guard hasMessages else { return }
+        if services.context.hasHeavyMessage { return handOver() }
+        database.process(&services.context.messages, onQueue: Int(index))
+        allLoops[Int(index)].drain(into: &delivered)
+        var batches: [OutputBatch] = []
+        swap(&batches, &delivered)
+        deliver(&batches)
+        batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
+        swap(&batches, &delivered)
+        // What the outputs have led to must not wait until something else wakes the loop.
+        if hasMessages { loop.wakeup.signal() }
+    }
+
+    // MARK: From the databases
+
+    /// Deals outputs out, and gives back what held them.
+    func deliver(_ batches: inout [OutputBatch]) {
+        for index in batches.indices {
+            var batch = OutputBatch()
+            swap(&batch, &batches[index])
+            deliver(batch)
+            if outputCongestion.remove(batch.byteCount) { database.post(.outputsDelivered) }
+            OutputBatch.recycle(consume batch, into: spareOutputs)
+        }
+    }
+
+    private func deliver(_ batch: OutputBatch) {
+        let arena = batch.arena.rawSpan
+        for item in batch.items {
+            switch item {
+            case .frames(let id, let range): session(id)?.send(arena.extracting(range))
+            case .shared(let bytes, let recipients):
+                // One look at the table for all of them. Sessions leave it only at the end of a tick.
+                let sessions = sessions
+                for id in recipients { session(id, among: sessions)?.send(bytes) }
+            case .large(let id, let message): session(id)?.send(message)
+            case .rest(let id, let result): session(id)?.receive(result)
+            case .events(let id, let events): session(id)?.receive(events)
+            case .windowMark(let id): session(id)?.windowMarkReturned()
+            case .close(let id, let reason): session(id)?.close(reason)
+            case .resumeReading: resumeReading()
+            }
+        }
+    }
+
+    private func resumeReading() {
+        services.isCongested = false
+        var paused: [SessionID] = []
+        swap(&paused, &services.paused)
+        for id in paused { session(id)?.resumeAfterCongestion() }
+    }
+}

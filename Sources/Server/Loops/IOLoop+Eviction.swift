@@ -1,0 +1,106 @@
+import PandoConnections
+import PandoDatabase
+import PandoReactor
+
+// Which connections are closed when as many are open as may be (``ConnectionLimiter``): first those which
+// have sent no whole request yet, the oldest first, then those which wait between two requests, the longest
+// idle first. Never WebSockets, event streams, or requests under way.
+
+extension IOLoop {
+    /// A connection in the administrators' reserve must have sent an administrator's request by then.
+    private static let reservedTimeout: Duration = .seconds(5)
+    /// Connections of a list that are looked at for one whose request has not come yet.
+    private static let passedOverLimit = 8
+
+    // MARK: What a connection does
+
+    /// A new connection, which has sent nothing yet.
+    func accepted(_ connection: HTTPSession) {
+        guard connection.channel.isReserved else { return rank(connection, as: .silent) }
+        rank(connection, as: .reserved)
+        let slot = connection.id.slot
+        reservedDeadlines[slot] = loop.schedule(after: Self.reservedTimeout) { [weak self, weak connection] in
+            guard let self, let connection else { return }
+            reservedDeadlines[slot] = nil
+            // One that was answered with a refusal is counted already.
+            if !connection.hasEnded { limiter.didRefuse() }
+            connection.channel.reset()
+        }
+    }
+
+    /// A whole request head is there.
+    func requestBegan(on connection: HTTPSession) {
+        guard evictable.remove(Int(connection.id.slot)) != .none else { return }
+        limiter.publish(evictable, ofLoop: Int(index))
+    }
+
+    /// A request was answered, or what came was none: the connection waits for another, or to be closed by
+    /// its client.
+    func becameIdle(_ connection: HTTPSession) {
+        guard !connection.channel.isReserved else { return }
+        rank(connection, as: .idle)
+    }
+
+    /// The connection is gone, or has become a WebSocket.
+    func notEvictable(_ session: LoopSession) {
+        if evictable.remove(Int(session.id.slot)) != .none { limiter.publish(evictable, ofLoop: Int(index)) }
+        if session.isReserved { cancelReservedDeadline(of: session) }
+    }
+
+    /// A connection in the reserve is an administrator's: its request takes its time.
+    func keepReserved(_ connection: HTTPSession) {
+        cancelReservedDeadline(of: connection)
+    }
+
+    private func cancelReservedDeadline(of session: LoopSession) {
+        if let deadline = reservedDeadlines.removeValue(forKey: session.id.slot) { loop.cancel(deadline) }
+    }
+
+    private func rank(_ connection: HTTPSession, as rank: EvictionOrder.Rank) {
+        evictable.append(Int(connection.id.slot), as: rank)
+        limiter.publish(evictable, ofLoop: Int(index))
+    }
+
+    // MARK: What the acceptor asks for
+
+    /// Closes so many connections, if there are so many that may be closed. O(count).
+    /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
+    func evict(_ count: Int, ofReserved isReserved: Bool) {
+        var closedCount = 0
+        while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(),
+            let channel = channel(of: slot)
+        {
+            closedCount += 1
+            // A reset leaves nothing in the kernel, where a million closed connections would each stay for a
+            // minute.
+            if evictable.remove(slot) == .idle { channel.close() } else { channel.reset() }
+        }
+        limiter.publish(evictable, ofLoop: Int(index))
+        limiter.didEvict(count, ofReserved: isReserved, closed: closedCount, inLoop: Int(index))
+    }
+
+    private func channel(of slot: Int) -> Channel? { (sessions[slot] as? HTTPSession)?.channel }
+
+    /// The connection that is closed next. Where each of those at the front has a request that is read next,
+    /// the oldest.
+    private func leastUseful() -> Int? {
+        leastUseful(of: .silent) ?? leastUseful(of: .idle) ?? evictable.first
+    }
+
+    /// The oldest of a list without a request in its socket, of those near the front. The others become the
+    /// last of the list: what they have sent is read in this tick or the next.
+    private func leastUseful(of rank: EvictionOrder.Rank) -> Int? {
+        for _ in 0..<min(evictable.count(of: rank), Self.passedOverLimit) {
+            guard let slot = evictable.first(of: rank), let channel = channel(of: slot) else { return nil }
+            if channel.isClosed {
+                // In this tick: its place is free already.
+                evictable.remove(slot)
+            } else if channel.hasUnreadInput {
+                evictable.append(slot, as: rank)
+            } else {
+                return slot
+            }
+        }
+        return nil
+    }
+}

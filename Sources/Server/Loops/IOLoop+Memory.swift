@@ -1,0 +1,128 @@
+import PandoConnections
+import PandoReactor
+import PandoTime
+
+// What the sessions of a loop hold beside the data, and what becomes of those that hold most when it is too
+// much (``MemoryBudget``, ``MemoryRelief``).
+
+extension IOLoop {
+    /// Sessions that are disconnected in one tick: then what is left is looked at anew.
+    private static let cutLimit = 64
+    /// Changes up to this size are not worth an atomic operation at the end of a tick.
+    private static let unpublishedByteLimit = 16 << 10
+    /// How long it may be too much while those that hold most are not read.
+    private static let patience: Duration = .seconds(2)
+    /// How long the limit may be exceeded before those are disconnected, too, that hold little each.
+    private static let smallPatience: Duration = .milliseconds(250)
+
+    /// At the end of a tick: publishes what all sessions hold, and acts when the process holds too much.
+    func publishHeldBytes() {
+        let byteCount = loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
+        if abs(byteCount - pressure.publishedByteCount) > Self.unpublishedByteLimit {
+            memory.change(by: byteCount - pressure.publishedByteCount)
+            pressure.publishedByteCount = byteCount
+        }
+        let level = memory.pressure
+        if level != .exceeded { pressure.exceededSince = nil }
+        switch level {
+        case .none:
+            // At once when there is room, else after a while: what others hold may stay for hours.
+            if pressure.isPressing,
+                memory.byteCount <= memory.calmByteCount || loop.now - pressure.began > Self.patience
+            {
+                resumeAfterPressure()
+            }
+        case .high:
+            // Clients that are not read can take what they have asked for, which helps; what is half received
+            // does not get less.
+            if !pressure.isPressing {
+                pauseLargest()
+            } else if loop.now - pressure.began > Self.patience {
+                disconnectHolders()
+            }
+        case .exceeded:
+            if pressure.exceededSince == nil { pressure.exceededSince = loop.now }
+            disconnectHolders()
+        }
+    }
+
+    /// Connections are dealt to the loops in turn, so each has its share of those that hold most.
+    private var excessByteCount: Int { memory.excessByteCount / allLoops.count }
+
+    /// Stops reading from the sessions that hold most. O(sessions); once when the limit comes near.
+    private func pauseLargest() {
+        beginPressing()
+        var holders: [(byteCount: Int, session: LoopSession)] = []
+        for case let session? in sessions {
+            let byteCount = session.heldByteCount
+            if byteCount > MemoryRelief.smallByteCount { holders.append((byteCount, session)) }
+        }
+        holders.sort { $0.byteCount > $1.byteCount }
+        var excess = excessByteCount
+        for (byteCount, session) in holders {
+            guard excess > 0 else { break }
+            excess -= byteCount
+            session.pause(.memory)
+        }
+    }
+
+    /// Disconnects sessions. O(sessions), and a system call for each that holds much; at most once a tick while
+    /// the limit is exceeded.
+    private func disconnectHolders() {
+        beginPressing()
+        var holders: [MemoryHolder] = []
+        for (index, session) in sessions.enumerated() {
+            guard let session else { continue }
+            let byteCount = session.heldByteCount
+            guard byteCount > 0 else { continue }
+            holders.append(
+                MemoryHolder(
+                    index: index, byteCount: byteCount,
+                    progress: byteCount > MemoryRelief.smallByteCount ? session.progress : .unknown,
+                    lastHeard: session.lastHeard))
+        }
+        let includesSmall = pressure.exceededSince.map { loop.now - $0 > Self.smallPatience } ?? false
+        let chosen = MemoryRelief.choose(
+            from: holders, excess: excessByteCount, limit: Self.cutLimit, includesSmall: includesSmall)
+        for holder in chosen {
+            pressure.cutCount += 1
+            sessions[holder.index]?.giveUpMemory()
+        }
+        reportMemoryCuts()
+    }
+
+    private func beginPressing() {
+        pressure.began = loop.now
+        guard !pressure.isPressing else { return }
+        pressure.isPressing = true
+        lookAgain()
+    }
+
+    /// Where nothing else happens, this looks again.
+    private func lookAgain() {
+        loop.schedule(after: Self.patience * 1.5) { [self] in
+            publishHeldBytes()
+            if pressure.isPressing { lookAgain() }
+        }
+    }
+
+    private func resumeAfterPressure() {
+        pressure.isPressing = false
+        for session in sessions { session?.resume(.memory) }
+    }
+
+    /// Logs how many were disconnected, not more often than once in ten seconds.
+    private func reportMemoryCuts() {
+        guard pressure.cutCount > 0,
+            pressure.lastReport.map({ loop.now - $0 > Self.reportInterval }) ?? true
+        else { return }
+        logger.warning(
+            """
+            memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \
+            disconnected \(pressure.cutCount) of this thread's clients since the last report, first those that did not \
+            take what they were sent
+            """)
+        pressure.lastReport = loop.now
+        pressure.cutCount = 0
+    }
+}

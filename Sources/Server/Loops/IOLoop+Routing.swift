@@ -1,0 +1,87 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoReactor
+
+// What the sessions of a loop ask for that concerns other sessions, or the table.
+
+extension IOLoop: SessionRouter {
+    func recheck(_ session: SessionID) { self.session(session)?.recheck(authenticator.revocations) }
+
+    // MARK: HTTP connections
+
+    func rank(_ connection: SessionID, as activity: HTTPConnection.Activity) {
+        guard let session = http(connection) else { return }
+        switch activity {
+        case .busy: requestBegan(on: session)
+        case .idle: becameIdle(session)
+        case .silent: break
+        }
+    }
+
+    func carryOut(_ action: consuming HTTPAction, of id: SessionID) {
+        guard let connection = http(id) else { return }
+        switch action {
+        case .upgrade(let request, let rest): upgrade(connection, request, rest: rest)
+        case .move(let request, let index): move(connection, request, toLoop: index)
+        case .startPolling(let start, let host): startPolling(start, host: host, on: connection)
+        case .poll(let poll, let query):
+            guard let session = polling(poll.address) else { return connection.answerClosed() }
+            noteAcknowledged(for: poll.address.id)
+            session.receive(poll, query, on: connection)
+        case .disconnectPolling(let address): polling(address)?.disconnect()
+        case .pollIsLost(let session): polling(session)?.pollIsLost(on: connection)
+        case .delivery(let session, let numbers, let delivery, let isLast):
+            polling(session)?.note(numbers, on: connection, delivery, isLast: isLast)
+        case .reportForeign(let request): foreignRequests.note(request, logger)
+        case .countRefusal: limiter.didRefuse()
+        case .keepReserved: keepReserved(connection)
+        }
+    }
+
+    // MARK: Long polling
+
+    func noteAcknowledged(for session: SessionID) {
+        // One system call each; there are two, as a rule.
+        for connection in polling(session)?.carriers ?? [] { http(connection)?.noteAcknowledged() }
+    }
+
+    func carryOut(_ action: consuming LongPollingAction, of id: SessionID) {
+        guard let session = polling(id) else { return }
+        switch action {
+        case .holdPoll(let connection): http(connection)?.holdPoll(of: id)
+        case .releasePoll(let connection): http(connection)?.releasePoll()
+        case .answer(let answer, let connection):
+            if let http = http(connection) {
+                http.answer(answer, of: id)
+            } else {
+                session.lost(answer, on: connection)
+            }
+        case .answerClosed(let connection): http(connection)?.answerClosed()
+        case .refuse(let error, let connection): http(connection)?.refusePoll(error)
+        case .reset(let connection): http(connection)?.cut()
+        case .loseDeliveries(let connection): http(connection)?.loseDeliveries(of: id)
+        case .answerAtEndOfTick: pollsToAnswer.append(session)
+        case .noPollWaits: disconnectedPolling(session)
+        case .pollWaits: connectedPolling(session)
+        case .remove: endedPolling.append(session)
+        }
+    }
+
+    // MARK: Handovers
+
+    func carryOut(_ action: HandoverAction, of id: SessionID) {
+        switch action {
+        case .acknowledged(let session): polling(session)?.webSocketAcknowledged(id)
+        case .webSocketIsGone(let session): polling(session)?.webSocketIsGone(id)
+        case .leaveFormer: webSocket(id)?.leaveFormer()
+        case .refuse(let webSocket): self.webSocket(webSocket)?.refuseMove()
+        case .move(let webSocket):
+            guard let session = polling(id) else { return }
+            guard let target = self.webSocket(webSocket) else { return session.cut() }
+            replace(session, by: target)
+        case .forgetFormer: webSocket(id)?.forgetFormer()
+        }
+    }
+}

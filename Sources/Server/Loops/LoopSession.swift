@@ -1,0 +1,195 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoREST
+import PandoReactor
+import PandoTime
+
+/// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what the
+/// machine decides. Confined to its loop.
+///
+///     socket, databases, workers, timers ──event──▶ machine ──actions──▶ socket, workers, timers, other sessions
+///                                                        └──messages──▶ databases
+///
+/// Subclasses hold the machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is one call of
+/// the machine between ``prepare()`` and ``finish()``.
+class LoopSession {
+    /// Changes once in the life of a WebSocket that takes over a session by long polling: to the id of that.
+    final var id: SessionID
+    final let services: SessionServices
+    /// When the client last sent anything.
+    final var lastHeard: MonotonicTime
+    private var isReadingPaused = false
+    private var isPausedForCongestion = false
+    private var deadline: TimerToken?
+    private var expiry: WallTimer?
+    /// Bytes that the loop has counted for this session.
+    private var countedUnfinishedBytes = 0
+    private var countedWaitingBytes = 0
+
+    init(_ id: SessionID, _ services: SessionServices) {
+        self.id = id
+        self.services = services
+        lastHeard = services.loop.now
+    }
+
+    // MARK: What the machine knows and decides
+
+    /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
+    var heldByteCount: Int { 0 }
+
+    /// What the client has taken lately.
+    var progress: ClientProgress { .unknown }
+
+    /// Where the client is; nil once it is gone.
+    var peerAddress: SocketAddress? { nil }
+
+    /// Its connection was accepted in the administrators' reserve.
+    var isReserved: Bool { false }
+
+    /// Whether the client has a large share of all requests that wait.
+    var hasManyRequests: Bool { false }
+
+    // MARK: Events from the databases
+
+    func send(_ frames: RawSpan) {}
+    func send(_ frames: SharedBytes) {}
+    func send(_ message: LargeMessage) {}
+    func windowMarkReturned() {}
+    func receive(_ result: RESTCallResult) {}
+    func receive(_ events: [StreamEvent]) {}
+    func close(_ reason: DisconnectReason) {}
+
+    // MARK: Events from workers
+
+    func encoded(_ message: LargeMessage) {}
+    func parsed(_ message: ParsedMessage) {}
+    func measured(_ size: NodeSizeCheck) {}
+    func bodyRead(_ body: BodyResult) {}
+    func verified(_ verdict: VerificationResult) {}
+
+    // MARK: Events from the loop
+
+    /// Keys or revocations have changed.
+    func recheck(_ revocations: RevocationState) {}
+    /// Now and then.
+    func tick() {}
+    /// Others have had their turn.
+    func nextTurn() {}
+    /// The time of ``ConnectionAction/wake(at:)`` has come.
+    func deadlinePassed() {}
+    /// That of ``ConnectionAction/expire(at:)``.
+    func expired() {}
+    /// The process ends.
+    func endIfIdle() {}
+    /// Memory is short, and this session holds much.
+    func giveUpMemory() {}
+    /// Others need its place.
+    func cut() {}
+    func pause(_ reason: PauseReasons) {}
+    func resume(_ reason: PauseReasons) {}
+
+    // MARK: Actions
+
+    /// Carries out an action on the socket.
+    func carryOut(_ action: consuming ConnectionAction) { assertionFailure("\(action) needs a socket") }
+
+    /// Stops or resumes taking input.
+    func setReading(paused isPaused: Bool) {}
+
+    /// Before an event: the machine is told the time.
+    final func prepare() {
+        services.context.now = services.loop.now
+    }
+
+    /// Carries out the actions of an event.
+    final func carryOutActions() {
+        guard !services.context.actions.isEmpty else { return }
+        var actions = ContiguousArray<ConnectionAction>()
+        swap(&actions, &services.spareActions)
+        services.context.takeActions(into: &actions)
+        // Moved out, not copied.
+        for index in actions.indices { perform(exchange(&actions[index], with: .close)) }
+        actions.removeAll(keepingCapacity: actions.capacity <= Self.keptActionCount)
+        swap(&actions, &services.spareActions)
+    }
+
+    private func perform(_ action: consuming ConnectionAction) {
+        switch action {
+        case .verify(let token): services.router?.verify(token, for: id)
+        case .parse(let message): services.parse(message, for: id)
+        case .encode(let message): services.encode(message, for: id)
+        case .measure(let node, let query, let byteLimit, let wantsETag):
+            services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
+        case .abandonJobs: services.abandonJobs(of: id)
+        case .nextTurn: services.turns.post(id)
+        case .wake(let time): wake(at: time)
+        case .expire(let end): expire(at: end)
+        case .recheck: services.router?.recheck(id)
+        case .write, .writeShared, .closeAfterFlush, .close, .reset, .readBody, .cancelBody, .http,
+            .polling, .handover:
+            carryOut(action)
+        }
+    }
+
+    /// Capacity for actions that is kept.
+    private static let keptActionCount = 1024
+
+    private func wake(at time: MonotonicTime?) {
+        if let token = deadline.take() { services.loop.cancel(token) }
+        guard let time else { return }
+        deadline = services.loop.schedule(at: time) { [weak self] in
+            self?.deadline = nil
+            self?.deadlinePassed()
+        }
+    }
+
+    private func expire(at end: Int64?) {
+        expiry?.cancel(on: services.loop)
+        expiry = end.map { end in WallTimer(at: end, on: services.loop) { [weak self] in self?.expired() } }
+    }
+
+    // MARK: After an event
+
+    /// Counts what the session holds, and what it has posted.
+    final func count(unfinished: Int, waiting: Int) {
+        services.unfinishedByteCount += unfinished - countedUnfinishedBytes
+        countedUnfinishedBytes = unfinished
+        services.waitingByteCount += waiting - countedWaitingBytes
+        countedWaitingBytes = waiting
+        if services.countPosted(hasManyRequests: hasManyRequests) { pauseForCongestion() }
+        if services.context.messages.count >= SessionServices.burstCount { services.router?.handOver() }
+    }
+
+    /// Reads the socket while there is no reason to pause.
+    final func follow(_ pauses: PauseReasons) {
+        guard pauses.isEmpty == isReadingPaused else { return }
+        isReadingPaused = !pauses.isEmpty
+        setReading(paused: isReadingPaused)
+    }
+
+    /// The databases or the disk are behind.
+    private func pauseForCongestion() {
+        guard !isPausedForCongestion else { return }
+        isPausedForCongestion = true
+        services.paused.append(id)
+        pause(.congestion)
+    }
+
+    final func resumeAfterCongestion() {
+        isPausedForCongestion = false
+        resume(.congestion)
+    }
+
+    // MARK: The end
+
+    /// Nothing is left of it here.
+    final func leave() {
+        wake(at: nil)
+        expire(at: nil)
+        count(unfinished: 0, waiting: 0)
+        services.router?.remove(id)
+    }
+}

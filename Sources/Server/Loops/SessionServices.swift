@@ -1,0 +1,137 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoHTTP
+import PandoREST
+import PandoReactor
+import PandoStorage
+import PandoTime
+import PandoTree
+
+/// What the sessions of one loop use: its clock and timers, the context of their state machines, workers, counts.
+/// Confined to the loop.
+final class SessionServices {
+    let loop: EventLoop
+    /// What the machines of all sessions are given with an event, and what it leads to.
+    var context: ConnectionContext
+    /// An empty buffer for actions.
+    var spareActions = ContiguousArray<ConnectionAction>()
+    /// Bytes that sessions hold of what is not complete, and of outputs that wait.
+    var unfinishedByteCount = 0
+    var waitingByteCount = 0
+    /// Sessions that are not read because the databases or the disk are behind.
+    var paused: [SessionID] = []
+    /// The databases or the disk are behind.
+    var isCongested = false
+    /// The loop, which knows the other sessions. Both live as long as the process.
+    var router: (any SessionRouter)?
+    private let configuration: Configuration
+    private let congestion: Backpressure
+    private let allLoops: [Mailbox<OutputBatch>]
+    private let workers: SnapshotWorkers
+    private let bodyThread: BodyThread
+    private let clock = WallClock()
+    private var dateTime = MonotonicTime(nanoseconds: 0)
+
+    /// Results of workers, on their way to sessions.
+    let encoded: Mailbox<EncodedMessage>
+    let measured: Mailbox<NodeSizeCheck>
+    let parsed: Mailbox<ParsedMessage>
+    let bodies: Mailbox<BodyResult>
+    /// Sessions that go on when others have had their turn.
+    let turns: Mailbox<SessionID>
+
+    init(
+        _ loop: EventLoop, index: UInt8, configuration: Configuration, outputs: [Mailbox<OutputBatch>],
+        workers: SnapshotWorkers, bodyThread: BodyThread, congestion: Backpressure
+    ) {
+        self.loop = loop
+        self.configuration = configuration
+        self.congestion = congestion
+        self.workers = workers
+        self.bodyThread = bodyThread
+        allLoops = outputs
+        context = ConnectionContext(
+            ConnectionSettings(configuration, loop: index, of: outputs.count, loop.configuration),
+            now: loop.now)
+        encoded = Mailbox(signalling: loop.wakeup)
+        measured = Mailbox(signalling: loop.wakeup)
+        parsed = Mailbox(signalling: loop.wakeup)
+        bodies = Mailbox(signalling: loop.wakeup)
+        turns = Mailbox(signalling: loop.wakeup)
+    }
+
+    /// Tells the machines the wall clock's time: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
+    /// second.
+    func refreshDate() {
+        guard context.dateLine.isEmpty || loop.now - dateTime >= .seconds(1) else { return }
+        dateTime = loop.now
+        let seconds = clock.now() / 1000
+        var line: [UInt8] = []
+        line.append("Date: ")
+        line.append(httpDate: seconds)
+        line.append("\r\n")
+        context.dateLine = line
+        context.wallSeconds = seconds
+    }
+
+    /// Messages from which on the database thread begins while the loop goes on.
+    static let burstCount = 256
+
+    /// Counts the bytes that an event of a session has posted to the databases.
+    /// - Returns: Whether the session must not be read for a while. A client that has posted little is read all the
+    ///   same: it is others whose requests wait.
+    func countPosted(hasManyRequests: @autoclosure () -> Bool) -> Bool {
+        let byteCount = context.takePostedByteCount()
+        guard byteCount > 0 else { return false }
+        switch congestion.add(byteCount) {
+        case .goOn: break
+        case .pause: isCongested = true
+        case .resumeAll:
+            for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
+        }
+        return isCongested && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests())
+    }
+
+    // MARK: Workers
+
+    /// Has a worker encode a large message; the session's `encoded` gets it.
+    func encode(_ message: LargeMessage, for session: SessionID) {
+        workers.post(.encode(EncodingJob(session: session, message: message, results: encoded)))
+    }
+
+    /// Has a worker parse a large message; the session's `parsed` gets the result.
+    func parse(_ message: [UInt8], for session: SessionID) {
+        workers.post(
+            .parse(
+                ParsingJob(
+                    session: session, message: message, nodeLimit: configuration.writeNodeLimit,
+                    results: parsed)))
+    }
+
+    /// Has a worker measure large data; the session's `measured` gets the result.
+    /// - Parameter query: What of the node is wanted; nil for all of it.
+    func measure(_ node: Node, _ query: Query?, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
+        workers.post(
+            .survey(
+                NodeSizeCheckJob(
+                    session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
+                    results: measured)))
+    }
+
+    /// The session needs no result of workers any more.
+    func abandonJobs(of session: SessionID) {
+        workers.abandonJobs(of: session)
+    }
+
+    /// Has the body thread inflate and parse a body; the session's `bodyRead` gets the result.
+    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob
+    {
+        let job = BodyJob(
+            bytes, isGzip: isGzip, byteLimit: configuration.writeByteLimit, of: request, for: session,
+            answer: bodies)
+        bodyThread.post(job)
+        return job
+    }
+}

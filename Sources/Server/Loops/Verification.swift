@@ -1,0 +1,38 @@
+import PandoBytes
+import PandoEngine
+import PandoIdentity
+import PandoReactor
+import PandoTime
+
+// Tokens on their way to the authenticator and back. Verifying may cost, and may wait for an issuer, so it
+// happens on the concurrency runtime's threads; the verdict comes back through the loop's mailbox. A
+// connection has one token under way at most, and what it asks meanwhile waits.
+
+extension IOLoop {
+    func verify(_ token: Text, for id: SessionID) {
+        guard let session = session(id) else { return }
+        if let verdict = authenticator.verifyAtOnce(token) { return session.verified(verdict) }
+        let digest = SHA256Digest(of: token)
+        if let identity = knownTokens.identity(of: digest, at: wallTime() / 1000, now: cacheTime) {
+            return session.verified(.accepted(identity))
+        }
+        // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
+        let peer = session.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
+        Task.detached { [authenticator, verified, logger] in
+            let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
+            if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
+            verified.post(VerifiedToken(session: id, digest: digest, verdict: verdict))
+        }
+    }
+
+    /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
+    /// remembered.
+    func settle(_ verified: VerifiedToken) -> VerificationResult {
+        guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
+        guard authenticator.revocations.allows(identity) else { return .refused(.revoked) }
+        knownTokens.store(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)
+        return verified.verdict
+    }
+
+    private var cacheTime: Duration { loop.now - MonotonicTime(nanoseconds: 0) }
+}

@@ -1,0 +1,219 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoReactor
+
+/// A WebSocket on its channel.
+final class WebSocketSession: ChannelSession {
+    private var machine: WebSocketConnection
+    /// The session by long polling that has moved here, while its last responses may be asked for again; nil for
+    /// most.
+    private(set) var former: PollingSession?
+
+    /// - Parameter polling: The session by long polling that the client wants to move here; nil for a session of
+    ///   its own.
+    init(
+        _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil, _ services: SessionServices
+    ) {
+        services.context.now = services.loop.now
+        machine = WebSocketConnection(id, joining: polling, &services.context)
+        super.init(id, on: channel, services)
+        channel.readByteLimit = machine.readByteLimit
+    }
+
+    override var hasManyRequests: Bool { machine.hasManyRequests }
+
+    /// What was sent before the session moved here is this client's, too.
+    override var heldByteCount: Int {
+        machine.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
+    }
+
+    private func finish() {
+        carryOutActions()
+        guard !hasLeft else { return }
+        count(unfinished: machine.unfinishedByteCount, waiting: machine.waitingByteCount)
+        follow(machine.pauses)
+    }
+
+    // MARK: From the channel
+
+    override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        super.received(&bytes, on: channel)
+        prepareSocket()
+        machine.received(&bytes, &services.context)
+        finish()
+        channel.readByteLimit = machine.readByteLimit
+    }
+
+    override func channelDidDrain(_ channel: Channel) {
+        super.channelDidDrain(channel)
+        prepareSocket()
+        machine.drained(&services.context)
+        finish()
+    }
+
+    override func channelDidEnd(_ channel: Channel) {
+        prepareSocket()
+        machine.peerEnded(&services.context)
+        finish()
+    }
+
+    override func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
+        prepareSocket()
+        machine.closed(&services.context)
+        finish()
+        super.channelDidClose(channel, reason: reason)
+    }
+
+    // MARK: From the databases
+
+    override func send(_ frames: RawSpan) {
+        services.context.socket.unsentByteCount = channel.outboundByteCount
+        switch machine.send(frames, &services.context) {
+        case .write: channel.write(frames)
+        case .writeAndCarryOut:
+            channel.write(frames)
+            finish()
+        case .carryOut: finish()
+        case .drop: break
+        }
+    }
+
+    override func send(_ frames: SharedBytes) {
+        services.context.socket.unsentByteCount = channel.outboundByteCount
+        switch machine.send(frames, &services.context) {
+        case .write: channel.write(frames)
+        case .writeAndCarryOut:
+            channel.write(frames)
+            finish()
+        case .carryOut: finish()
+        case .drop: break
+        }
+    }
+
+    override func send(_ message: LargeMessage) {
+        prepareSocket()
+        machine.send(message, &services.context)
+        finish()
+    }
+
+    override func windowMarkReturned() {
+        prepareSocket()
+        machine.windowMarkReturned(&services.context)
+        finish()
+    }
+
+    override func close(_ reason: DisconnectReason) {
+        prepareSocket()
+        machine.close(reason, &services.context)
+        finish()
+    }
+
+    // MARK: From workers
+
+    override func encoded(_ message: LargeMessage) {
+        prepareSocket()
+        machine.encoded(message, &services.context)
+        finish()
+    }
+
+    override func parsed(_ message: ParsedMessage) {
+        prepareSocket()
+        machine.parsed(message, &services.context)
+        finish()
+    }
+
+    override func verified(_ verdict: VerificationResult) {
+        prepareSocket()
+        machine.verified(verdict, &services.context)
+        finish()
+    }
+
+    // MARK: From the loop
+
+    override func expired() {
+        prepareSocket()
+        machine.expired(&services.context)
+        finish()
+    }
+
+    override func recheck(_ revocations: RevocationState) {
+        prepareSocket()
+        machine.recheck(revocations, &services.context)
+        finish()
+    }
+
+    override func tick() {
+        prepareSocket()
+        if channel.outboundByteCount > 0 || machine.needsAcknowledgedByteCount {
+            prepareWithAcknowledged()
+            noteProgress(acknowledged: services.context.socket.acknowledgedByteCount)
+        }
+        machine.tick(&services.context)
+        finish()
+    }
+
+    override func giveUpMemory() {
+        former?.leaveFormer()
+        prepareSocket()
+        machine.giveUpMemory(&services.context)
+        finish()
+    }
+
+    override func pause(_ reason: PauseReasons) {
+        machine.pause(reason)
+        follow(machine.pauses)
+    }
+
+    override func resume(_ reason: PauseReasons) {
+        machine.resume(after: reason)
+        follow(machine.pauses)
+    }
+
+    // MARK: The handover
+
+    override func carryOut(_ action: consuming ConnectionAction) {
+        if case .handover(let step) = action {
+            services.router?.carryOut(step, of: id)
+        } else {
+            super.carryOut(action)
+        }
+    }
+
+    /// The session by long polling is there: it is offered the move.
+    func offerMove() {
+        prepareSocket()
+        machine.offerMove(&services.context)
+        finish()
+    }
+
+    /// The session by long polling gives up the move.
+    func refuseMove() {
+        prepareSocket()
+        machine.refuseMove(&services.context)
+        finish()
+    }
+
+    /// The session moves here, with its id and its place in the table.
+    func takeOver(from polling: PollingSession) {
+        id = polling.id
+        former = polling
+        let session = polling.moveSession()
+        prepareSocket()
+        machine.takeOver(session, &services.context)
+        finish()
+    }
+
+    /// The last responses by long polling have arrived, or have had their time.
+    func forgetFormer() {
+        machine.forgetFormer()
+        former = nil
+    }
+
+    /// The connection is gone, and with it the use of the last responses by long polling.
+    func leaveFormer() {
+        former.take()?.leaveFormer()
+    }
+}

@@ -1,0 +1,83 @@
+import PandoCompression
+
+/// The inflater and the deflaters that connections of one loop share: those without context takeover. Each is
+/// made when it is needed first. Confined to one thread.
+package final class SharedCompression {
+    private let options: MessageDeflater.Options
+    private let limits: InflationLimits
+    private var inflater: MessageInflater?
+    private var deflaters: [Int: MessageDeflater] = [:]
+
+    package init(
+        options: MessageDeflater.Options = MessageDeflater.Options(),
+        limits: InflationLimits = InflationLimits()
+    ) {
+        self.options = options
+        self.limits = limits
+    }
+
+    /// Inflates messages of every window.
+    func sharedInflater() throws(CompressionError) -> MessageInflater {
+        if let inflater { return inflater }
+        let new = try MessageInflater(.init(takesOver: false, windowBits: 15), limits: limits)
+        inflater = new
+        return new
+    }
+
+    /// Compresses messages for every receiver whose window has at least 2^`windowBits` bytes.
+    /// - Parameter windowBits: 8…15.
+    /// - Throws: ``CompressionError/noMemory``.
+    package func deflater(windowBits: Int) throws(CompressionError) -> MessageDeflater {
+        if let deflater = deflaters[windowBits] { return deflater }
+        let new = try MessageDeflater(.init(takesOver: false, windowBits: windowBits), options: options)
+        deflaters[windowBits] = new
+        return new
+    }
+
+    /// A connection's own, or nil where the budget refuses.
+    fileprivate func ownInflater(
+        _ direction: DeflateAgreement.Direction, _ budget: CompressionBudget
+    ) throws(CompressionError) -> MessageInflater? {
+        let byteCount = CompressionMemory.inflaterByteCount(windowBits: direction.windowBits)
+        guard let grant = budget.grant(byteCount) else { return nil }
+        return try MessageInflater(direction, limits: limits, grant: grant)
+    }
+
+    fileprivate func ownDeflater(
+        _ direction: DeflateAgreement.Direction, _ budget: CompressionBudget
+    ) throws(CompressionError) -> MessageDeflater? {
+        let byteCount = CompressionMemory.deflaterByteCount(
+            windowBits: direction.windowBits, memoryLevel: options.memoryLevel)
+        guard let grant = budget.grant(byteCount) else { return nil }
+        return try MessageDeflater(direction, options: options, grant: grant)
+    }
+}
+
+/// The compression of one connection: the inflater of the peer's messages, the deflater of its own.
+package struct MessageCompression {
+    /// For ``MessageReader/init(role:messageByteLimit:checksText:inflater:)``.
+    package let inflater: MessageInflater
+    package let deflater: MessageDeflater
+
+    /// - Parameters:
+    ///   - agreement: Of the handshake.
+    ///   - role: This end of the connection.
+    ///   - shared: Of the connection's loop; gives what needs no state of this connection.
+    ///   - budget: Grants the memory of what does.
+    /// - Returns: nil where the budget or the system has not enough memory: a server then goes on without
+    ///   compression (``ServerHandshake/declineDeflate()``), a client without the connection.
+    package init?(
+        _ agreement: DeflateAgreement, role: Role, shared: SharedCompression, budget: CompressionBudget
+    ) {
+        let (incoming, outgoing) =
+            role == .server ? (agreement.client, agreement.server) : (agreement.server, agreement.client)
+        guard
+            let inflater = try? incoming.takesOver
+                ? shared.ownInflater(incoming, budget) : shared.sharedInflater(),
+            let deflater = try? outgoing.takesOver
+                ? shared.ownDeflater(outgoing, budget) : shared.deflater(windowBits: outgoing.windowBits)
+        else { return nil }
+        self.inflater = inflater
+        self.deflater = deflater
+    }
+}

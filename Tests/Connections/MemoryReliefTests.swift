@@ -1,0 +1,125 @@
+import PandoTime
+import Testing
+
+@testable import PandoConnections
+
+/// Seconds on a clock of the test.
+private func second(_ seconds: Double) -> MonotonicTime {
+    MonotonicTime(nanoseconds: 1_000_000_000_000 + UInt64(seconds * 1e9))
+}
+
+private let mebibyte = 1 << 20
+
+@Suite struct MemoryReliefTests {
+    /// Clients by index: what each holds, and what it has taken lately.
+    @Test(
+        arguments: [
+            // clients   excess   with small ones   disconnected   because
+            ([(5, .stalled), (9, .stalled)], 1, false, [1], "the largest first"),
+            ([(5, .stalled), (9, .steady)], 1, false, [0], "a client that takes its output is spared"),
+            ([(5, .unknown), (9, .steady)], 1, false, [0], "also for one that is not known yet"),
+            ([(5, .stalled), (9, .unknown)], 1, false, [0], "one that takes nothing goes before it"),
+            ([(5, .stalled), (9, .unknown)], 6, false, [0, 1], "which follows where that does not suffice"),
+            ([(5, .stalled), (9, .steady)], 20, false, [0], "never both at once: it is looked at anew"),
+            ([(5, .steady), (9, .steady)], 1, false, [1], "where all take their output, the largest"),
+            ([], 1, true, [], "nobody holds anything"),
+        ] as [([(Int, ClientProgress)], Int, Bool, [Int], String)])
+    func chosen(
+        clients: [(Int, ClientProgress)], excess: Int, includesSmall: Bool, expected: [Int], because: String
+    ) {
+        let holders = clients.enumerated().map { index, client in
+            MemoryHolder(
+                index: index, byteCount: client.0 * mebibyte, progress: client.1, lastHeard: second(0))
+        }
+        let chosen = MemoryRelief.choose(
+            from: holders, excess: excess * mebibyte, limit: 64, includesSmall: includesSmall)
+        #expect(chosen.map(\.index) == expected, "\(because)")
+    }
+
+    /// Clients that hold 60 KiB each, the first silent for longest.
+    private static func small(_ count: Int) -> [MemoryHolder] {
+        (0..<count).map {
+            MemoryHolder(
+                index: $0, byteCount: 60 << 10, progress: .unknown, lastHeard: second(Double($0)))
+        }
+    }
+
+    @Test func smallHoldersWaitUntilTheLimitWasExceededForAWhile() {
+        let holders = Self.small(100)
+        func chosen(includesSmall: Bool) -> [Int] {
+            MemoryRelief.choose(
+                from: holders.reversed(), excess: 100 << 10, limit: 64, includesSmall: includesSmall
+            ).map(\.index)
+        }
+        #expect(chosen(includesSmall: false) == [])
+        #expect(chosen(includesSmall: true) == [0, 1], "the longest silent first")
+    }
+
+    @Test func steadyClientOutlivesManySmallOnes() {
+        let steady = MemoryHolder(
+            index: 1000, byteCount: 2 * mebibyte, progress: .steady, lastHeard: second(0))
+        func chosen(_ smallCount: Int, includesSmall: Bool) -> [Int] {
+            MemoryRelief.choose(
+                from: Self.small(smallCount) + [steady], excess: mebibyte, limit: 3,
+                includesSmall: includesSmall
+            ).map(\.index)
+        }
+        #expect(chosen(100, includesSmall: true) == [0, 1, 2], "they are the excess")
+        #expect(chosen(100, includesSmall: false) == [], "not yet")
+        #expect(chosen(3, includesSmall: true) == [1000], "they are not the excess")
+    }
+
+    @Test func atMostTheLimitAtATime() {
+        let holders = (0..<100).map {
+            MemoryHolder(index: $0, byteCount: mebibyte, progress: .stalled, lastHeard: second(0))
+        }
+        let chosen = MemoryRelief.choose(
+            from: holders, excess: 1000 * mebibyte, limit: 64, includesSmall: false)
+        #expect(chosen.count == 64)
+    }
+}
+
+@Suite struct ProgressMonitorTests {
+    @Test(
+        arguments: [
+            // bytes taken at each second   progress   because
+            ([], .unknown, "no sample"),
+            ([0], .unknown, "one sample"),
+            ([0, 90_000], .unknown, "one second is too short: its machine's buffers take that"),
+            ([0, 90_000, 90_000, 90_000], .steady, "nothing for two seconds may be a pause"),
+            ([0, 90_000, 90_000, 90_000, 90_000, 90_000], .stalled, "nothing for longer is none"),
+            ([0, 500, 1000], .steady, "the slowest client that is served"),
+            ([0, 400, 800, 1200, 1600], .stalled, "slower than that"),
+            ([0, 60_000, 120_000, 180_000, 240_000], .steady, "a slow download"),
+        ] as [([Int], ClientProgress, String)])
+    func progress(samples: [Int], expected: ClientProgress, because: String) {
+        var monitor = ProgressMonitor()
+        for (time, byteCount) in samples.enumerated() {
+            monitor.note(byteCount, of: .output, at: second(Double(time)))
+        }
+        #expect(monitor.progress(at: second(Double(max(0, samples.count - 1)))) == expected, "\(because)")
+    }
+
+    @Test func anotherDirectionBeginsAnew() {
+        var monitor = ProgressMonitor()
+        for time in 0..<5 { monitor.note(time * 1_000_000, of: .input, at: second(Double(time))) }
+        #expect(monitor.progress(at: second(4)) == .steady)
+        monitor.note(0, of: .output, at: second(5))
+        #expect(monitor.progress(at: second(5)) == .unknown, "what it has sent says nothing of what it takes")
+    }
+
+    @Test func oldSamplesSayNothing() {
+        var monitor = ProgressMonitor()
+        monitor.note(0, of: .output, at: second(0))
+        monitor.note(1_000_000, of: .output, at: second(60))
+        #expect(monitor.progress(at: second(60)) == .unknown)
+    }
+
+    @Test func aSampleIsDueOnceASecond() {
+        var monitor = ProgressMonitor()
+        #expect(monitor.isDue(at: second(0)))
+        monitor.note(0, of: .output, at: second(0))
+        #expect(!monitor.isDue(at: second(0.5)))
+        #expect(monitor.isDue(at: second(1)))
+    }
+}

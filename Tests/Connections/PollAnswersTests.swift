@@ -1,0 +1,328 @@
+import PandoBytes
+import PandoRandom
+import PandoTime
+import PandoWebSocket
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoConnections
+
+/// What the official JavaScript client does with answers: it puts responses in order, and ignores those that
+/// it has had.
+private struct ModelClient {
+    var next = 0
+    var early: [Int: [Int]] = [:]
+    var scripts: [Int: String] = [:]
+    var messages: [Int] = []
+    var closedBehind: Int?
+
+    mutating func take(_ script: [UInt8]) {
+        for line in String(decoding: script, as: UTF8.self).split(separator: "\n") {
+            if line.hasPrefix("pLPCommand('close',") {
+                closedBehind = Int(line.dropFirst(19).dropLast(2))
+                continue
+            }
+            let parts = line.dropFirst("pRTLPCB(".count).dropLast(3).split(
+                separator: ",[", omittingEmptySubsequences: false)
+            guard let number = Int(parts[0]) else { continue }
+            #expect(
+                scripts[number] == nil || scripts[number] == String(line), "response \(number) has changed")
+            scripts[number] = String(line)
+            if number >= next { early[number] = parts[1].split(separator: ",").compactMap { Int($0) } }
+        }
+        while let found = early.removeValue(forKey: next) {
+            messages += found
+            next += 1
+        }
+    }
+}
+
+extension PollAnswers {
+    fileprivate mutating func say(_ number: Int) {
+        append(Array("\(number)".utf8).rawSpan)
+        endMessage()
+    }
+}
+
+extension PollAnswers.Answer {
+    fileprivate var text: String { scripts.map { String(decoding: $0.array, as: UTF8.self) }.joined() }
+}
+
+@Suite struct PollAnswersTests {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+
+    /// One conversation a row: what happens, and what the answer to the last poll is.
+    private enum Step {
+        case say(Int)
+        /// A new poll, this many seconds after the start, and its answer.
+        case poll(UInt64, at: Int, answer: String)
+        /// A poll that is asked again.
+        case again(UInt64, at: Int, answer: String)
+        case note([Int], PollAnswers.Delivery)
+    }
+
+    @Test(
+        arguments: [
+            (
+                "numbers go on, also of empty answers",
+                [
+                    .poll(1, at: 0, answer: "pRTLPCB(0,[]);\n"), .note([0], .received),
+                    .say(7), .say(8), .poll(2, at: 1, answer: "pRTLPCB(1,[7,8]);\n"),
+                ]
+            ),
+            (
+                "what was lost comes first",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .lost), .say(2),
+                    .poll(2, at: 1, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[2]);\n"),
+                ]
+            ),
+            (
+                "what is under way is not sent again",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[2]);\n"),
+                ]
+            ),
+            (
+                "the same poll gets the same answer",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .say(2),
+                    .again(1, at: 1, answer: "pRTLPCB(0,[1]);\n"),
+                ]
+            ),
+            (
+                "what was acknowledged may still be lost",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .acknowledged),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
+                    .poll(3, at: 2, answer: "pRTLPCB(0,[1]);\npRTLPCB(2,[]);\n"),
+                ]
+            ),
+            (
+                "what was received is not sent again",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[]);\n"), .note([0], .lost),
+                    .poll(3, at: 2, answer: "pRTLPCB(2,[]);\n"),
+                ]
+            ),
+            (
+                "a client that comes back so late may have given up waiting",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 24, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([0, 1], .received),
+                    .poll(3, at: 25, answer: "pRTLPCB(2,[]);\n"),
+                ]
+            ),
+        ] as [(String, [Step])])
+    private func conversations(because: String, steps: [Step]) {
+        var answers = PollAnswers()
+        for step in steps {
+            switch step {
+            case .say(let number): answers.say(number)
+            case .note(let numbers, let delivery): answers.note(numbers, delivery)
+            case .poll(let serial, let second, let expected):
+                let now = start + .seconds(second)
+                #expect(answers.receivedPoll(serial, at: now) == nil, "\(because)")
+                #expect(answers.answer(serial: serial, asked: now).text == expected, "\(because)")
+            case .again(let serial, let second, let expected):
+                #expect(
+                    answers.receivedPoll(serial, at: start + .seconds(second))?.text == expected, "\(because)"
+                )
+            }
+        }
+    }
+
+    @Test func theEndStandsBehindTheLastMessage() {
+        var answers = PollAnswers()
+        let large = [UInt8](repeating: UInt8(ascii: "1"), count: PollAnswers.responseByteLimit)
+        for _ in 0..<2 {
+            answers.append(large.rawSpan)
+            answers.endMessage()
+        }
+        let first = answers.answer(serial: 1, asked: start, closes: true)
+        #expect(answers.hasMessages && !first.text.contains("close"))
+        #expect(
+            answers.answer(serial: 2, asked: start, closes: true).text.hasSuffix(
+                "]);\npLPCommand('close',1);\n"))
+    }
+
+    /// Nothing is done for all of it at once, wherever it is cut; what must be escaped may stand where it is.
+    @Test(arguments: [-13, -12, -11, -5, -1, 0, 1])
+    func aLargeMessageStaysInParts(offset: Int) {
+        let opening = PollAnswers.partByteCount + offset - 8
+        let before = #"{"a":""# + String(repeating: "v", count: opening) + #"","#
+        let after = #"1,"b":""# + String(repeating: "w", count: PollAnswers.partByteCount) + #""}"#
+        let bytes = Array((before + #""__proto__":"# + after).utf8)
+        var answers = PollAnswers()
+        answers.say(1)
+        var (at, largest) = (0, 0)
+        while at < bytes.count {
+            let end = min(bytes.count, at + (abs(at - opening) > 4096 ? 4096 : 7))
+            answers.append(Array(bytes[at..<end]).rawSpan)
+            largest = max(largest, answers.pendingByteCount)
+            at = end
+        }
+        answers.endMessage()
+        #expect(largest < PollAnswers.partByteCount + 4096)
+        let message = before + #"["__proto__"]:"# + after
+        let expected = "pRTLPCB(0,[1,\(message)]);\n"
+        #expect(answers.byteCount == message.utf8.count + 1)
+        let answer = answers.answer(serial: 1, asked: start)
+        // Of texts so long only the outcome is shown.
+        let isExpected = answer.text == expected
+        #expect(answer.scripts.count >= 3 && isExpected)
+        #expect(answers.pendingByteCount == 0 && answers.byteCount == expected.utf8.count)
+        let isRepeated = answers.receivedPoll(1, at: start)?.text == expected
+        #expect(isRepeated)
+        answers.note([0], .received)
+        _ = answers.receivedPoll(2, at: start)
+        #expect(answers.heldByteCount == 0)
+    }
+
+    @Test func whatIsHeldIsCountedAndLetGo() {
+        var answers = PollAnswers()
+        #expect(answers.byteCount == 0)
+        answers.say(12)
+        #expect(answers.byteCount == 2)
+        let byteCount = answers.answer(serial: 1, asked: start).text.utf8.count
+        #expect(answers.byteCount == byteCount && answers.pendingByteCount == 0)
+        answers.note([0], .acknowledged)
+        #expect(answers.byteCount == byteCount)
+        _ = answers.receivedPoll(2, at: start)
+        #expect(answers.byteCount == 0 && answers.heldByteCount == byteCount, "another poll came")
+        answers.note([0], .received)
+        #expect(answers.heldByteCount == 0)
+        for serial in 2..<100 as Range<UInt64> {
+            let answer = answers.answer(serial: serial, asked: start)
+            answers.note(answer.numbers, .acknowledged)
+            _ = answers.receivedPoll(serial + 1, at: start)
+        }
+        #expect(answers.unconfirmedCount == PollAnswers.keptLimit && answers.byteCount == 0)
+    }
+
+    /// Polls that break before or behind their answer, that are asked again, or are given up: the client has
+    /// every message once, in order.
+    @Test(arguments: 0..<200 as Range<UInt64>)
+    func nothingIsLostOrDoubled(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var answers = PollAnswers()
+        var client = ModelClient()
+        var now = start
+        var (said, serial) = (0, 0 as UInt64)
+        /// Polls that wait with the server, and answers on their way to the client.
+        var held: [UInt64] = []
+        var flying: [(serial: UInt64, answer: PollAnswers.Answer)] = []
+
+        func poll(_ serial: UInt64) {
+            if let again = answers.receivedPoll(serial, at: now) {
+                flying.append((serial, again))
+            } else if !held.contains(serial) {
+                held.append(serial)
+            }
+        }
+        func answerOne() {
+            guard !held.isEmpty else { return }
+            let serial = held.removeFirst()
+            flying.append((serial, answers.answer(serial: serial, asked: now)))
+        }
+        for step in 0..<400 {
+            now = now + .milliseconds(Int.random(in: 0...(step % 50 == 0 ? 30_000 : 100), using: &random))
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0, 1:
+                answers.say(said)
+                said += 1
+            case 2, 3:
+                guard held.count + flying.count < 2 else { break }
+                serial += 1
+                poll(serial)
+            case 4 where !held.isEmpty:
+                // Its connection breaks, and perhaps it is asked again.
+                let broken = held.removeFirst()
+                if Bool.random(using: &random) { poll(broken) }
+            case 5 where !flying.isEmpty:
+                let (broken, answer) = flying.removeFirst()
+                // The client's machine may have had it all the same.
+                if Bool.random(using: &random) { answers.note(answer.numbers, .acknowledged) }
+                answers.note(answer.numbers, .lost)
+                if Bool.random(using: &random) { poll(broken) }
+            case 6, 7:
+                guard !flying.isEmpty else { break }
+                let (_, answer) = flying.remove(at: Int.random(in: flying.indices, using: &random))
+                for script in answer.scripts { client.take(script.array) }
+                answers.note(answer.numbers, Bool.random(using: &random) ? .received : .acknowledged)
+            default: if answers.isUrgent || held.count > 1 { answerOne() }
+            }
+            #expect(answers.byteCount >= 0 && answers.heldByteCount >= answers.byteCount)
+        }
+        // Nothing breaks any more.
+        for _ in 0..<1000 where client.messages.count < said {
+            if held.isEmpty, flying.isEmpty {
+                serial += 1
+                poll(serial)
+            }
+            answerOne()
+            for (_, answer) in flying {
+                for script in answer.scripts { client.take(script.array) }
+                answers.note(answer.numbers, .received)
+            }
+            flying = []
+        }
+        #expect(client.messages == Array(0..<said), "seed \(seed)")
+    }
+}
+
+@Suite struct FrameUnwrapperTests {
+    /// What goes into frames comes out of them, wherever between frames they are cut.
+    @Test(arguments: [[2], [2, 3, 125, 126, 127], [16_384], [16_385], [65_536, 5], [100_000, 2, 40_000]])
+    func takesMessagesOutOfFrames(sizes: [Int]) {
+        let messages = sizes.map { "{" + String(repeating: "a", count: $0 - 2) + "}" }
+        var pieces: [[UInt8]] = []
+        for message in messages {
+            var frames: [UInt8] = []
+            let isFramed = frames.append(framesOf: Array(message.utf8).rawSpan)
+            #expect(isFramed)
+            // Each frame by itself: a large message comes in pieces.
+            var start = 0
+            while start < frames.count {
+                let code = Int(frames[start + 1])
+                let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
+                let length =
+                    lengthCount == 0
+                    ? code : frames[(start + 2)..<(start + 2 + lengthCount)].reduce(0) { $0 << 8 | Int($1) }
+                let end = start + 2 + lengthCount + length
+                pieces.append(Array(frames[start..<end]))
+                start = end
+            }
+        }
+        let expected = "pRTLPCB(0,[" + messages.joined(separator: ",") + "]);\n"
+        for joined in [false, true] {
+            var unwrapper = FrameUnwrapper()
+            var answers = PollAnswers()
+            for piece in joined ? [Array(pieces.joined())] : pieces {
+                unwrapper.unwrap(piece.rawSpan, into: &answers)
+            }
+            let answer = answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0))
+            #expect(answer.text == expected)
+            #expect(!answers.hasMessages && answers.pendingByteCount == 0)
+        }
+    }
+
+    /// A message is not delivered before its last chunk is there.
+    @Test func aMessageWaitsForItsLastChunk() {
+        var frames: [UInt8] = []
+        frames.append(countFrame: 2)
+        frames.append(frame: .text, payload: Array("{\"a".utf8).rawSpan)
+        var unwrapper = FrameUnwrapper()
+        var answers = PollAnswers()
+        unwrapper.unwrap(frames.rawSpan, into: &answers)
+        #expect(!answers.hasMessages && answers.pendingByteCount == 3)
+        frames = []
+        frames.append(frame: .text, payload: Array("\":1}".utf8).rawSpan)
+        unwrapper.unwrap(frames.rawSpan, into: &answers)
+        #expect(
+            answers.answer(serial: 1, asked: MonotonicTime(nanoseconds: 0)).text
+                == "pRTLPCB(0,[{\"a\":1}]);\n")
+    }
+}

@@ -1,0 +1,37 @@
+import Testing
+
+@testable import PandoEngine
+
+@Suite struct NamespaceTests {
+    @Test(
+        arguments: [
+            ("demo", "demo", "plain"),
+            ("Demo-1_x", "demo-1_x", "names compare without case (realtime §1.3)"),
+            (String(repeating: "a", count: 63), String(repeating: "a", count: 63), "a label of a host fits"),
+            (String(repeating: "a", count: 64), nil, "more does not"),
+            ("", nil, "nothing is no name"),
+            ("a.b", nil, "no dots: it could not be a label"),
+            ("a/b", nil, "no paths"),
+            ("é", nil, "ASCII only"),
+            ("a\0", nil, "no control characters"),
+        ] as [(String, String?, String)])
+    func canonical(text: String, name: String?, because: String) {
+        #expect(NamespaceName.canonical(text) == name, "\(because)")
+    }
+
+    @Test(
+        arguments: [
+            ("demo.firebaseio.com", "demo", "three labels"),
+            ("demo.europe-west1.firebasedatabase.app:443", "demo", "four, and a port"),
+            ("demo.localhost.test", "demo", "not only Firebase's"),
+            ("localhost:9000", nil, "one label names nothing"),
+            ("example.com", nil, "nor do two"),
+            ("127.0.0.1:9000", nil, "an address is no name"),
+            ("[::1]:9000", nil, "of either kind"),
+            ("a..com", nil, "an empty label"),
+            ("", nil, "no host at all"),
+        ] as [(String, String?, String)])
+    func fromHost(host: String, name: String?, because: String) {
+        #expect(NamespaceName.fromHost(host) == name, "\(because)")
+    }
+}
