@@ -13,14 +13,15 @@ extension ExpressionCompiler {
         switch target.type {
         case .unknown: return target
         case .string, .value, .auth:
-            if name == "length" { return emit(.length, target.instruction, type: .number, range) }
+            if name == "length" { return builder.emit(.length, target.instruction, type: .number, range) }
             if RuleMethod(name.string, of: target.type) != nil { return Operand(type: .method) }
-            if target.type == .auth { return claim(name, of: target, range) }
+            if target.type == .auth { return builder.claim(name, of: target, range) }
         case .snapshot:
             if RuleMethod(name.string, of: .snapshot) != nil { return Operand(type: .method) }
         case .query:
             if let property = QueryProperty(rawValue: name.string) {
-                return emit(.query, property.number, type: property.isFlag ? .boolean : .queryValue, range)
+                return builder.emit(
+                    .query, property.number, type: property.isFlag ? .boolean : .queryValue, range)
             }
         case .boolean, .number, .null, .pattern, .array, .method, .queryValue, .mixed:
             problems.append(("Invalid property access: target is not an object.", offset))
@@ -28,23 +29,6 @@ extension ExpressionCompiler {
         }
         problems.append(("No such method/property \(quoted(name)).", offset))
         return Operand(type: .unknown)
-    }
-
-    /// Nested properties of `auth` become one path.
-    private mutating func claim(_ name: Text, of target: Operand, _ range: Range<Int>) -> Operand {
-        let instruction = parts.instructions[Int(target.instruction)]
-        let above: [Text]
-        switch instruction.code {
-        case .auth where name == "uid": return emit(.uid, type: .auth, range)
-        case .auth: above = []
-        case .uid: above = ["uid"]
-        case .claim: above = parts.claimPaths[Int(instruction.a)]
-        default:
-            let member = constant(.string(name), range)
-            return emit(.claimMember, target.instruction, member.instruction, type: .auth, range)
-        }
-        parts.claimPaths.append(above + [name])
-        return emit(.claim, Int32(parts.claimPaths.count - 1), type: .auth, range)
     }
 
     mutating func compileIndex(_ targetExpression: Expression, _ index: Expression, _ whole: Expression)
@@ -60,8 +44,8 @@ extension ExpressionCompiler {
         case .auth:
             // A number names the element of an array.
             guard operand.type.isText || operand.type == .number else { break }
-            return emit(
-                .claimMember, target.instruction, instruction(of: operand, index.range), type: .auth,
+            return builder.emit(
+                .claimMember, target.instruction, builder.instruction(of: operand, index.range), type: .auth,
                 whole.range)
         case .boolean, .number, .null, .pattern, .array, .method, .queryValue, .mixed:
             note("Invalid property access: target is not an object.", at: index)
@@ -127,15 +111,15 @@ extension ExpressionCompiler {
             }
         }
         switch method {
-        case .val: return emit(.value, locate(target, range), type: .value, range)
-        case .getPriority: return emit(.priority, locate(target, range), type: .value, range)
-        case .exists: return emit(.exists, locate(target, range), type: .boolean, range)
-        case .isString: return emit(.isString, locate(target, range), type: .boolean, range)
-        case .isNumber: return emit(.isNumber, locate(target, range), type: .boolean, range)
-        case .isBoolean: return emit(.isBoolean, locate(target, range), type: .boolean, range)
-        case .parent: return parent(of: target, range)
-        case .toLowerCase: return emit(.toLowerCase, target.instruction, type: .string, range)
-        case .toUpperCase: return emit(.toUpperCase, target.instruction, type: .string, range)
+        case .val: return builder.emit(.value, builder.locate(target, range), type: .value, range)
+        case .getPriority: return builder.emit(.priority, builder.locate(target, range), type: .value, range)
+        case .exists: return builder.emit(.exists, builder.locate(target, range), type: .boolean, range)
+        case .isString: return builder.emit(.isString, builder.locate(target, range), type: .boolean, range)
+        case .isNumber: return builder.emit(.isNumber, builder.locate(target, range), type: .boolean, range)
+        case .isBoolean: return builder.emit(.isBoolean, builder.locate(target, range), type: .boolean, range)
+        case .parent: return builder.parent(of: target, range)
+        case .toLowerCase: return builder.emit(.toLowerCase, target.instruction, type: .string, range)
+        case .toUpperCase: return builder.emit(.toUpperCase, target.instruction, type: .string, range)
         case .contains: return search(.contains, method, target, arguments[0], range)
         case .beginsWith: return search(.beginsWith, method, target, arguments[0], range)
         case .endsWith: return search(.endsWith, method, target, arguments[0], range)
@@ -144,9 +128,9 @@ extension ExpressionCompiler {
             for (index, operand) in operands.enumerated() where !operand.type.isText {
                 note("Argument \(index + 1) of replace() must be a string.", at: arguments[index])
             }
-            return emit(
-                .replace, target.instruction, instruction(of: operands[0], range),
-                instruction(of: operands[1], range), type: .string, range)
+            return builder.emit(
+                .replace, target.instruction, builder.instruction(of: operands[0], range),
+                builder.instruction(of: operands[1], range), type: .string, range)
         }
     }
 
@@ -161,7 +145,8 @@ extension ExpressionCompiler {
     ) -> Operand {
         let operand = compile(argument)
         if !operand.type.isText { note("\(method.rawValue)() expects a string argument.", at: argument) }
-        return emit(code, target.instruction, instruction(of: operand, argument.range), type: .boolean, range)
+        return builder.emit(
+            code, target.instruction, builder.instruction(of: operand, argument.range), type: .boolean, range)
     }
 
     private mutating func callMatches(_ target: Operand, _ arguments: [Expression], _ whole: Expression)
@@ -176,29 +161,10 @@ extension ExpressionCompiler {
         }
         // An invalid pattern was reported before.
         guard let pattern else { return Operand(type: .unknown) }
-        parts.patterns.append(pattern)
-        return emit(
-            .matches, target.instruction, Int32(parts.patterns.count - 1), type: .boolean, whole.range)
+        return builder.matches(pattern, target, whole.range)
     }
 
-    // MARK: Locations
-
-    private func place(of target: Operand) -> Place {
-        target.place ?? Place(origin: .instruction(target.instruction))
-    }
-
-    private mutating func parent(of target: Operand, _ range: Range<Int>) -> Operand {
-        var place = place(of: target)
-        if place.keys.popLast() == nil {
-            switch place.origin {
-            case .tree(let isAfter, let depth) where depth > 0:
-                place.origin = .tree(isAfter: isAfter, depth: depth - 1)
-            case .tree: return emit(.aboveRoot, type: .snapshot, range)
-            case .instruction(let instruction): return emit(.parent, instruction, type: .snapshot, range)
-            }
-        }
-        return snapshot(place)
-    }
+    // MARK: Children
 
     private mutating func callChild(
         _ method: RuleMethod, _ target: Operand, _ arguments: [Expression], _ whole: Expression
@@ -208,38 +174,18 @@ extension ExpressionCompiler {
         }
         let argument = compile(arguments[0])
         if !argument.type.isText { note("\(method.rawValue)() expects a string argument.", at: arguments[0]) }
-        let child = child(argument, arguments[0], of: target, whole.range)
+        let child = builder.child(
+            argument, isLiteral: arguments[0].isLiteral, of: target, arguments[0].range, whole.range)
         return method == .child
-            ? child : emit(.exists, locate(child, whole.range), type: .boolean, whole.range)
-    }
-
-    private mutating func child(
-        _ argument: Operand, _ expression: Expression, of target: Operand, _ range: Range<Int>
-    ) -> Operand {
-        if case .string(let path) = argument.constant {
-            let keys = path.segments
-            // A literal path without keys is the node itself. A computed one names no node, which the evaluation finds.
-            if !keys.isEmpty || expression.isLiteral {
-                var place = place(of: target)
-                place.keys += keys
-                return snapshot(place)
-            }
-        }
-        if argument.instruction >= 0, parts.instructions[Int(argument.instruction)].code == .key {
-            let depth = parts.instructions[Int(argument.instruction)].a
-            return emit(
-                .childByKey, locate(target, range), depth, argument.instruction, type: .snapshot, range)
-        }
-        return emit(
-            .childByText, locate(target, range), instruction(of: argument, expression.range), type: .snapshot,
-            range)
+            ? child : builder.emit(.exists, builder.locate(child, whole.range), type: .boolean, whole.range)
     }
 
     private mutating func callHasChildren(
         _ target: Operand, _ arguments: [Expression], _ whole: Expression
     ) -> Operand {
         guard let list = arguments.first else {
-            return emit(.hasChildren, locate(target, whole.range), type: .boolean, whole.range)
+            return builder.emit(
+                .hasChildren, builder.locate(target, whole.range), type: .boolean, whole.range)
         }
         guard arguments.count == 1 else {
             note(
@@ -252,16 +198,17 @@ extension ExpressionCompiler {
             return skip(arguments)
         }
         // All children are below the same snapshot. Only the last step differs.
-        let snapshot = Operand(type: .snapshot, instruction: locate(target, whole.range))
+        let snapshot = Operand(type: .snapshot, instruction: builder.locate(target, whole.range))
         var children: [Int32] = []
         for name in names {
             let operand = compile(name)
             if !operand.type.isText { note("hasChildren() expects an array of strings.", at: name) }
-            let child = child(operand, name, of: snapshot, name.range)
-            children.append(locate(child, name.range))
+            let child = builder.child(
+                operand, isLiteral: name.isLiteral, of: snapshot, name.range, name.range)
+            children.append(builder.locate(child, name.range))
         }
-        return emit(
-            .hasAllChildren, snapshot.instruction, appendList(children), Int32(children.count),
+        return builder.emit(
+            .hasAllChildren, snapshot.instruction, builder.appendList(children), Int32(children.count),
             type: .boolean,
             whole.range)
     }
@@ -271,13 +218,5 @@ extension Expression {
     /// A literal, not a computed text.
     var isLiteral: Bool {
         if case .constant = form { true } else { false }
-    }
-}
-
-extension Text {
-    /// The keys of a literal path: split on `/`, without empty segments. A segment that is no valid key names no node
-    /// (§6: `.` and `..` are not resolved). For computed paths see ``PathSegments``.
-    var segments: [Key] {
-        string.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) }
     }
 }

@@ -6,18 +6,18 @@ extension ExpressionCompiler {
     mutating func compileNot(_ expression: Expression, _ range: Range<Int>) -> Operand {
         let operand = compile(expression)
         if !operand.type.isBoolean { note("! only operates on booleans.", at: expression) }
-        if case .boolean(let value) = operand.constant { return constant(.boolean(!value), range) }
-        noteOperand(operand)
-        return emit(.not, instruction(of: operand, range), type: .boolean, range)
+        if case .boolean(let value) = operand.constant { return builder.constant(.boolean(!value), range) }
+        builder.noteOperand(operand)
+        return builder.emit(.not, builder.instruction(of: operand, range), type: .boolean, range)
     }
 
     mutating func compileNegative(_ expression: Expression, _ range: Range<Int>) -> Operand {
         let operand = compile(expression)
         if !operand.type.isNumeric { note("- only operates on numbers.", at: expression) }
         if let value = operand.constant, let result = try? RuleValue.negated(value) {
-            return constant(result, range)
+            return builder.constant(result, range)
         }
-        return emit(.negate, instruction(of: operand, range), type: .number, range)
+        return builder.emit(.negate, builder.instruction(of: operand, range), type: .number, range)
     }
 
     mutating func compileBinary(
@@ -62,10 +62,11 @@ extension ExpressionCompiler {
             if !right.type.isNumeric { note(text("right"), at: rightExpression) }
         }
         if let a = left.constant, let b = right.constant, let result = Self.fold(code, a, b) {
-            return constant(result, range)
+            return builder.constant(result, range)
         }
-        return emit(
-            code, instruction(of: left, leftExpression.range), instruction(of: right, rightExpression.range),
+        return builder.emit(
+            code, builder.instruction(of: left, leftExpression.range),
+            builder.instruction(of: right, rightExpression.range),
             type: type, range)
     }
 
@@ -95,7 +96,7 @@ extension ExpressionCompiler {
         var kept: [Operand] = []
         var isDecided = false
         for (index, expression) in expressions.enumerated() {
-            let noted = parts.operands.count
+            let noted = builder.operandCount
             var operand = compile(expression)
             if !operand.type.isBoolean {
                 operand.type = .unknown
@@ -105,7 +106,7 @@ extension ExpressionCompiler {
             }
             guard !isDecided else {
                 // It is never evaluated, nor are its operands.
-                parts.operands.removeSubrange(noted...)
+                builder.forgetOperands(from: noted, to: builder.operandCount)
                 continue
             }
             if case .boolean(let value) = operand.constant {
@@ -115,20 +116,19 @@ extension ExpressionCompiler {
             }
             kept.append(operand)
         }
-        guard let first = kept.first else { return constant(.boolean(!decisive), range) }
-        if first.constant != nil { return constant(.boolean(decisive), range) }
+        guard let first = kept.first else { return builder.constant(.boolean(!decisive), range) }
+        if first.constant != nil { return builder.constant(.boolean(decisive), range) }
         if kept.count == 1, isAlwaysBoolean(first) { return first }
-        for operand in kept { noteOperand(operand) }
-        let list = kept.map { instruction(of: $0, range) }
-        return emit(code, appendList(list), Int32(list.count), type: .boolean, range)
+        for operand in kept { builder.noteOperand(operand) }
+        let list = kept.map { builder.instruction(of: $0, range) }
+        return builder.emit(code, builder.appendList(list), Int32(list.count), type: .boolean, range)
     }
 
     /// False for a term whose type is boolean and whose value in a write is null: a property of `query` (§3.2), or a
     /// `?` with one. As an operand of logic it is an error, so it must remain an operand.
     private func isAlwaysBoolean(_ operand: Operand) -> Bool {
-        guard operand.instruction >= 0 else { return false }
-        return switch parts.instructions[Int(operand.instruction)].code {
-        case .query, .choice: false
+        switch builder.code(of: operand) {
+        case nil, .query, .choice: false
         default: true
         }
     }
@@ -139,9 +139,9 @@ extension ExpressionCompiler {
     ) -> Operand {
         let condition = compile(conditionExpression)
         if !condition.type.isBoolean { note("condition of ? must be boolean.", at: conditionExpression) }
-        let noted = parts.operands.count
+        let noted = builder.operandCount
         let first = compile(firstExpression)
-        let notedInFirst = parts.operands.count
+        let notedInFirst = builder.operandCount
         let second = compile(secondExpression)
         for (operand, expression) in [(first, firstExpression), (second, secondExpression)] {
             switch operand.type {
@@ -156,13 +156,18 @@ extension ExpressionCompiler {
         let type: StaticType = isUnknown ? .unknown : first.type == second.type ? first.type : .mixed
         if case .boolean(let value) = condition.constant, type != .mixed {
             // The other branch is never evaluated, nor are its operands.
-            parts.operands.removeSubrange(value ? notedInFirst..<parts.operands.count : noted..<notedInFirst)
+            if value {
+                builder.forgetOperands(from: notedInFirst, to: builder.operandCount)
+            } else {
+                builder.forgetOperands(from: noted, to: notedInFirst)
+            }
             return value ? first : second
         }
-        noteOperand(condition)
-        return emit(
-            .choice, instruction(of: condition, conditionExpression.range),
-            instruction(of: first, firstExpression.range), instruction(of: second, secondExpression.range),
+        builder.noteOperand(condition)
+        return builder.emit(
+            .choice, builder.instruction(of: condition, conditionExpression.range),
+            builder.instruction(of: first, firstExpression.range),
+            builder.instruction(of: second, secondExpression.range),
             type: type, range)
     }
 }
