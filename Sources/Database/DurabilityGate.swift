@@ -31,7 +31,7 @@ struct DurabilityGate<Outputs> {
     /// Whether everything up to a ticket is durable.
     func isDurable(_ ticket: UInt64) -> Bool { ticket <= durableTicket }
 
-    /// Holds outputs until `ticket` is durable: also where it already is, ``release(_:)`` comes first.
+    /// Holds outputs until `ticket` is durable. If it already is, they still leave only with the next ``release(_:)``.
     /// - Parameter ticket: That of the last entry appended so far; not less than that of the call before.
     mutating func hold(_ outputs: consuming Outputs, until ticket: UInt64, requestByteCount: Int) {
         precondition(ticket >= held.last?.ticket ?? 0, "an output waits for less than the one before it")

@@ -13,9 +13,8 @@ import PandoBytes
 //             │ crc32c │ length │ firstRecord │ records… │   firstRecord: how many records the blocks before hold
 //             │   4    │   4    │      8      │  length  │
 //             └────────┴────────┴─────────────┴──────────┘
-//                      └── crc32c covers everything after itself; it continues from the header's crc32c, so a
-//                      block
-//                          of another checkpoint is no block here
+//                      └── crc32c covers everything after itself; it continues from the header's
+//                          crc32c, so a block of another checkpoint is no block here
 //
 //  record     ┌────────┬──────┬──────────┬───────────┬──────────┐
 //             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the log, each of the

@@ -11,8 +11,7 @@ import PandoBytes
 //            └───────────────────── crc32c covers everything before itself ──────────┘
 //
 //  record    ┌────────┬────────┬──────┬───────┬───────────┬──────────┬───────────┬─────────┬──────────┬─────────┐
-//            │ crc32c │ length │ kind │ flags │ namespace │ sequence │ timestamp │ durable │ payload… │
-//            padding │
+//            │ crc32c │ length │ kind │ flags │ namespace │ sequence │ timestamp │ durable │ payload… │ padding │
 //            │   4    │   4    │  2   │   2   │     4     │    8     │  8 (ms)   │    8    │  length  │  to 8   │
 //            └────────┴────────┴──────┴───────┴───────────┴──────────┴───────────┴─────────┴──────────┴─────────┘
 //                     └── crc32c covers everything after itself, padding included; it continues from the

@@ -13,12 +13,15 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
 
     /// Descriptors for what the program opens from time to time. If all is open at once:
     ///
-    /// | for | at once | |---|---| | the next segment of the log, beside the one being written | 1 | | the
-    /// file of a segment that is prepared | 1 | | a checkpoint being written, and the directory listed for
-    /// those it supersedes | 2 | | rules files, read again at SIGHUP, with their directory | 2 | | key,
-    /// secret and revocation files, read again when they change | 4 | | keys fetched from issuers: socket,
-    /// resolver, libcurl's and libdispatch's own, for three issuers | 24 | | files that the C library opens
-    /// for itself (name service, time zone, `/proc`) | 6 |
+    /// | for | at once |
+    /// |---|---|
+    /// | the next segment of the log, beside the one being written | 1 |
+    /// | the file of a segment that is prepared | 1 |
+    /// | a checkpoint being written, and the directory listed for those it supersedes | 2 |
+    /// | rules files, read again at SIGHUP, with their directory | 2 |
+    /// | key, secret and revocation files, read again when they change | 4 |
+    /// | keys fetched from three issuers: socket, resolver, libcurl's and libdispatch's own | 24 |
+    /// | files that the C library opens for itself (name service, time zone, `/proc`) | 6 |
     ///
     /// That is 40. A directory sync uses the directory that is open, and a backup is sent from memory over
     /// its client's connection.

@@ -191,7 +191,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             if !hasSpace, isPreparingSegment { preparer.cancel() }
             noteDisk(isFull: !hasSpace)
         } else if isDiskFull, mayAsk {
-            // There is some: a write that was too large for it is tried again when it is asked for again.
+            // There is space again. A write that was refused for its size asks for its own space when the client repeats it.
             noteDisk(isFull: false)
         }
         queue.space.update(granted: appendedByteCount + journal.reservedByteCount, isFull: isDiskFull)
