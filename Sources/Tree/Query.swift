@@ -56,7 +56,16 @@ package struct Bound: Hashable, Sendable {
         left.value == right.value && left.key == right.key && left.isInclusive == right.isInclusive
     }
 
+    /// Includes the value: clients listen with as many values as they like (`startAt(now)`), and all that differ in
+    /// it alone must not share a hash.
     package func hash(into hasher: inout Hasher) {
+        switch value {
+        case .boolean(let value): hasher.combine(value)
+        case .integer(let value): hasher.combine(value)
+        case .double(let value): hasher.combine(value)
+        case .string(let value): hasher.combine(value)
+        case .empty, .object, .prioritized: break
+        }
         hasher.combine(key)
         hasher.combine(isInclusive)
     }

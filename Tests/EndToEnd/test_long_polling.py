@@ -542,6 +542,52 @@ def test_a_poll_is_answered_before_the_client_gives_up(short):
     one.close()
 
 
+def test_a_poll_sent_ahead_is_held_and_answered(short):
+    """The second poll of a connection is read while the first is answered: its timer must outlive that answer."""
+    one, writer = Page(short.port), Page(short.port)
+    one.must("q", {"p": "/x", "h": ""})
+    http = HTTP(short.port)
+    first, second = one.poll(http=http), one.poll(http=http)
+    writer.must("p", {"p": "/x", "d": 1})
+    one.receive(first)
+    began = time.monotonic()
+    one.receive(second)
+    assert time.monotonic() - began < HOLD + 5
+    one.close()
+    writer.close()
+
+
+def test_any_number_of_polls_may_be_sent_ahead(servers):
+    """None needs stack of the one before: each is answered by an event of its own."""
+    server = servers(memory=True, dev=False)
+    put = b"PUT /a.json HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65536\r\n\r\n" + b'"' + b"x" * 65534 + b'"'
+    poll = b"GET /.lp?id=1&pw=aaaaaaaaaa&ser=1 HTTP/1.1\r\nHost:\r\n\r\n"
+    polls = 8500
+    # Large bodies widen the socket's window and the server's reads, so that thousands of polls come in one.
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as tcp:
+            sender = threading.Thread(target=tcp.sendall, args=(put * 60,), daemon=True)
+            sender.start()
+            count_heads(tcp, 60)
+            sender.join(DEADLINE)
+            sender = threading.Thread(target=tcp.sendall, args=(put + poll * polls,), daemon=True)
+            sender.start()
+            count_heads(tcp, 1 + polls)
+            sender.join(DEADLINE)
+        assert server.alive, server.stderr()
+
+
+def count_heads(tcp, wanted):
+    """Reads until as many responses have begun."""
+    end = b""
+    while wanted > 0:
+        data = tcp.recv(1 << 20)
+        assert data, f"the connection ended {wanted} responses early"
+        text = end + data
+        wanted -= text.count(b"HTTP/1.1 ")
+        end = text[-8:]
+
+
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_poll_that_is_cut_loses_nothing(page, world, how):
     """The connection breaks before there is an answer: the next poll gets it, with the next number."""

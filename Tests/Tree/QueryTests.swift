@@ -192,3 +192,17 @@ import Testing
                 && Priority.compare(.string("a"), .string("b")) < 0)
     }
 }
+
+/// Queries that differ in the value of a bound alone do not share a hash: clients listen with `startAt(now)`.
+@Test
+func queriesWithDifferentValuesHaveDifferentHashes() {
+    let values: [Node] =
+        (0..<1000).map { .number(Double($0)) } + (0..<1000).map { .number(Double($0) + 0.5) }
+        + (0..<1000).map { .string(Text("\($0)")) } + [.boolean(false), .boolean(true)]
+    let hashes = Set(
+        values.map { value in
+            Query(start: Bound(value: value, key: .lowest, isInclusive: true)).hashValue
+        })
+    // 64 bits: two of 3002 are equal once in 10^12 runs.
+    #expect(hashes.count == values.count)
+}

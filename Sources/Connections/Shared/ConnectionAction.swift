@@ -6,8 +6,9 @@ import PandoREST
 import PandoTime
 import PandoTree
 
-/// What the owner of a state machine must do. Actions are carried out in order, before the machine gets its next
-/// event.
+/// What the owner of a state machine must do, before the machine gets its next event: first, in order, what concerns
+/// the connection alone. Actions that lead to events, of this or another machine, come after that, in the order of
+/// the events that decided them, and never from inside one another: a client decides how long such a chain is.
 package enum ConnectionAction {
     // MARK: The socket
 

@@ -178,7 +178,7 @@ final class HTTPSession: ChannelSession {
         case .readBody(let bytes, let isGzip, let request):
             bodyJob = services.readBody(bytes, isGzip: isGzip, of: request, for: id)
         case .cancelBody: bodyJob.take()?.cancel()
-        case .http(let action): services.router?.carryOut(action, of: id)
+        case .http(let action): services.router?.carryOut(action, of: self)
         default: super.carryOut(action)
         }
     }

@@ -20,8 +20,8 @@ extension IOLoop: SessionRouter {
         }
     }
 
-    func carryOut(_ action: consuming HTTPAction, of id: SessionID) {
-        guard let connection = http(id) else { return }
+    /// - Parameter connection: May have left the table since the event.
+    func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession) {
         switch action {
         case .upgrade(let request, let rest): upgrade(connection, request, rest: rest)
         case .move(let request, let index): move(connection, request, toLoop: index)
@@ -47,8 +47,9 @@ extension IOLoop: SessionRouter {
         for connection in polling(session)?.carriers ?? [] { http(connection)?.noteAcknowledged() }
     }
 
-    func carryOut(_ action: consuming LongPollingAction, of id: SessionID) {
-        guard let session = polling(id) else { return }
+    /// - Parameter session: May have left the table since the event.
+    func carryOut(_ action: consuming LongPollingAction, of session: PollingSession) {
+        let id = session.id
         switch action {
         case .holdPoll(let connection): http(connection)?.holdPoll(of: id)
         case .releasePoll(let connection): http(connection)?.releasePoll()

@@ -104,19 +104,24 @@ class LoopSession {
         services.context.now = services.loop.now
     }
 
-    /// Carries out the actions of an event.
+    /// Carries out the actions of an event: at once those that concern this session alone; then, in the order of the
+    /// events, those that lead to further events (``SessionServices/routeActions()``).
     final func carryOutActions() {
         guard !services.context.actions.isEmpty else { return }
         var actions = ContiguousArray<ConnectionAction>()
         swap(&actions, &services.spareActions)
         services.context.takeActions(into: &actions)
         // Moved out, not copied.
-        for index in actions.indices { perform(exchange(&actions[index], with: .close)) }
+        for index in actions.indices {
+            let action = exchange(&actions[index], with: .close)
+            if action.leadsToEvents { services.route(action, of: self) } else { perform(action) }
+        }
         actions.removeAll(keepingCapacity: actions.capacity <= Self.keptActionCount)
         swap(&actions, &services.spareActions)
+        services.routeActions()
     }
 
-    private func perform(_ action: consuming ConnectionAction) {
+    final func perform(_ action: consuming ConnectionAction) {
         switch action {
         case .verify(let token): services.router?.verify(token, for: id)
         case .parse(let message): services.parse(message, for: id)
@@ -191,5 +196,17 @@ class LoopSession {
         expire(at: nil)
         count(unfinished: 0, waiting: 0)
         services.router?.remove(id)
+    }
+}
+
+extension ConnectionAction {
+    /// Whether carrying it out may give this session, or another, its next event before it returns.
+    fileprivate var leadsToEvents: Bool {
+        switch self {
+        case .verify, .recheck, .http, .polling, .handover: true
+        case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .encode, .measure, .readBody,
+            .cancelBody, .abandonJobs, .nextTurn, .wake, .expire:
+            false
+        }
     }
 }

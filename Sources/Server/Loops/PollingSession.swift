@@ -198,7 +198,7 @@ final class PollingSession: LoopSession {
 
     override func carryOut(_ action: consuming ConnectionAction) {
         switch action {
-        case .polling(let action): services.router?.carryOut(action, of: id)
+        case .polling(let action): services.router?.carryOut(action, of: self)
         case .handover(let step): services.router?.carryOut(step, of: id)
         default: super.carryOut(action)
         }

@@ -9,10 +9,10 @@ protocol SessionRouter: AnyObject {
     func verify(_ token: Text, for session: SessionID)
     /// Has the session check its credential against the revocations as they are now.
     func recheck(_ session: SessionID)
-    func carryOut(_ action: consuming HTTPAction, of connection: SessionID)
+    func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession)
     /// Asks the connections of a session by long polling what the client's machine has acknowledged.
     func noteAcknowledged(for session: SessionID)
-    func carryOut(_ action: consuming LongPollingAction, of session: SessionID)
+    func carryOut(_ action: consuming LongPollingAction, of session: PollingSession)
     func carryOut(_ action: HandoverAction, of session: SessionID)
     /// An HTTP connection is in progress with a request, or waits for another.
     func rank(_ connection: SessionID, as activity: HTTPConnection.Activity)
