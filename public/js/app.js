@@ -53,14 +53,14 @@ async function start() {
 }
 
 function showOffline() {
-  app.replaceChildren(h("main", { class: "gate" }, h("div", { class: "card" }, brand(), h("h1", {}, "No connection"),
-    h("p", {}, "The server does not answer."), h("button", { type: "button", class: "primary", onclick: () => location.reload(), autofocus: true }, "Try again"))));
+  app.replaceChildren(h("main.gate", {}, h("div.card", {}, brand(), h("h1", {}, "No connection"),
+    h("p", {}, "The server does not answer."), h("button", { class: "primary", onclick: () => location.reload(), autofocus: true }, "Try again"))));
 }
 
 function showSignIn() {
   const token = h("input", { type: "password", autocomplete: "off", spellcheck: false, required: true, "aria-label": "Token or secret", "aria-describedby": "sign-in-hint" });
   const kept = h("input", { type: "checkbox" });
-  const problem = h("p", { class: "problem", role: "alert" });
+  const problem = h("p.problem", { role: "alert" });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
   const submit = async (event) => {
     event.preventDefault();
@@ -75,15 +75,15 @@ function showSignIn() {
       token.select();
     }
   };
-  app.replaceChildren(h("main", { class: "gate" }, h("form", { class: "card", onsubmit: submit }, brand(), h("h1", {}, "Sign in"),
+  app.replaceChildren(h("main.gate", {}, h("form.card", { onsubmit: submit }, brand(), h("h1", {}, "Sign in"),
     h("label", {}, "Token or secret", token),
-    h("p", { class: "hint", id: "sign-in-hint" }, "An administrator's token, as pando token --claim admin=true prints it, or the token of a user. It stays in this tab."),
-    h("label", { class: "check" }, kept, "Keep it until the tab is closed"), problem, button,
-    h("p", { class: "hint" }, h("a", { href: "/docs" }, "Documentation")))));
+    h("p.hint", { id: "sign-in-hint" }, "An administrator's token, as pando token --claim admin=true prints it, or the token of a user. It stays in this tab."),
+    h("label.check", {}, kept, "Keep it until the tab is closed"), problem, button,
+    h("p.hint", {}, h("a", { href: "/docs" }, "Documentation")))));
   token.focus();
 }
 
-const brand = () => h("div", { class: "brand" }, h("img", { src: "/favicon.svg", alt: "", width: 22, height: 22 }), "Pando");
+const brand = () => h("div.brand", {}, h("img", { src: "/favicon.svg", alt: "", width: 22, height: 22 }), "Pando");
 
 // MARK: The frame
 
@@ -94,11 +94,11 @@ function showFrame() {
   const links = Object.entries(PAGES).filter(([, { isForAdmins }]) => !isForAdmins || session.isAdmin).map(([name, { label }]) =>
     h("a", { id: `to-${name}`, href: link(name) }, label));
   app.replaceChildren(
-    h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); document.querySelector("#main [tabindex='0'], #main input, #main textarea")?.focus(); } }, "Skip to the content"),
-    h("header", { class: "bar" }, brand(), databases, h("nav", { "aria-label": "Pages" }, links, h("a", { href: "/docs", target: "_blank" }, "Docs")),
-      h("span", { class: "space" }),
+    h("a.skip", { href: "#main", onclick: (event) => { event.preventDefault(); document.querySelector("#main [tabindex='0'], #main input, #main textarea")?.focus(); } }, "Skip to the content"),
+    h("header.bar", {}, brand(), databases, h("nav", { "aria-label": "Pages" }, links, h("a", { href: "/docs", target: "_blank" }, "Docs")),
+      h("span.space", {}),
       h("span", { id: "state", class: "state", role: "status" }),
-      h("button", { type: "button", id: "actor", class: "actor", title: "Whose rights requests have", onclick: chooseActor }),
+      h("button", { id: "actor", class: "actor", title: "Whose rights requests have", onclick: chooseActor }),
       iconButton(isDark() ? "sun" : "moon", "Light or dark", () => { switchTheme(); document.getElementById("theme").replaceChildren(icon(isDark() ? "sun" : "moon")); }, { id: "theme" })),
     h("main", { id: "main" }));
   listDatabases(databases);
@@ -138,20 +138,20 @@ function showActor() {
 
 async function chooseActor() {
   const { kind, auth } = session.actor;
-  const choice = (value, label, hint) => h("label", { class: "check" }, h("input", { type: "radio", name: "actor", value, checked: value === kind }), h("span", {}, label, hint && h("span", { class: "hint" }, hint)));
+  const choice = (value, label, hint) => h("label.check", {}, h("input", { type: "radio", name: "actor", value, checked: value === kind }), h("span", {}, label, hint && h("span.hint", {}, hint)));
   const uid = h("input", { "aria-label": "uid", value: auth?.uid ?? "", placeholder: "uid" });
-  const claims = h("textarea", { class: "code", rows: 3, spellcheck: false, "aria-label": "Claims", placeholder: '{"role": "editor"}' });
+  const claims = h("textarea.code", { rows: 3, spellcheck: false, "aria-label": "Claims", placeholder: '{"role": "editor"}' });
   if (auth?.token) claims.value = JSON.stringify(auth.token);
   const token = h("input", { type: "password", "aria-label": "Token", placeholder: "token", autocomplete: "off" });
-  const choices = h("div", { class: "choices" }, choice("self", "Yourself", session.isAdmin ? " administrator: rules are not asked" : ""),
+  const choices = h("div.choices", {}, choice("self", "Yourself", session.isAdmin ? " administrator: rules are not asked" : ""),
     choice("anonymous", "Nobody", " not signed in"),
-    session.isAdmin && choice("user", "A user with this uid and these claims"), session.isAdmin && h("div", { class: "sub" }, uid, claims),
-    choice("token", "The user of a token"), h("div", { class: "sub" }, token));
+    session.isAdmin && choice("user", "A user with this uid and these claims"), session.isAdmin && h("div.sub", {}, uid, claims),
+    choice("token", "The user of a token"), h("div.sub", {}, token));
   for (const [field, value] of [[uid, "user"], [claims, "user"], [token, "token"]]) field.addEventListener("input", () => (choices.querySelector(`[value=${value}]`).checked = true));
   const chosen = () => choices.querySelector("input[name=actor]:checked").value;
   const actor = await dialog({
-    title: "Run as", confirm: "Use", body: [h("p", { class: "hint" }, "The tree, queries and edits then see what this user's rules allow."), choices,
-      h("p", {}, h("button", { type: "button", class: "link", onclick: () => session.signOut() }, "Sign out"))],
+    title: "Run as", confirm: "Use", body: [h("p.hint", {}, "The tree, queries and edits then see what this user's rules allow."), choices,
+      h("p", {}, h("button", { class: "link", onclick: () => session.signOut() }, "Sign out"))],
     check: () => {
       if (chosen() === "user") {
         if (!uid.value) return "A user has a uid.";

@@ -11,7 +11,7 @@ const PAGES = [
 ];
 const nav = h("nav", { "aria-label": "Documents" });
 const article = h("article", { id: "main", tabIndex: -1 });
-document.getElementById("app").append(h("div", { class: "docs" }, nav, article));
+document.getElementById("app").append(h("div.docs", {}, nav, article));
 let shown = null;
 
 /** What a link in the document at `page` leads to. */
@@ -36,7 +36,7 @@ async function show() {
     document.title = `${article.querySelector("h1")?.textContent ?? "Documents"} · Pando`;
     nav.replaceChildren(h("a", { href: "/" }, "← Console"), ...PAGES.flatMap(([file, label]) => [
       h("a", { href: `#/${file}`, "aria-current": file === name ? "page" : null }, label),
-      ...(file === name ? [...article.querySelectorAll("h2")].map((heading) => h("a", { class: "inner", href: `#/${name}#${heading.id}` }, heading.textContent)) : []),
+      ...(file === name ? [...article.querySelectorAll("h2")].map((heading) => h("a.inner", { href: `#/${name}#${heading.id}` }, heading.textContent)) : []),
     ]));
     scrollTo(0, 0);
   }

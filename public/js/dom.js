@@ -1,8 +1,11 @@
 // Elements without HTML text: whatever the tree holds becomes a text node or an attribute, never markup.
 
-/** An element. Properties beginning with "on" are listeners, `class` and `aria-…` attributes; the rest are children. */
-export function h(tag, properties = {}, ...children) {
+/** An element: `h("div.class", {property, attribute, onevent}, children)`. */
+export function h(selector, properties = {}, ...children) {
+  const [tag, ...classes] = selector.split(".");
   const element = document.createElement(tag);
+  element.classList.add(...classes);
+  if (tag === "button") element.type = "button";
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -37,7 +40,7 @@ export function icon(name) {
 
 /** A button with an icon; its name is for screen readers and the tooltip. */
 export const iconButton = (name, label, onclick, properties = {}) =>
-  h("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onclick, ...properties }, icon(name));
+  h("button", { class: "icon-button", title: label, "aria-label": label, onclick, ...properties }, icon(name));
 
 // Control characters, and those that change the direction of text or have no width.
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
@@ -54,7 +57,7 @@ export function toast(text, kind = "info", action = null) {
   const area = document.getElementById("toasts");
   const close = () => item.remove();
   const item = h("div", { class: `toast ${kind}` }, h("span", {}, text),
-    action && h("button", { type: "button", class: "link", onclick: () => { close(); action.run(); } }, action.label),
+    action && h("button", { class: "link", onclick: () => { close(); action.run(); } }, action.label),
     iconButton("close", "Close", close));
   area.append(item);
   while (area.childElementCount > 4) area.firstElementChild.remove();
@@ -67,12 +70,12 @@ export function toast(text, kind = "info", action = null) {
  */
 export function dialog({ title, body, confirm = "OK", danger = false, check = () => "", result = () => true, wide = false }) {
   return new Promise((resolve) => {
-    const problem = h("p", { class: "problem", role: "alert" });
+    const problem = h("p.problem", { role: "alert" });
     const ok = h("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm);
     const form = h("form", { method: "dialog" }, h("header", {}, h("h2", { id: "dialog-title" }, title),
       iconButton("close", "Cancel", () => element.close())),
-    h("div", { class: "dialog-body" }, body, problem),
-    h("footer", {}, h("button", { type: "button", onclick: () => element.close() }, "Cancel"), ok));
+    h("div.dialog-body", {}, body, problem),
+    h("footer", {}, h("button", { onclick: () => element.close() }, "Cancel"), ok));
     const element = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" }, form);
     let outcome = null;
     form.addEventListener("submit", async (event) => {
@@ -109,7 +112,7 @@ export function menu(anchor, items) {
   const buttons = items.map((item) => item === null ? h("hr") : h("button", {
     type: "button", role: "menuitem", tabIndex: -1, class: item.danger ? "danger" : "", onclick: () => { close(); item.run(); },
   }, h("span", {}, item.label), item.hint && h("kbd", {}, item.hint)));
-  const list = h("div", { class: "menu", role: "menu", "aria-label": "Actions", onkeydown: (event) => {
+  const list = h("div.menu", { role: "menu", "aria-label": "Actions", onkeydown: (event) => {
     const entries = buttons.filter((button) => button.tagName === "BUTTON");
     const place = entries.indexOf(document.activeElement);
     const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: entries.length - 1 }[event.key];
@@ -134,7 +137,7 @@ export async function copy(text, what = "Copied") {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const area = h("textarea", { class: "offscreen" });
+    const area = h("textarea.offscreen", {});
     area.value = text;
     (document.querySelector("dialog[open]") ?? document.body).append(area);
     area.select();

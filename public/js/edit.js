@@ -61,7 +61,7 @@ export function showDenial({ denial, uid, time }) {
   return dialog({
     title: "Why it was denied", confirm: "Close", wide: true,
     body: h("div", {}, h("p", {}, `${new Date(time).toLocaleString("en-GB")} · ${uid === null ? "not signed in" : `uid ${visible(uid)}`}`),
-      h("pre", { class: "denial", tabIndex: 0 }, stringify(denial, 2))),
+      h("pre.denial", { tabIndex: 0 }, stringify(denial, 2))),
   });
 }
 
@@ -85,8 +85,8 @@ async function conflict(branch, mine, label, done) {
   const overwrite = await dialog({
     title: "Somebody changed it meanwhile", confirm: "Overwrite with yours", danger: true,
     body: h("div", {}, h("p", {}, `${branch.path} is no longer what you saw. Nothing was written.`),
-      h("div", { class: "versions" }, h("div", {}, h("h3", {}, "There now"), h("pre", { class: "theirs" }, stringify(theirs, 2).slice(0, 5000))),
-        h("div", {}, h("h3", {}, "Yours"), h("pre", { class: "mine" }, stringify(mine, 2).slice(0, 5000))))),
+      h("div.versions", {}, h("div", {}, h("h3", {}, "There now"), h("pre.theirs", {}, stringify(theirs, 2).slice(0, 5000))),
+        h("div", {}, h("h3", {}, "Yours"), h("pre.mine", {}, stringify(mine, 2).slice(0, 5000))))),
   });
   done(branch.path);
   return overwrite ? replace(branch, theirs, mine, label, done) : false;
@@ -189,7 +189,7 @@ export async function edit(view, branch, done) {
     if (kindOf(before) !== "string") return done(branch.path);
   }
   const field = valueField(before);
-  const problem = h("span", { class: "problem", role: "alert" });
+  const problem = h("span.problem", { role: "alert" });
   const finish = async () => {
     let value;
     try {
@@ -203,11 +203,11 @@ export async function edit(view, branch, done) {
     if (hash(after) === hash(before) && !hasServerValue(after)) return;
     await replace(branch, before, after, `Set ${visible(branch.path, 60)}`, done);
   };
-  const form = h("form", { class: "row editor", onsubmit: (event) => { event.preventDefault(); finish(); }, onkeydown: (event) => {
+  const form = h("form.row.editor", { onsubmit: (event) => { event.preventDefault(); finish(); }, onkeydown: (event) => {
     if (event.key === "Escape") view.closeEditor();
     event.stopPropagation();
-  } }, h("span", { class: "twisty" }), h("span", { class: "key" }, visible(branch.key, 60)), field.elements,
-  h("button", { type: "submit", class: "primary small" }, "Save"), h("button", { type: "button", class: "small", onclick: () => view.closeEditor() }, "Cancel"), problem);
+  } }, h("span.twisty", {}), h("span.key", {}, visible(branch.key, 60)), field.elements,
+  h("button", { type: "submit", class: "primary small" }, "Save"), h("button", { class: "small", onclick: () => view.closeEditor() }, "Cancel"), problem);
   view.openEditor(branch, form);
   field.text.focus();
   field.text.select?.();
@@ -220,10 +220,10 @@ export async function editJSON(branch, done) {
     return toast(`${visible(branch.path, 60)} has ${formatCount(found.nodes)} nodes: too many to edit as text. Edit its children, or export and import it.`, "error");
   }
   const before = found.value;
-  const text = h("textarea", { class: "code", rows: 18, spellcheck: false, autofocus: true, "aria-label": "JSON" });
+  const text = h("textarea.code", { rows: 18, spellcheck: false, autofocus: true, "aria-label": "JSON" });
   text.value = stringify(before, 2);
   const after = await dialog({
-    title: visible(branch.path, 80), confirm: "Review", wide: true, body: [h("p", { class: "hint" }, "Priorities are .priority members. Nothing is written before you have seen the changes."), text],
+    title: visible(branch.path, 80), confirm: "Review", wide: true, body: [h("p.hint", {}, "Priorities are .priority members. Nothing is written before you have seen the changes."), text],
     check: () => void readJSON(text.value), result: () => ({ value: readJSON(text.value) }),
   });
   if (!after) return;
@@ -247,7 +247,7 @@ export function differences(before, after, keys, output = []) {
   return output;
 }
 
-const side = (sign, kind, path, value) => h("div", { class: kind }, h("span", { class: "sign" }, sign), h("span", {}, visible(path, 120)), h("span", { class: "what" },
+const side = (sign, kind, path, value) => h("div", { class: kind }, h("span.sign", {}, sign), h("span", {}, visible(path, 120)), h("span.what", {},
   kindOf(value) === "object" ? `${formatCount(countNodes(value))} nodes` : visible(stringify(value), 120)));
 
 function diffList(changes) {
@@ -255,12 +255,12 @@ function diffList(changes) {
     before !== null && before !== undefined && side("−", "removed", path, before),
     after !== null && side("+", "added", path, after),
   ]);
-  return h("div", { class: "diff", tabIndex: 0, "aria-label": "Changes" }, rows, changes.length > 200 && h("p", {}, `and ${formatCount(changes.length - 200)} more`));
+  return h("div.diff", { tabIndex: 0, "aria-label": "Changes" }, rows, changes.length > 200 && h("p", {}, `and ${formatCount(changes.length - 200)} more`));
 }
 
 const confirmChanges = (title, changes) => dialog({
   title, confirm: "Write", wide: true,
-  body: [h("p", { class: "hint" }, `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
+  body: [h("p.hint", {}, `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
 });
 
 export async function add(branch, done) {
@@ -270,23 +270,25 @@ export async function add(branch, done) {
   let value;
   const ok = await dialog({
     title: `Add to ${visible(branch.path, 60)}`, confirm: "Add",
-    body: [isLeaf && h("p", { class: "warning" }, "This is a value without children: the new child takes its place."),
-      h("label", {}, "Key", h("span", { class: "together" }, key, h("button", { type: "button", onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
-      h("label", {}, "Value", h("span", { class: "together" }, field.elements))],
+    body: [isLeaf && h("p.warning", {}, "This is a value without children: the new child takes its place."),
+      h("label", {}, "Key", h("span.together", {}, key, h("button", { onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
+      h("label", {}, "Value", h("span.together", {}, field.elements))],
     check: async () => {
       const problem = problemOfKey(key.value);
       if (problem) return problem;
       if (branch.keys.length >= DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
       value = field.read();
       if (value === null) return "null is no value: nothing would be added.";
-      const path = join([...branch.keys, key.value]);
+      const path = isLeaf ? branch.path : join([...branch.keys, key.value]);
+      const before = isLeaf ? await session.read(path) : null;
+      const after = isLeaf ? { [key.value]: value } : value;
       try {
-        await put(path, value, "");
+        await put(path, after, hash(before));
       } catch (error) {
-        if (error.code === "datastale") return "There is a child with this key already.";
+        if (error.code === "datastale") return isLeaf ? "Somebody changed it meanwhile." : "There is a child with this key already.";
         throw error;
       }
-      remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: hasServerValue(value) ? undefined : value }]);
+      remember(`Add ${visible(path, 60)}`, [{ path, before, after: hasServerValue(after) ? undefined : after }]);
       done(path);
       return "";
     },
@@ -313,7 +315,7 @@ export async function move(branch, done, { isCopy = false, target = branch.path 
   const found = await look(from).catch((error) => explain(error, "Read"));
   if (!found) return;
   if (found.value === undefined) return toast(`${visible(from, 60)} has ${formatCount(found.nodes)} nodes: too many to move here. Use pando export and pando import.`, "error");
-  const path = h("input", { class: "grow path-input", "aria-label": "New path", autocomplete: "off", spellcheck: false, autofocus: true });
+  const path = h("input.grow.path-input", { "aria-label": "New path", autocomplete: "off", spellcheck: false, autofocus: true });
   path.value = isCopy ? `${target}-copy` : target;
   const preview = h("div", {});
   let changes = [];
@@ -325,7 +327,7 @@ export async function move(branch, done, { isCopy = false, target = branch.path 
     const replaced = await session.read(to).catch(() => null);
     if (join(split(path.value)) !== to) return;
     changes = [{ path: to, before: replaced, after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
-    preview.replaceChildren(replaced !== null ? h("p", { class: "warning" }, `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
+    preview.replaceChildren(replaced !== null ? h("p.warning", {}, `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
   };
   let timer;
   path.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(renew, 150); });
@@ -349,44 +351,22 @@ export async function move(branch, done, { isCopy = false, target = branch.path 
   await writeAll(`${isCopy ? "Duplicate" : "Move"} ${visible(from, 60)}`, changes, done);
 }
 
-export async function setPriority(branch, done) {
-  const kind = branch.priority === undefined ? "none" : typeof branch.priority === "string" ? "string" : "number";
-  const type = h("select", { "aria-label": "Type" }, ["none", "number", "string"].map((name) => h("option", { value: name, selected: name === kind }, name)));
-  const text = h("input", { "aria-label": "Priority", autofocus: true, class: "grow" });
-  text.value = branch.priority ?? "";
-  let after;
+export async function importJSON(branch, done) {
+  const file = h("input", { type: "file", accept: ".json,application/json", "aria-label": "File" });
+  const text = h("textarea.code", { rows: 10, spellcheck: false, "aria-label": "JSON", placeholder: "or paste JSON here" });
+  let value;
   const ok = await dialog({
-    title: `Priority of ${visible(branch.path, 60)}`, confirm: "Set", body: h("label", {}, "Priority", h("span", { class: "together" }, type, text)),
-    check: () => {
-      if (type.value === "number" && !Number.isFinite(Number(text.value || "x"))) return "This is no number.";
-      after = type.value === "none" ? null : type.value === "number" ? Number(text.value) : text.value;
+    title: `Import at ${visible(branch.path, 60)}`, confirm: "Review", wide: true, body: [h("label", {}, "File", file), h("label", {}, "JSON", text)],
+    check: async () => {
+      value = readJSON(file.files[0] ? await file.files[0].text() : text.value);
       return "";
     },
   });
-  if (ok) await writeAll(`Priority of ${visible(branch.path, 60)}`, [{ path: `${branch.path === "/" ? "" : branch.path}/.priority`, before: branch.priority ?? null, after }], done);
-}
-
-export async function importJSON(branch, done) {
-  const file = h("input", { type: "file", accept: ".json,application/json", "aria-label": "File" });
-  const text = h("textarea", { class: "code", rows: 10, spellcheck: false, "aria-label": "JSON", placeholder: "or paste JSON here" });
-  const mode = h("select", { "aria-label": "Mode" }, h("option", { value: "replace" }, "replace what is there"), h("option", { value: "merge" }, "replace only the children that the file has"));
-  let value;
-  const ok = await dialog({
-    title: `Import at ${visible(branch.path, 60)}`, confirm: "Review", wide: true, body: [h("label", {}, "File", file), h("label", {}, "JSON", text), h("label", {}, "Mode", mode)],
-    check: async () => {
-      value = readJSON(file.files[0] ? await file.files[0].text() : text.value);
-      return mode.value === "merge" && kindOf(value) !== "object" ? "To merge, the JSON must be an object." : "";
-    },
-  });
   if (!ok) return;
-  const base = branch.path === "/" ? "" : branch.path;
-  const parts = mode.value === "merge" ? Object.keys(value).map((key) => [`${base}/${key}`, value[key]]) : [[branch.path, value]];
-  const bad = mode.value === "merge" && Object.keys(value).map(problemOfKey).find(Boolean);
-  if (bad) return toast(bad, "error");
-  const found = await look(branch.path).catch(() => ({ value: undefined, nodes: 0 }));
-  const old = (path) => found.value === undefined ? undefined : mode.value === "merge" ? unwrap(found.value ?? {}).value?.[path.slice(base.length + 1)] ?? null : found.value;
-  const changes = parts.map(([path, after]) => ({ path, before: old(path), after }));
-  if (await confirmChanges(`Import at ${visible(branch.path, 60)}`, changes)) await writeAll(`Import at ${visible(branch.path, 60)}`, changes, done);
+  const found = await look(branch.path).catch(() => ({ value: undefined }));
+  const changes = [{ path: branch.path, before: found.value, after: value }];
+  const label = `Import at ${visible(branch.path, 60)}`;
+  if (await confirmChanges(label, changes)) await writeAll(label, changes, done);
 }
 
 export async function exportJSON(branch) {

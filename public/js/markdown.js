@@ -56,7 +56,7 @@ function blocks(lines, context) {
     else if (line.includes("|") && /^[\s|:-]*-[\s|:-]*$/.test(lines[at + 1] ?? "") && lines[at + 1].includes("|")) {
       const [head, , ...rows] = take((next) => next.includes("|"));
       const cells = (row, tag) => h("tr", {}, row.trim().replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/).map((cell) => h(tag, {}, inline(cell.trim().replaceAll("\\|", "|"), context))));
-      output.push(h("div", { class: "table-wrap", tabIndex: 0 }, h("table", {}, h("thead", {}, cells(head, "th")), h("tbody", {}, rows.map((row) => cells(row, "td"))))));
+      output.push(h("div.table-wrap", { tabIndex: 0 }, h("table", {}, h("thead", {}, cells(head, "th")), h("tbody", {}, rows.map((row) => cells(row, "td"))))));
     } else {
       const text = take((next, taken) => next.trim() !== "" && (taken.length === 0 || !/^(#{1,6} |```| {0,3}>|[-*+] |\d+[.)] )/.test(next)));
       output.push(h("p", {}, inline(text.map((next) => next.trim()).join("\n"), context)));

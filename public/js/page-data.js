@@ -15,20 +15,20 @@ const COPY_UNITS = 4 << 20; // of JSON in the clipboard
 
 export class DataPage {
   constructor({ keys }) {
-    this.crumbs = h("nav", { class: "crumbs", "aria-label": "Path" });
-    this.findField = h("input", { class: "find", type: "search", placeholder: "Go to key…  /", "aria-label": "Go to the first child from this key on", spellcheck: false, autocomplete: "off",
+    this.crumbs = h("nav.crumbs", { "aria-label": "Path" });
+    this.findField = h("input.find", { type: "search", placeholder: "Go to key…  /", "aria-label": "Go to the first child from this key on", spellcheck: false, autocomplete: "off",
       onkeydown: (event) => this.findKey(event) });
-    this.undoButton = h("button", { type: "button", class: "tool", onclick: () => this.undo() }, icon("undo"), h("span", {}, "Undo"));
-    this.tree = h("div", { class: "tree", role: "tree", tabIndex: 0, "aria-label": "Data" });
-    this.notice = h("div", { class: "notice", role: "status" });
-    this.details = h("aside", { class: "details", "aria-label": "Selected node" });
-    this.element = h("div", { class: "data-page" },
-      h("div", { class: "tools" }, this.crumbs, this.findField, h("span", { class: "space" }),
-        h("button", { type: "button", class: "tool", onclick: () => this.add(this.target) }, icon("add"), h("span", {}, "Add")),
+    this.undoButton = h("button", { class: "tool", onclick: () => this.undo() }, icon("undo"), h("span", {}, "Undo"));
+    this.tree = h("div.tree", { role: "tree", tabIndex: 0, "aria-label": "Data" });
+    this.notice = h("div.notice", { role: "status" });
+    this.details = h("aside.details", { "aria-label": "Selected node" });
+    this.element = h("div.data-page", {},
+      h("div.tools", {}, this.crumbs, this.findField, h("span.space", {}),
+        h("button", { class: "tool", onclick: () => this.add(this.target) }, icon("add"), h("span", {}, "Add")),
         this.undoButton,
         iconButton("upload", "Import JSON at the selected node", () => edit.importJSON(this.target, this.done)),
         iconButton("download", "Export the selected node as JSON", () => edit.exportJSON(this.target))),
-      h("div", { class: "split" }, h("div", { class: "tree-side" }, this.notice, this.tree), this.details));
+      h("div.split", {}, h("div.tree-side", {}, this.notice, this.tree), this.details));
     this.view = new TreeView(this.tree, {
       edit: (branch) => this.edit(branch), add: (branch) => this.add(branch), remove: (branch) => edit.remove(branch, this.done),
       menu: (branch, anchor) => this.showMenu(branch, anchor), open: (branch) => this.open(branch.keys), up: () => this.keys.length && this.open(this.keys.slice(0, -1)),
@@ -73,12 +73,12 @@ export class DataPage {
   showCrumbs() {
     const crumb = (label, keys, isLast) => h("a", { href: link("data", keys), "aria-current": isLast ? "page" : null, title: join(keys) }, visible(label, 40));
     this.crumbs.replaceChildren(crumb(session.namespace, [], this.keys.length === 0),
-      ...this.keys.flatMap((key, place) => [h("span", { class: "slash", "aria-hidden": "true" }, "/"), crumb(key, this.keys.slice(0, place + 1), place === this.keys.length - 1)]),
+      ...this.keys.flatMap((key, place) => [h("span.slash", { "aria-hidden": "true" }, "/"), crumb(key, this.keys.slice(0, place + 1), place === this.keys.length - 1)]),
       iconButton("edit", "Type a path", () => this.typePath(), { class: "icon-button quiet" }));
   }
 
   typePath() {
-    const field = h("input", { class: "path-input", "aria-label": "Path", spellcheck: false, value: join(this.keys), onkeydown: (event) => {
+    const field = h("input.path-input", { "aria-label": "Path", spellcheck: false, value: join(this.keys), onkeydown: (event) => {
       if (event.key === "Enter") this.open(split(field.value));
       if (event.key === "Enter" || event.key === "Escape") { this.showCrumbs(); this.tree.focus(); }
     }, onblur: () => this.showCrumbs() });
@@ -92,8 +92,8 @@ export class DataPage {
   async showProblem({ branch, error }) {
     if (branch !== this.model.root) return;
     const isDenied = error.code === "permission_denied";
-    const why = isDenied && session.isAdmin && h("button", { type: "button", class: "link", onclick: () => this.explain() }, "Why?");
-    this.notice.replaceChildren(h("p", { class: "problem" }, isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
+    const why = isDenied && session.isAdmin && h("button", { class: "link", onclick: () => this.explain() }, "Why?");
+    this.notice.replaceChildren(h("p.problem", {}, isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
   }
 
   async explain() {
@@ -104,10 +104,10 @@ export class DataPage {
   drawn() {
     const { root } = this.model;
     if (root.kind === "null" && !root.error && !this.notice.firstChild) {
-      this.notice.replaceChildren(h("div", { class: "empty" }, h("p", {}, `There is nothing at ${visible(root.path, 80)} yet.`),
-        h("p", {}, h("button", { type: "button", class: "primary", onclick: () => this.add(root) }, "Add a child"), " ",
-          h("button", { type: "button", onclick: () => edit.importJSON(root, this.done) }, "Import JSON")),
-        h("pre", { class: "snippet" }, `curl -X PUT -d '{"hello":"world"}' ${restURL(root.keys).replace(/\?.*/, "")}`)));
+      this.notice.replaceChildren(h("div.empty", {}, h("p", {}, `There is nothing at ${visible(root.path, 80)} yet.`),
+        h("p", {}, h("button", { class: "primary", onclick: () => this.add(root) }, "Add a child"), " ",
+          h("button", { onclick: () => edit.importJSON(root, this.done) }, "Import JSON")),
+        h("pre.snippet", {}, `curl -X PUT -d '{"hello":"world"}' ${restURL(root.keys).replace(/\?.*/, "")}`)));
     } else if (root.kind !== "null" && root.kind !== "denied" && root.kind !== "unknown" && this.notice.firstChild) {
       this.notice.replaceChildren();
     }
@@ -150,7 +150,6 @@ export class DataPage {
       { label: "Add a child…", hint: "Insert", run: () => this.add(branch) },
       !isRoot && { label: "Rename or move…", run: () => edit.move(branch, this.done) },
       !isRoot && { label: "Duplicate…", run: () => edit.move(branch, this.done, { isCopy: true }) },
-      { label: "Priority…", run: () => edit.setPriority(branch, this.done) },
       null,
       branch !== this.model.root && { label: "Show only this", hint: "Shift Enter", run: () => this.open(branch.keys) },
       { label: "Query its children", run: () => (location.hash = link("query", branch.keys)) },
@@ -210,22 +209,22 @@ export class DataPage {
     const open = this.details.querySelector("details")?.open;
     const picked = this.details.querySelector("select")?.value;
     const samples = snippets(branch.keys);
-    const sample = h("pre", { class: "snippet", tabIndex: 0 });
+    const sample = h("pre.snippet", { tabIndex: 0 });
     const language = h("select", { "aria-label": "Language", onchange: () => (sample.textContent = samples[language.selectedIndex][1]) },
       samples.map(([name]) => h("option", { selected: name === picked }, name)));
     sample.textContent = samples[language.selectedIndex][1];
     const writes = this.model.writes.filter((record) => branch.keys.every((key, place) => record.path?.[place] === key)).slice(0, 12);
     this.details.replaceChildren(...[
-      h("div", { class: "details-head" }, h("h2", {}, visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
+      h("div.details-head", {}, h("h2", {}, visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
         iconButton("more", "Actions", (event) => this.showMenu(branch, event.currentTarget))),
-      h("div", { class: "path-line" }, visible(branch.path, 400)),
+      h("div.path-line", {}, visible(branch.path, 400)),
       h("dl", {}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       branch.isLeaf && h("pre", { class: `value-box ${branch.kind}`, tabIndex: 0 }, visible(valueText(branch), 4000)),
-      h("section", {}, h("h3", {}, "Latest writes"), writes.length ? h("ol", { class: "writes" }, writes.map((record) => h("li", {},
-        h("time", {}, formatTime(record.timestamp)), h("span", { class: "write-kind" }, record.name.replace("realtime-", "").replace("rest-", "REST ")),
-        h("span", { class: "write-path" }, visible(join(record.path).slice(branch.path === "/" ? 0 : branch.path.length) || "this node", 80))))) :
-        h("p", { class: "hint" }, feed.isLive ? "None since this page is open." : session.isAdmin ? "Connecting…" : "Only administrators see them.")),
-      h("details", { open }, h("summary", {}, "Code"), h("div", { class: "together" }, language, iconButton("copy", "Copy the line", () => copy(sample.textContent, "Line copied"))), sample),
+      h("section", {}, h("h3", {}, "Latest writes"), writes.length ? h("ol.writes", {}, writes.map((record) => h("li", {},
+        h("time", {}, formatTime(record.timestamp)), h("span.write-kind", {}, record.name.replace("realtime-", "").replace("rest-", "REST ")),
+        h("span.write-path", {}, visible(join(record.path).slice(branch.path === "/" ? 0 : branch.path.length) || "this node", 80))))) :
+        h("p.hint", {}, feed.isLive ? "None since this page is open." : session.isAdmin ? "Connecting…" : "Only administrators see them.")),
+      h("details", { open }, h("summary", {}, "Code"), h("div.together", {}, language, iconButton("copy", "Copy the line", () => copy(sample.textContent, "Line copied"))), sample),
     ].filter(Boolean));
   }
 }

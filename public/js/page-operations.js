@@ -25,22 +25,22 @@ export class OperationsPage {
     this.meters = METERS.map((meter) => {
       const number = h("b", {}, "0");
       const canvas = h("canvas", { "aria-hidden": "true" });
-      return { ...meter, number, canvas, values: new Array(SECONDS).fill(0), now: 0, element: h("div", { class: "panel meter" }, h("h3", {}, meter.label), number, canvas) };
+      return { ...meter, number, canvas, values: new Array(SECONDS).fill(0), now: 0, element: h("div.panel.meter", {}, h("h3", {}, meter.label), number, canvas) };
     });
     this.times = [];
     this.slow = [];
     this.paths = new Map();
     this.unindexed = new Map();
     [this.timesElement, this.slowElement, this.pathsElement, this.unindexedElement, this.denialsElement] = Array.from({ length: 5 }, () => h("div", {}));
-    this.state = h("span", { class: "hint", role: "status" });
-    this.element = h("div", { class: "page" },
-      h("div", { class: "together" }, h("h2", {}, `Operations on ${session.namespace}`), this.state, h("span", { class: "space" }), h("button", { type: "button", onclick: (event) => this.backup(event.currentTarget) }, "Backup now")),
-      h("div", { class: "grid" }, this.meters.map(({ element }) => element), h("div", { class: "panel meter" }, h("h3", {}, "Time of an operation"), this.timesElement)),
-      h("div", { class: "columns" },
-        h("section", { class: "panel" }, h("h2", {}, "Slowest operations"), this.slowElement),
-        h("section", { class: "panel" }, h("h2", {}, "Costly paths"), this.pathsElement),
-        h("section", { class: "panel" }, h("h2", {}, "Queries without an index"), this.unindexedElement),
-        h("section", { class: "panel" }, h("h2", {}, "Latest denials"), this.denialsElement)));
+    this.state = h("span.hint", { role: "status" });
+    this.element = h("div.page", {},
+      h("div.together", {}, h("h2", {}, `Operations on ${session.namespace}`), this.state, h("span.space", {}), h("button", { onclick: (event) => this.backup(event.currentTarget) }, "Backup now")),
+      h("div.grid", {}, this.meters.map(({ element }) => element), h("div.panel.meter", {}, h("h3", {}, "Time of an operation"), this.timesElement)),
+      h("div.columns", {},
+        h("section.panel", {}, h("h2", {}, "Slowest operations"), this.slowElement),
+        h("section.panel", {}, h("h2", {}, "Costly paths"), this.pathsElement),
+        h("section.panel", {}, h("h2", {}, "Queries without an index"), this.unindexedElement),
+        h("section.panel", {}, h("h2", {}, "Latest denials"), this.denialsElement)));
     this.ends = new AbortController();
     feed.addEventListener("records", (event) => event.detail.forEach((record) => this.take(record)), { signal: this.ends.signal });
     this.timer = setInterval(() => this.second(), 1000);
@@ -113,8 +113,8 @@ export class OperationsPage {
   }
 
   table(heads, rows, empty) {
-    if (rows.length === 0) return h("p", { class: "hint" }, empty);
-    return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
+    if (rows.length === 0) return h("p.hint", {}, empty);
+    return h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
   }
 
   plot({ canvas, values }) {

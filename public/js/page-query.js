@@ -20,24 +20,24 @@ function compareValues(a, b) {
 
 export class QueryPage {
   constructor(place) {
-    this.path = h("input", { class: "path-input", "aria-label": "Path", spellcheck: false, autocomplete: "off" });
+    this.path = h("input.path-input", { "aria-label": "Path", spellcheck: false, autocomplete: "off" });
     this.order = h("select", { "aria-label": "Order by" }, [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]].map(([value, label]) => h("option", { value }, label)));
-    this.child = h("input", { class: "path-input", placeholder: "child, or path/below", "aria-label": "Child to order by", spellcheck: false });
+    this.child = h("input.path-input", { placeholder: "child, or path/below", "aria-label": "Child to order by", spellcheck: false });
     this.bounds = [this.makeBound("First bound", ["none", "equalTo", "startAt", "startAfter", "endAt", "endBefore"]), this.makeBound("Second bound", ["none", "endAt", "endBefore"])];
     this.side = h("select", { "aria-label": "Limit to" }, h("option", { value: "limitToFirst" }, "first"), h("option", { value: "limitToLast" }, "last"));
     this.limit = h("input", { type: "number", min: 1, max: 2147483647, value: 50, "aria-label": "Limit", class: "limit" });
-    this.problem = h("p", { class: "problem", role: "alert" });
-    this.result = h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Result" });
+    this.problem = h("p.problem", { role: "alert" });
+    this.result = h("div.scroll", { tabIndex: 0, role: "region", "aria-label": "Result" });
     this.cost = h("div", {});
-    this.summary = h("span", { class: "hint", role: "status" });
+    this.summary = h("span.hint", { role: "status" });
     this.code = h("div", {});
-    const form = h("form", { class: "panel", onsubmit: (event) => { event.preventDefault(); this.run(); } }, h("h2", {}, "Query"),
-      h("div", { class: "query-form" }, h("span", {}, "Children of"), this.path, h("span", {}, "Order by"), h("span", { class: "together" }, this.order, this.child),
-        h("span", {}, "Where"), h("span", { class: "together" }, this.bounds[0].elements), h("span", {}, "and"), h("span", { class: "together" }, this.bounds[1].elements),
-        h("span", {}, "Limit to"), h("span", { class: "together" }, this.side, this.limit, h("button", { type: "submit", class: "primary" }, "Run"), this.summary)),
+    const form = h("form.panel", { onsubmit: (event) => { event.preventDefault(); this.run(); } }, h("h2", {}, "Query"),
+      h("div.query-form", {}, h("span", {}, "Children of"), this.path, h("span", {}, "Order by"), h("span.together", {}, this.order, this.child),
+        h("span", {}, "Where"), h("span.together", {}, this.bounds[0].elements), h("span", {}, "and"), h("span.together", {}, this.bounds[1].elements),
+        h("span", {}, "Limit to"), h("span.together", {}, this.side, this.limit, h("button", { type: "submit", class: "primary" }, "Run"), this.summary)),
       this.problem);
     this.order.addEventListener("change", () => this.adapt());
-    this.element = h("div", { class: "page" }, form, this.cost, h("section", { class: "panel" }, h("h2", {}, "Result"), this.result), h("section", { class: "panel" }, h("h2", {}, "The same elsewhere"), this.code));
+    this.element = h("div.page", {}, form, this.cost, h("section.panel", {}, h("h2", {}, "Result"), this.result), h("section.panel", {}, h("h2", {}, "The same elsewhere"), this.code));
     this.update(place);
   }
 
@@ -158,11 +158,11 @@ export class QueryPage {
     this.summary.textContent = `${formatCount(rows.length)} ${rows.length === 1 ? "child" : "children"}, first result in ${this.took.toFixed(this.took < 10 ? 1 : 0)} ms, live · ${isUnindexed ? "no index is declared" : order === "$key" ? "in key order" : "index"}`;
     if (isUnindexed) {
       const line = `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`;
-      this.cost.replaceChildren(h("div", { class: "banner", role: "status" }, `The rules declare no index for this order: REST refuses the query, and without an index each run looks at every child. Add to the rules at ${visible(join(keys), 120)}:`,
-        h("pre", {}, line), h("p", {}, h("button", { type: "button", class: "small", onclick: () => copy(line, "Index line copied") }, "Copy the line"), " ",
+      this.cost.replaceChildren(h("div.banner", { role: "status" }, `The rules declare no index for this order: REST refuses the query, and without an index each run looks at every child. Add to the rules at ${visible(join(keys), 120)}:`,
+        h("pre", {}, line), h("p", {}, h("button", { class: "small", onclick: () => copy(line, "Index line copied") }, "Copy the line"), " ",
           h("a", { href: link("rules") }, "Open the rules"))));
     } else this.cost.replaceChildren();
-    if (rows.length === 0) return this.result.replaceChildren(h("p", { class: "hint" }, "No child is selected."));
+    if (rows.length === 0) return this.result.replaceChildren(h("p.hint", {}, "No child is selected."));
     const columns = [];
     for (const { key } of rows.slice(0, 50)) {
       if (kindOf(data[key]) !== "object") continue;
@@ -171,7 +171,7 @@ export class QueryPage {
     const cell = (node) => {
       const kind = kindOf(node ?? null);
       const text = node === undefined ? "" : visible(stringify(unwrap(node).value), 120);
-      return h("td", { class: kind }, h("span", { class: "value" }, text));
+      return h("td", { class: kind }, h("span.value", {}, text));
     };
     const body = rows.slice(0, SHOWN_ROWS).map(({ key }) => {
       const isObject = kindOf(data[key]) === "object";
@@ -180,6 +180,6 @@ export class QueryPage {
         columns.length && isObject ? columns.map((name) => cell(Object.hasOwn(plain, name) ? plain[name] : undefined)) : [cell(data[key]), ...columns.slice(1).map(() => h("td"))]);
     });
     this.result.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "key"), (columns.length ? columns : ["value"]).map((name) => h("th", { scope: "col" }, visible(name, 60))))), h("tbody", {}, body)),
-      rows.length > SHOWN_ROWS ? h("p", { class: "hint" }, `The first ${SHOWN_ROWS} of ${formatCount(rows.length)} are shown.`) : "");
+      rows.length > SHOWN_ROWS ? h("p.hint", {}, `The first ${SHOWN_ROWS} of ${formatCount(rows.length)} are shown.`) : "");
   }
 }

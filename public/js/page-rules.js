@@ -16,11 +16,11 @@ export function highlight(source) {
     output.push(source.slice(end, match.index));
     end = match.index + match[0].length;
     const [text, rule, variable, string, comment] = match;
-    if (rule) output.push(h("span", { class: "tok-rule" }, text));
-    else if (variable) output.push(h("span", { class: "tok-variable" }, text));
-    else if (comment) output.push(h("span", { class: "tok-comment" }, text));
-    else if (string) output.push(h("span", { class: "tok-string" }, words(text)));
-    else output.push(h("span", { class: "tok-word" }, text));
+    if (rule) output.push(h("span.tok-rule", {}, text));
+    else if (variable) output.push(h("span.tok-variable", {}, text));
+    else if (comment) output.push(h("span.tok-comment", {}, text));
+    else if (string) output.push(h("span.tok-string", {}, words(text)));
+    else output.push(h("span.tok-word", {}, text));
   }
   output.push(source.slice(end));
   return output;
@@ -46,26 +46,22 @@ export class RulesPage {
   constructor() {
     this.text = h("textarea", { spellcheck: false, autocapitalize: "off", autocomplete: "off", wrap: "off", "aria-label": "Rules", "aria-describedby": "rule-errors" });
     this.colours = h("pre", { "aria-hidden": "true" });
-    this.numbers = h("div", { class: "numbers", "aria-hidden": "true" });
-    this.errors = h("ol", { class: "errors", id: "rule-errors", role: "alert" });
-    this.state = h("span", { class: "hint", role: "status" });
-    this.publishButton = h("button", { type: "button", class: "primary", onclick: () => this.publish() }, "Publish");
+    this.numbers = h("div.numbers", { "aria-hidden": "true" });
+    this.errors = h("ol.errors", { id: "rule-errors", role: "alert" });
+    this.state = h("span.hint", { role: "status" });
+    this.publishButton = h("button", { class: "primary", onclick: () => this.publish() }, "Publish");
     this.text.addEventListener("input", () => this.changed());
     this.text.addEventListener("scroll", () => this.scrolled());
     this.text.addEventListener("keydown", (event) => this.pressed(event));
-    this.denials = h("div", {});
-    this.element = h("div", { class: "page rules-page" },
-      h("div", { class: "together" }, h("h2", {}, `Rules of ${session.namespace}`), this.state, h("span", { class: "space" }),
-        h("button", { type: "button", onclick: () => this.load() }, "Reload"), this.publishButton),
-      h("div", { class: "editor-frame" }, this.numbers, h("div", { class: "layers" }, this.colours, this.text)),
-      this.errors, h("section", { class: "panel" }, h("h2", {}, "Latest denials"), this.denials));
+    this.element = h("div.page.rules-page", {},
+      h("div.together", {}, h("h2", {}, `Rules of ${session.namespace}`), this.state, h("span.space", {}),
+        h("button", { onclick: () => this.load() }, "Reload"), this.publishButton),
+      h("div.editor-frame", {}, this.numbers, h("div.layers", {}, this.colours, this.text)),
+      this.errors);
     this.load();
-    this.listDenials();
-    this.timer = setInterval(() => document.visibilityState === "visible" && this.listDenials(), 3000);
   }
 
   close() {
-    clearInterval(this.timer);
     clearTimeout(this.checkTimer);
   }
 
@@ -95,7 +91,7 @@ export class RulesPage {
   drawNumbers(bad) {
     const lines = this.text.value.split("\n").length;
     const marked = new Set(bad);
-    this.numbers.replaceChildren(...Array.from({ length: lines }, (_, place) => marked.has(place + 1) ? h("span", { class: "bad" }, `${place + 1}`) : `${place + 1}\n`), "\n\n");
+    this.numbers.replaceChildren(...Array.from({ length: lines }, (_, place) => marked.has(place + 1) ? h("span.bad", {}, `${place + 1}`) : `${place + 1}\n`), "\n\n");
     this.scrolled();
   }
 
@@ -139,7 +135,7 @@ export class RulesPage {
 
   showErrors(text) {
     const errors = text ? readErrors(text) : [];
-    this.errors.replaceChildren(...errors.map(({ line, column, message }) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(line, column) }, line ? `Line ${line}, column ${column}: ${visible(message, 300)}` : visible(message, 300)))));
+    this.errors.replaceChildren(...errors.map(({ line, column, message }) => h("li", {}, h("button", { onclick: () => this.goTo(line, column) }, line ? `Line ${line}, column ${column}: ${visible(message, 300)}` : visible(message, 300)))));
     this.drawNumbers(errors.map(({ line }) => line));
   }
 
@@ -161,21 +157,12 @@ export class RulesPage {
     this.changed({ isLoaded: true });
     toast("Published");
   }
-
-  async listDenials() {
-    try {
-      const { count, denials } = await session.json("/.inspect/denials.json", {}, { asSelf: true });
-      if (count === this.denialCount) return;
-      this.denialCount = count;
-      this.denials.replaceChildren(denialTable(denials));
-    } catch { /* asked again */ }
-  }
 }
 
 /** Denied operations, each with its reason behind a button. */
 export function denialTable(denials) {
-  if (denials.length === 0) return h("p", { class: "hint" }, "Nothing was denied since the server started.");
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["time", "user", "operation", "path", ""].map((name) => h("th", { scope: "col" }, name)))),
+  if (denials.length === 0) return h("p.hint", {}, "Nothing was denied since the server started.");
+  return h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, ["time", "user", "operation", "path", ""].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, denials.slice(0, 50).map((entry) => h("tr", {}, h("td", {}, new Date(entry.time).toLocaleTimeString("en-GB")), h("td", {}, entry.uid === null ? "not signed in" : visible(entry.uid, 60)),
-      h("td", {}, visible(String(entry.denial.operation ?? ""), 40)), h("td", {}, visible(String(entry.denial.path ?? ""), 160)), h("td", {}, h("button", { type: "button", class: "small", onclick: () => showDenial(entry) }, "Why?")))))));
+      h("td", {}, visible(String(entry.denial.operation ?? ""), 40)), h("td", {}, visible(String(entry.denial.path ?? ""), 160)), h("td", {}, h("button", { class: "small", onclick: () => showDenial(entry) }, "Why?")))))));
 }

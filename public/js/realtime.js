@@ -1,8 +1,7 @@
 // A client of the realtime protocol (docs/protocol/realtime.md) in one file: connect, sign in, listen, read, write,
 // compare-and-set. It keeps no copy of the data but what its listens show, and writes nothing while it is offline.
 //
-//   const database = new Database({ url: "ws://127.0.0.1:9000", namespace: "default" });
-//   await database.signIn("owner");
+//   const database = new Database({ url: "ws://127.0.0.1:9000", namespace: "default", credential: "owner" });
 //   const stop = database.listen("/users/ada", null, (value) => console.log(value), (error) => console.log(error));
 //   await database.set("/users/ada/name", "Ada");
 //
@@ -177,15 +176,6 @@ export class Database {
       this.socket.send(String(chunks.length));
       for (const chunk of chunks) this.socket.send(chunk);
     });
-  }
-
-  // MARK: Signing in
-
-  /** Acts as another client from now on. Throws a DatabaseError, and then nothing has changed. */
-  async signIn(credential) {
-    const answer = await this.request("auth", { cred: credential });
-    this.credential = credential;
-    this.auth = answer.auth ?? null;
   }
 
   // MARK: Listening

@@ -19,7 +19,6 @@ export function restURL(keys, query = {}) {
 
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const quote = (text) => JSON.stringify(text);
-const literal = (value) => stringify(value);
 
 /** The query object of the realtime protocol (§7.1). */
 export function wireQuery(query) {
@@ -35,34 +34,19 @@ export function wireQuery(query) {
   return wire;
 }
 
-/** The same in one language after the other: [name, text]. */
+/** The same in a shell and in the SDKs: [name, text]. A query with bounds is written for curl and JavaScript. */
 export function snippets(keys, query = {}) {
-  const path = keys.join("/");
-  const parts = [...BOUNDS, ...LIMITS].filter((name) => query[name] !== undefined);
-  const order = query.orderBy;
-  const orders = (byKey, byValue, byPriority, byChild) =>
-    order === undefined ? [] : [order === "$key" ? byKey : order === "$value" ? byValue : order === "$priority" ? byPriority : byChild(quote(order))];
-  const curl = ["curl", ...(session.isAdmin ? ["-H", `"Authorization: Bearer $PANDO_TOKEN"`] : []), shell(restURL(keys, query))].join(" ");
-  const javascript = [...orders("orderByKey()", "orderByValue()", "orderByPriority()", (child) => `orderByChild(${child})`),
-    ...parts.map((name) => `${name}(${literal(query[name])})`)];
-  const reference = `ref(database, ${quote(path || "/")})`;
-  const swift = [...orders(".queryOrderedByKey()", ".queryOrderedByValue()", ".queryOrderedByPriority()", (child) => `.queryOrdered(byChild: ${child})`),
-    ...parts.map((name) => ({
-      startAt: (value) => `.queryStarting(atValue: ${value})`, startAfter: (value) => `.queryStarting(afterValue: ${value})`,
-      endAt: (value) => `.queryEnding(atValue: ${value})`, endBefore: (value) => `.queryEnding(beforeValue: ${value})`,
-      equalTo: (value) => `.queryEqual(toValue: ${value})`, limitToFirst: (value) => `.queryLimited(toFirst: ${value})`,
-      limitToLast: (value) => `.queryLimited(toLast: ${value})`,
-    })[name](query[name] === null ? "nil" : literal(query[name])))];
-  const kotlin = [...orders(".orderByKey()", ".orderByValue()", ".orderByPriority()", (child) => `.orderByChild(${child})`),
-    ...parts.map((name) => `.${name}(${typeof query[name] === "number" && !LIMITS.includes(name) && Number.isInteger(query[name]) ? `${query[name]}.0` : literal(query[name]).replaceAll("$", "\\$")})`)];
-  const python = [...orders(".order_by_key()", ".order_by_value()", ".order_by_child('$priority')", (child) => `.order_by_child(${child})`),
-    ...parts.map((name) => `.${{ startAt: "start_at", startAfter: "start_after", endAt: "end_at", endBefore: "end_before", equalTo: "equal_to", limitToFirst: "limit_to_first", limitToLast: "limit_to_last" }[name]}(${
-      { true: "True", false: "False", null: "None" }[String(query[name])] ?? literal(query[name])})`)];
-  return [
-    ["curl", curl],
-    ["JavaScript", javascript.length ? `onValue(query(${[reference, ...javascript].join(", ")}), (snapshot) => console.log(snapshot.val()));` : `onValue(${reference}, (snapshot) => console.log(snapshot.val()));`],
-    ["Swift", `Database.database().reference(withPath: ${quote(path)})${swift.join("")}.observe(.value) { print($0.value ?? "nil") }`],
-    ["Kotlin", `Firebase.database.getReference(${quote(path).replaceAll("$", "\\$")})${kotlin.join("")}.get().addOnSuccessListener { println(it.value) }`],
-    ["Python", `db.reference(${quote("/" + path)})${python.join("")}.get()`],
+  const path = quote(keys.join("/"));
+  const { orderBy } = query;
+  const order = { $key: "orderByKey()", $value: "orderByValue()", $priority: "orderByPriority()" }[orderBy] ?? `orderByChild(${quote(orderBy ?? "")})`;
+  const parts = [...BOUNDS, ...LIMITS].filter((name) => query[name] !== undefined).map((name) => `${name}(${stringify(query[name])})`);
+  const reference = `ref(database, ${path === '""' ? '"/"' : path})`;
+  const lines = [
+    ["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}${shell(restURL(keys, query))}`],
+    ["JavaScript", `onValue(${orderBy ? `query(${[reference, order, ...parts].join(", ")})` : reference}, (snapshot) => console.log(snapshot.val()));`],
   ];
+  return orderBy ? lines : [...lines,
+    ["Swift", `Database.database().reference(withPath: ${path}).observe(.value) { print($0.value ?? "nil") }`],
+    ["Kotlin", `Firebase.database.getReference(${path.replaceAll("$", "\\$")}).get().addOnSuccessListener { println(it.value) }`],
+    ["Python", `db.reference("/" + ${path}).get()`]];
 }

@@ -10,7 +10,6 @@ const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll; more rows are
 const OVERSCAN = 6; // rows
 const INDENT = 18; // pixels
 const FLASH_MS = 900;
-const TYPEAHEAD_MS = 900;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** The words for a value in a row. */
@@ -41,7 +40,7 @@ export class TreeView {
   constructor(element, actions) {
     Object.assign(this, { element, actions, model: null, selected: null, row: 0, topRow: 0, editor: null });
     this.pool = [];
-    this.spacer = h("div", { class: "spacer", role: "presentation" });
+    this.spacer = h("div.spacer", { role: "presentation" });
     element.append(this.spacer);
     element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     element.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
@@ -154,10 +153,10 @@ export class TreeView {
 
   makeRow() {
     const part = (name) => h("span", { class: name });
-    const row = h("div", { class: "row", role: "treeitem" });
-    row.twisty = h("span", { class: "twisty", "aria-hidden": "true" }, icon("right"));
+    const row = h("div.row", { role: "treeitem" });
+    row.twisty = h("span.twisty", { "aria-hidden": "true" }, icon("right"));
     [row.keyPart, row.valuePart, row.badge, row.priorityPart] = [part("key"), part("value"), part("badge"), part("priority")];
-    row.actions = h("span", { class: "row-actions", "aria-hidden": "true" }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
+    row.actions = h("span.row-actions", { "aria-hidden": "true" }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
       iconButton(name, label, undefined, { tabIndex: -1, "data-action": name })));
     row.append(row.twisty, row.keyPart, row.badge, row.valuePart, row.priorityPart, row.actions);
     this.spacer.append(row);
@@ -342,22 +341,7 @@ export class TreeView {
     else if (isCommand && event.key.toLowerCase() === "c" && !getSelection().toString()) this.actions.copy(branch);
     else if (isCommand || event.altKey) return;
     else if (act) act();
-    else if (event.key.length === 1) this.typed(event.key);
     else return;
     event.preventDefault();
   }
-
-  /** Letters select the next child, among those that are loaded, whose key begins with them. */
-  typed(letter) {
-    const now = performance.now();
-    this.letters = (now - (this.typedAt ?? 0) < TYPEAHEAD_MS ? this.letters : "") + letter.toLowerCase();
-    this.typedAt = now;
-    const parent = this.selected?.isExpanded ? this.selected : this.selected?.parent;
-    const rows = [...(parent?.byKey.values() ?? [])].filter((child) => child.key.toLowerCase().startsWith(this.letters)).sort((a, b) => a.index - b.index);
-    const next = rows.find((child) => child.index >= (this.selected.parent === parent ? this.selected.index : 0) + (this.letters.length > 1 ? 0 : 1)) ?? rows[0];
-    if (next) this.select(next);
-  }
 }
-
-/** The JSON of a value for the eye: cut where it is long. */
-export const preview = (value, limit = 200) => visible(stringify(own({ value }, "value")), limit);
