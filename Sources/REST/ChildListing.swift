@@ -27,7 +27,7 @@ package struct ChildListing: Equatable, Sendable {
     /// Nodes that are counted at most: a few milliseconds of the database thread.
     static let countedNodeLimit = 100_000
 
-    /// Reads the parameters `path`, `offset`, `startAt`, `limit` and `measure`.
+    /// Reads the parameters `path`, `offset`, `from`, `limit` and `measure`.
     /// - Throws: ``RESTError/invalidPath``, ``RESTError/pathTooDeep``, or an error of limits.
     package init(_ request: RESTRequest) throws(RESTError) {
         try self.init(request.address.parameters)
@@ -39,7 +39,7 @@ package struct ChildListing: Equatable, Sendable {
         } catch {
             throw error == .tooDeep ? .pathTooDeep : .invalidPath
         }
-        if let text = parameters["startAt"], !text.isEmpty {
+        if let text = parameters["from"], !text.isEmpty {
             guard let key = Key(legal: Array(text.utf8).span) else { throw .invalidPath }
             start = key
         } else {

@@ -24,7 +24,7 @@ from test_hash_property import KEYS, NUMBERS, STRINGS
 from tokens import bearer
 
 PUBLIC = REPOSITORY / "public"
-OWN_BYTE_LIMIT = 150_000
+OWN_BYTE_LIMIT = 150 << 10
 NOT_FOUND = "append .json to your request URI to use the REST API."
 MANY = 100_000  # children of one node; PANDO_CONSOLE_CHILDREN=1000000 takes a minute to write
 MANY_CHILDREN = int(os.environ.get("PANDO_CONSOLE_CHILDREN", MANY))
@@ -174,10 +174,10 @@ def contrast(one, other):
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_has_the_contrast_of_wcag_aa(theme):
     style = (PUBLIC / "css/console.css").read_text()
-    colours = {name: (light, dark)[theme] for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)}
+    colours = {name: (light, dark)[theme] for name, light, dark in re.findall(r"--([\w-]+):\s*light-dark\((#\w{6}),\s*(#\w{6})\)", style)}
     pairs = [(text, ground) for text in ("ink", "soft", "accent", "string", "number", "boolean", "null", "key", "danger", "warning")
              for ground in ("paper", "ground", "raised", "hover", "selected")]
-    pairs += [("accent-ink", "accent"), ("ink", "flash"), ("warning", "warning-soft"), ("ink", "accent-soft"), ("ink", "danger-soft")]
+    pairs += [("on-accent", "accent"), ("ink", "flash"), ("warning", "warning-soft"), ("ink", "tint"), ("ink", "danger-soft")]
     bad = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if contrast(colours[pair[0]], colours[pair[1]]) < 4.5}
     assert not bad
 
@@ -353,6 +353,7 @@ def test_children_are_added_moved_duplicated_and_deleted(desk):
     page.run("document.querySelector('dialog .value-input').value = 'text'")
     page.press("Enter")
     desk.wait_for("/list/b", "text")
+    page.wait("!document.querySelector('dialog')")
     page.wait_row("b", '"text"')
 
     def choose(key, action, title):
@@ -481,14 +482,17 @@ def test_the_console_is_back_after_the_server_was_restarted(servers, scene):
 def test_rules_are_checked_as_they_are_typed_and_published(desk):
     page = desk.open(place="rules")
     page.wait("document.querySelector('textarea').value.includes('rules')")
+    def write(text):
+        page.run(f"{{ const field = document.querySelector('textarea'); field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input')); }}")
+
     bad = '{\n  "rules": {\n    ".read": "auth !== nul"\n  }\n}'
-    page.run(f"const text = document.querySelector('textarea'); text.value = {json.dumps(bad)}; text.dispatchEvent(new Event('input'))")
+    write(bad)
     assert "Line 3" in page.wait("document.querySelector('.errors')?.textContent")
     assert page.run("document.querySelector('.numbers .bad').textContent") == "3"
     page.run("document.querySelector('.errors button').click()")
     assert page.run("document.activeElement.tagName") == "TEXTAREA"
     good = bad.replace("nul", "null")
-    page.run(f"const text = document.querySelector('textarea'); text.value = {json.dumps(good)}; text.dispatchEvent(new Event('input'))")
+    write(good)
     page.wait("document.querySelector('.page .hint').textContent === 'not published: no errors'")
     page.run("document.querySelector('button.primary').click()")
     page.dialog("Publish the rules?")
@@ -519,8 +523,9 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     page.run(f"location.hash = '#/data/{desk.ns}/users/ada'")
     page.wait("document.querySelector('.notice .problem')?.textContent.includes('may not read /users/ada')")
     page.run("document.querySelector('.notice button').click()")
-    page.dialog("Why it was denied")
-    assert "auth.uid === $uid" in page.run("document.querySelector('.denial').textContent")
+    page.dialog("was denied")
+    denial = page.run("document.querySelector('.denial').textContent")
+    assert "/users/$uid" in denial and "auth.uid" in denial and "null" in denial
     page.press("Escape")
     page.wait("!document.querySelector('dialog')")
     act_as("user", "ada")
@@ -528,6 +533,7 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
 
 
 def test_a_query_is_live_and_names_the_missing_index(desk):
+    desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
     page = desk.open({"users": {"a": {"age": 30}, "b": {"age": 20}, "c": {"age": 40}}}, place="query", keys="/users")
     page.wait("document.querySelectorAll('tbody tr td a').length === 3")
     page.run("const order = document.querySelector('select[aria-label=\"Order by\"]'); order.value = 'child'; order.dispatchEvent(new Event('change'))")
@@ -569,8 +575,8 @@ def test_without_dev_nothing_is_shown_before_signing_in(servers, scene, tmp_path
 def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
     page = desk.open({"a": {"b": 1}, "c": 2})
     page.wait_row("c", "2")
-    page.run("document.activeElement.blur()")
-    seen = []
+    page.run("document.querySelector('.skip').focus()")
+    seen = ["Skip to the content"]
     for _ in range(40):
         page.press("Tab")
         name = page.run("(() => { const it = document.activeElement; return it === document.body ? '' : it.getAttribute('aria-label') || it.textContent || it.id; })()")
@@ -667,7 +673,7 @@ def test_a_thousand_changes_a_second_are_written_once_in_a_frame(desk):
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
     thread.join(60)
-    page.wait_row("v39", str(total - 1))
+    page.wait_row("v20", str(total - 20))
     frames = page.run("frames_")
     writes = page.run("writes_")
     frames.sort()

@@ -32,10 +32,10 @@ import Testing
             ("offset=5", #"{"kind":"object","count":5,"offset":5,"children":[]}"#),
             ("offset=9223372036854775807", #"{"kind":"object","count":5,"offset":5,"children":[]}"#),
             (
-                "startAt=aa&limit=1",
+                "from=aa&limit=1",
                 #"{"kind":"object","count":5,"offset":3,"children":[{"key":"b","kind":"string","value":"text"}]}"#
             ),
-            ("startAt=z", #"{"kind":"object","count":5,"offset":5,"children":[]}"#),
+            ("from=z", #"{"kind":"object","count":5,"offset":5,"children":[]}"#),
             (
                 "path=/a/&measure=true",
                 #"{"kind":"object","count":2,"nodes":4,"offset":0,"children":[{"key":"x","kind":"number","value":1},{"key":"y","kind":"object","count":1,"preview":{"z":true}}]}"#
@@ -49,7 +49,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("path=/a%23", .invalidPath), ("startAt=a%2Fb", .invalidPath),
+            ("path=/a%23", .invalidPath), ("from=a%2Fb", .invalidPath),
             ("offset=x", .limitNotInteger(.first)),
             ("offset=-1", .limitNotPositive(.first)), ("limit=0", .limitNotPositive(.first)),
             ("limit=99999999999999999999", .limitNotInteger(.first)),

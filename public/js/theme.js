@@ -7,6 +7,6 @@ if (localStorage.getItem(KEY)) root.dataset.theme = localStorage.getItem(KEY);
 export const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 
 export function switchTheme() {
-  root.dataset.theme = isDark() ? "light" : "dark";
-  localStorage.setItem(KEY, root.dataset.theme);
+	root.dataset.theme = isDark() ? "light" : "dark";
+	localStorage.setItem(KEY, root.dataset.theme);
 }

@@ -1,6 +1,5 @@
-// The tree as far as it is looked at. A level has one row for each child; its rows are loaded by pages of key order when
-// they come into view, with the kind and size of each child in place of its data. So the size of a child, and the number
-// of children, cost nothing. Leaves in view are listened to; the feed says where else something was written.
+// The tree as far as it is looked at. Rows are loaded by pages when they come into view, with kind and size in place of
+// data. Leaves in view are listened to; the feed says where else something was written.
 
 import { session } from "./session.js";
 import { feed, isWrite } from "./feed.js";
@@ -17,403 +16,383 @@ const SHOWN_UNITS = 512; // of a string
 
 /** One node that has, or had, a row. */
 export class Branch {
-  constructor(key, parent) {
-    Object.assign(this, { key, parent, index: 0, kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null });
-    this.depth = parent ? parent.depth + 1 : 0;
-    this.isExpanded = false;
-    this.isGone = false;
-    this.version = 0; // what is shown has changed
-    this.changedAt = 0; // the data has
-    this.pages = new Map(); // by number: {rows, isStale, isLoading}
-    this.byKey = new Map();
-    this.expanded = new Set();
-    this.previewText = null;
-    this.error = null;
-  }
+	constructor(key, parent) {
+		Object.assign(this, { key, parent, index: 0, kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null });
+		this.depth = parent ? parent.depth + 1 : 0;
+		this.isExpanded = false;
+		this.isGone = false;
+		this.version = 0; // what is shown has changed
+		this.changedAt = 0; // the data has
+		this.pages = new Map(); // by number: {rows, isStale, isLoading}
+		this.byKey = new Map();
+		this.expanded = new Set();
+		this.previewText = null;
+		this.error = null;
+	}
 
-  get isLeaf() {
-    return this.kind === "string" || this.kind === "number" || this.kind === "boolean";
-  }
+	get facts() {
+		const { kind, value, length, priority, count } = this;
+		return { kind, value, length, priority, count };
+	}
 
-  get keys() {
-    return this.parent ? [...this.parent.keys, this.key] : this.rootKeys;
-  }
+	get isLeaf() {
+		return this.kind === "string" || this.kind === "number" || this.kind === "boolean";
+	}
 
-  get path() {
-    return join(this.keys);
-  }
+	get keys() {
+		return this.parent ? [...this.parent.keys, this.key] : this.rootKeys;
+	}
 
-  /** Rows below this one. */
-  get below() {
-    if (!this.isExpanded) return 0;
-    let count = this.count;
-    for (const child of this.expanded) count += child.below;
-    return count;
-  }
+	get path() {
+		return join(this.keys);
+	}
 
-  get expandedInOrder() {
-    return [...this.expanded].sort((a, b) => a.index - b.index);
-  }
+	get below() {
+		if (!this.isExpanded) return 0;
+		let count = this.count;
+		for (const child of this.expanded) count += child.below;
+		return count;
+	}
 
-  childAt(index) {
-    return this.pages.get(Math.floor(index / PAGE))?.rows[index % PAGE];
-  }
+	get expandedInOrder() {
+		return [...this.expanded].sort((a, b) => a.index - b.index);
+	}
 
-  /** Takes what a page or a listen says; whether that is new. */
-  take({ kind, value = null, length = 0, priority, count = 0, preview = null }) {
-    const text = preview && stringify(preview);
-    const isNew = kind !== this.kind || text !== this.previewText || value !== this.value || length !== this.length || priority !== this.priority || count !== this.count;
-    if (!isNew) return false;
-    if (this.kind !== "unknown") this.changedAt = performance.now();
-    Object.assign(this, { kind, value, length, priority, count, preview, previewText: text });
-    this.version++;
-    return true;
-  }
+	childAt(index) {
+		return this.pages.get(Math.floor(index / PAGE))?.rows[index % PAGE];
+	}
+
+	take({ kind, value = null, length = 0, priority, count = 0, preview = null }) {
+		const text = preview && stringify(preview);
+		const isNew = kind !== this.kind || text !== this.previewText || value !== this.value || length !== this.length || priority !== this.priority || count !== this.count;
+		if (!isNew) return false;
+		if (this.kind !== "unknown" && !this.isExpanded) this.changedAt = performance.now();
+		Object.assign(this, { kind, value, length, priority, count, preview, previewText: text });
+		this.version++;
+		return true;
+	}
 }
 
 export class TreeModel extends EventTarget {
-  constructor(keys) {
-    super();
-    this.root = new Branch(keys.at(-1) ?? session.namespace, null);
-    this.root.rootKeys = keys;
-    this.root.isExpanded = true;
-    this.writes = []; // the latest, newest first
-    this.listens = new Map(); // by branch: a function that ends it
-    this.watched = [];
-    this.ends = new AbortController();
-    feed.addEventListener("records", (event) => this.receive(event.detail), { signal: this.ends.signal });
-    feed.addEventListener("live", () => feed.isLive && this.refreshAll(), { signal: this.ends.signal });
-    this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), SWEEP_MS);
-    this.load(this.root, 0);
-  }
+	constructor(keys) {
+		super();
+		this.root = new Branch(keys.at(-1) ?? session.namespace, null);
+		this.root.rootKeys = keys;
+		this.root.isExpanded = true;
+		this.writes = []; // the latest, newest first
+		this.listens = new Map(); // by branch: a function that ends it
+		this.watched = [];
+		this.ends = new AbortController();
+		feed.addEventListener("records", (event) => this.receive(event.detail), { signal: this.ends.signal });
+		feed.addEventListener("live", () => feed.isLive && this.refreshAll(), { signal: this.ends.signal });
+		this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), SWEEP_MS);
+		this.load(this.root, 0);
+	}
 
-  close() {
-    this.ends.abort();
-    clearInterval(this.sweep);
-    clearTimeout(this.refreshTimer);
-    clearTimeout(this.watchTimer);
-    for (const end of this.listens.values()) end();
-    this.listens.clear();
-  }
+	close() {
+		this.ends.abort();
+		clearInterval(this.sweep);
+		clearTimeout(this.refreshTimer);
+		clearTimeout(this.watchTimer);
+		for (const end of this.listens.values()) end();
+		this.listens.clear();
+	}
 
-  changed() {
-    this.dispatchEvent(new Event("change"));
-  }
+	changed() {
+		this.dispatchEvent(new Event("change"));
+	}
 
-  // MARK: Rows
+	get rowCount() {
+		return 1 + this.root.below;
+	}
 
-  get rowCount() {
-    return 1 + this.root.below;
-  }
+	rowAt(row) {
+		if (row === 0) return this.root;
+		let branch = this.root;
+		let rest = row - 1;
+		search: while (true) {
+			let place = 0;
+			for (const child of branch.expandedInOrder) {
+				const gap = child.index - place;
+				if (rest < gap) break;
+				rest -= gap;
+				if (rest === 0) return child;
+				if (rest <= child.below) {
+					branch = child;
+					rest -= 1;
+					continue search;
+				}
+				rest -= 1 + child.below;
+				place = child.index + 1;
+			}
+			return branch.childAt(place + rest) ?? { parent: branch, index: place + rest };
+		}
+	}
 
-  /** The branch at a row, or {parent, index} where it is not loaded. */
-  rowAt(row) {
-    if (row === 0) return this.root;
-    let branch = this.root;
-    let rest = row - 1;
-    search: while (true) {
-      let place = 0;
-      for (const child of branch.expandedInOrder) {
-        const gap = child.index - place;
-        if (rest < gap) break;
-        rest -= gap;
-        if (rest === 0) return child;
-        if (rest <= child.below) {
-          branch = child;
-          rest -= 1;
-          continue search;
-        }
-        rest -= 1 + child.below;
-        place = child.index + 1;
-      }
-      return branch.childAt(place + rest) ?? { parent: branch, index: place + rest };
-    }
-  }
+	rowOf(branch) {
+		if (branch === this.root) return 0;
+		const parent = branch.parent;
+		if (branch.isGone || !parent.isExpanded) return -1;
+		let row = this.rowOf(parent);
+		if (row < 0) return -1;
+		row += 1 + branch.index;
+		for (const sibling of parent.expanded) if (sibling.index < branch.index) row += sibling.below;
+		return row;
+	}
 
-  /** The row of a branch; -1 where an ancestor is collapsed or it is gone. */
-  rowOf(branch) {
-    if (branch === this.root) return 0;
-    const parent = branch.parent;
-    if (branch.isGone || !parent.isExpanded) return -1;
-    let row = this.rowOf(parent);
-    if (row < 0) return -1;
-    row += 1 + branch.index;
-    for (const sibling of parent.expanded) if (sibling.index < branch.index) row += sibling.below;
-    return row;
-  }
+	expand(branch) {
+		if (branch.kind !== "object" || branch.isExpanded) return;
+		branch.isExpanded = true;
+		branch.version++;
+		branch.parent?.expanded.add(branch);
+		for (const page of branch.pages.values()) page.isStale = true;
+		this.changed();
+	}
 
-  expand(branch) {
-    if (branch.kind !== "object" || branch.isExpanded) return;
-    branch.isExpanded = true;
-    branch.version++;
-    branch.parent?.expanded.add(branch);
-    for (const page of branch.pages.values()) page.isStale = true;
-    this.changed();
-  }
+	collapse(branch) {
+		if (!branch.isExpanded || branch === this.root) return;
+		branch.isExpanded = false;
+		branch.version++;
+		branch.parent.expanded.delete(branch);
+		this.changed();
+	}
 
-  collapse(branch) {
-    if (!branch.isExpanded || branch === this.root) return;
-    branch.isExpanded = false;
-    branch.version++;
-    branch.parent.expanded.delete(branch);
-    this.changed();
-  }
+	show(first, last) {
+		const shown = [];
+		for (let row = first; row <= last; row++) {
+			const found = this.rowAt(row);
+			if (found instanceof Branch) shown.push(found);
+			this.load(found.parent ?? this.root, Math.floor(found.index / PAGE));
+		}
+		this.watch(shown);
+	}
 
-  /** Loads what the rows from `first` to `last` need; the branches of those that are there. */
-  show(first, last) {
-    const shown = [];
-    for (let row = first; row <= last; row++) {
-      const found = this.rowAt(row);
-      const isBranch = found instanceof Branch;
-      if (isBranch) shown.push(found);
-      const parent = isBranch ? found.parent : found.parent;
-      if (parent) this.load(parent, Math.floor(found.index / PAGE));
-      else this.load(this.root, 0);
-    }
-    this.watch(shown);
-    return shown;
-  }
+	async load(branch, number) {
+		const page = branch.pages.get(number);
+		if (page && (page.isLoading || !page.isStale)) return;
+		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon();
+		const entry = page ?? { rows: [] };
+		Object.assign(entry, { isLoading: true, isStale: false });
+		branch.pages.set(number, entry);
+		try {
+			const answer = session.isAdmin && !session.isActing
+				? await session.children(branch.path, { offset: number * PAGE, limit: PAGE })
+				: await this.listByRules(branch, number);
+			if (this.ends.signal.aborted) return;
+			branch.error = null;
+			this.take(branch, number, entry, answer);
+		} catch (error) {
+			if (this.ends.signal.aborted) return;
+			const isNew = branch.error?.message !== error.message;
+			branch.error = error;
+			if (error.code === "permission_denied") Object.assign(branch, { count: 0, kind: "denied" });
+			branch.version++;
+			if (isNew) this.dispatchEvent(new CustomEvent("problem", { detail: { branch, error } }));
+		} finally {
+			entry.isLoading = false;
+			entry.loadedAt = performance.now();
+		}
+		this.changed();
+	}
 
-  // MARK: Loading
+	take(branch, number, entry, answer) {
+		const { kind, value, length, priority, count = 0, children = [] } = answer;
+		const hadCount = branch.count;
+		if (branch === this.root || kind === "object") branch.take({ kind, value, length, priority, count });
+		if (kind !== "object") {
+			branch.count = 0;
+			for (const child of branch.expanded) child.isGone = true;
+			branch.expanded.clear();
+			branch.byKey.clear();
+			branch.pages.clear();
+			entry.rows = [];
+			branch.pages.set(number, entry);
+			if (branch !== this.root) this.collapse(branch);
+			return;
+		}
+		const before = new Set(entry.rows);
+		entry.rows = children.map((child, place) => {
+			let row = branch.byKey.get(child.key);
+			const isNew = !row;
+			if (isNew) branch.byKey.set(child.key, (row = new Branch(child.key, branch)));
+			// A listen is ahead of the page.
+			if (!(this.listens.has(row) && row.isLeaf && child.kind !== "object")) row.take(child);
+			if (row.index !== number * PAGE + place) row.version++;
+			row.index = number * PAGE + place;
+			row.isGone = false;
+			if (isNew && entry.loadedAt && hadCount < count) row.changedAt = performance.now();
+			if (row.kind !== "object" && row.isExpanded) this.collapse(row);
+			before.delete(row);
+			return row;
+		});
+		for (const row of before) {
+			if (row.isExpanded) continue;
+			branch.byKey.delete(row.key);
+			row.isGone = true;
+		}
+		if (hadCount !== count || before.size) {
+			for (const [other, page] of branch.pages) if (other !== number) page.isStale = true;
+			for (const child of branch.expanded) if (!entry.rows.includes(child)) this.findPlace(child);
+		}
+		this.forgetPages(branch, number);
+	}
 
-  async load(branch, number) {
-    const page = branch.pages.get(number);
-    if (page && (page.isLoading || !page.isStale)) return;
-    if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon();
-    const entry = page ?? { rows: [] };
-    Object.assign(entry, { isLoading: true, isStale: false });
-    branch.pages.set(number, entry);
-    try {
-      const answer = session.isAdmin && !session.isActing
-        ? await session.children(branch.path, { offset: number * PAGE, limit: PAGE })
-        : await this.listByRules(branch, number);
-      if (this.ends.signal.aborted) return;
-      branch.error = null;
-      this.take(branch, number, entry, answer);
-    } catch (error) {
-      if (this.ends.signal.aborted) return;
-      const isNew = branch.error?.message !== error.message;
-      branch.error = error;
-      if (error.code === "permission_denied") Object.assign(branch, { count: 0, kind: "denied" });
-      branch.version++;
-      // An unreachable server is asked again when the feed or the sweep says so.
-      if (isNew) this.dispatchEvent(new CustomEvent("problem", { detail: { branch, error } }));
-    } finally {
-      entry.isLoading = false;
-      entry.loadedAt = performance.now();
-    }
-    this.changed();
-  }
+	async findPlace(child) {
+		const parent = child.parent;
+		if (!(session.isAdmin && !session.isActing)) return;
+		try {
+			const { offset, children = [] } = await session.children(parent.path, { from: child.key, limit: 1 });
+			if (children[0]?.key === child.key) {
+				child.index = offset;
+				child.isGone = false;
+			} else {
+				child.isGone = true;
+				parent.expanded.delete(child);
+				parent.byKey.delete(child.key);
+			}
+			this.changed();
+		} catch { /* the next page tells */ }
+	}
 
-  take(branch, number, entry, answer) {
-    const { kind, value, length, priority, count = 0, children = [] } = answer;
-    const hadCount = branch.count;
-    if (branch === this.root || kind === "object") branch.take({ kind, value, length, priority, count });
-    if (kind !== "object") {
-      branch.count = 0;
-      for (const child of branch.expanded) child.isGone = true;
-      branch.expanded.clear();
-      branch.byKey.clear();
-      branch.pages.clear();
-      entry.rows = [];
-      branch.pages.set(number, entry);
-      if (branch !== this.root) this.collapse(branch);
-      return;
-    }
-    const before = new Set(entry.rows);
-    entry.rows = children.map((child, place) => {
-      let row = branch.byKey.get(child.key);
-      const isNew = !row;
-      if (isNew) branch.byKey.set(child.key, (row = new Branch(child.key, branch)));
-      // A listen is ahead of the page.
-      if (!(this.listens.has(row) && row.isLeaf && child.kind !== "object")) row.take(child);
-      if (row.index !== number * PAGE + place) row.version++;
-      row.index = number * PAGE + place;
-      row.isGone = false;
-      if (isNew && entry.loadedAt && hadCount < count) row.changedAt = performance.now();
-      if (row.kind !== "object" && row.isExpanded) this.collapse(row);
-      before.delete(row);
-      return row;
-    });
-    const moved = [...before];
-    for (const row of moved) {
-      if (row.isExpanded) continue;
-      branch.byKey.delete(row.key);
-      row.isGone = true;
-    }
-    if (hadCount !== count || moved.length) {
-      for (const [other, page] of branch.pages) if (other !== number) page.isStale = true;
-      for (const child of branch.expanded) if (!entry.rows.includes(child)) this.findPlace(child);
-    }
-    this.forgetPages(branch, number);
-  }
+	forgetPages(branch, near) {
+		if (branch.pages.size <= KEPT_PAGES) return;
+		const farthest = [...branch.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
+		for (const number of farthest.slice(0, branch.pages.size - KEPT_PAGES)) {
+			for (const row of branch.pages.get(number).rows) if (!row.isExpanded) branch.byKey.delete(row.key);
+			branch.pages.delete(number);
+		}
+	}
 
-  /** Where an expanded child is, after others came or went; it may be gone. */
-  async findPlace(child) {
-    const parent = child.parent;
-    if (!(session.isAdmin && !session.isActing)) return;
-    try {
-      const { offset, children = [] } = await session.children(parent.path, { startAt: child.key, limit: 1 });
-      if (children[0]?.key === child.key) {
-        child.index = offset;
-        child.isGone = false;
-      } else {
-        child.isGone = true;
-        parent.expanded.delete(child);
-        parent.byKey.delete(child.key);
-      }
-      this.changed();
-    } catch { /* the next page tells */ }
-  }
+	async listByRules(branch, number) {
+		const path = `/${encodePath(branch.keys)}.json`;
+		branch.starts ??= [null];
+		if (branch.starts[number] === undefined) return { kind: "object", count: branch.count, children: [] };
+		const parameters = { shallow: "true", limitToFirst: PAGE + 1 };
+		if (number > 0) parameters.startAfter = branch.starts[number];
+		const found = await session.json(path, parameters);
+		if (found === null || typeof found !== "object") {
+			const value = await session.database.get(branch.path);
+			return value !== null && typeof unwrap(value).value === "object" ? { kind: "object", count: 0, children: [] } : describe(value);
+		}
+		const names = Object.keys(found);
+		const hasMore = names.length > PAGE;
+		if (hasMore) branch.starts[number + 1] = names[PAGE - 1];
+		return {
+			kind: "object", count: Math.max(number * PAGE + names.length, hasMore ? branch.count : 0),
+			children: names.slice(0, PAGE).map((key) => ({ kind: "unknown", ...branch.byKey.get(key)?.facts, key })),
+		};
+	}
 
-  forgetPages(branch, near) {
-    if (branch.pages.size <= KEPT_PAGES) return;
-    const farthest = [...branch.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
-    for (const number of farthest.slice(0, branch.pages.size - KEPT_PAGES)) {
-      for (const row of branch.pages.get(number).rows) if (!row.isExpanded) branch.byKey.delete(row.key);
-      branch.pages.delete(number);
-    }
-  }
+	async ask(branch) {
+		branch.isAsked = true;
+		try {
+			const found = await session.json(`/${encodePath(branch.keys)}.json`, { shallow: "true", limitToFirst: PAGE });
+			if (found !== null && typeof found === "object") branch.take({ kind: "object", count: Object.keys(found).length });
+			else branch.take(describe(await session.database.get(branch.path)));
+		} catch {
+			branch.take({ kind: "denied" });
+		}
+		branch.isAsked = false;
+		this.changed();
+	}
 
-  /** The children that the rules show to the actor: keys by pages, one after the other; kinds are asked for by row. */
-  async listByRules(branch, number) {
-    const path = `/${encodePath(branch.keys)}.json`;
-    branch.starts ??= [null];
-    if (branch.starts[number] === undefined) return { kind: "object", count: branch.count, children: [] };
-    const parameters = { shallow: "true", limitToFirst: PAGE + 1 };
-    if (number > 0) parameters.startAfter = branch.starts[number];
-    const found = await session.json(path, parameters);
-    if (found === null || typeof found !== "object") {
-      const value = await session.database.get(branch.path);
-      return value !== null && typeof unwrap(value).value === "object" ? { kind: "object", count: 0, children: [] } : describe(value);
-    }
-    const names = Object.keys(found);
-    // JSON.parse puts keys that look like array indexes first, in order: that is their order here, too.
-    const hasMore = names.length > PAGE;
-    if (hasMore) branch.starts[number + 1] = names[PAGE - 1];
-    return {
-      kind: "object", count: Math.max(number * PAGE + names.length, hasMore ? branch.count : 0),
-      children: names.slice(0, PAGE).map((key) => {
-        const known = branch.byKey.get(key);
-        return known ? { key, kind: known.kind, value: known.value, length: known.length, count: known.count, priority: known.priority } : { key, kind: "unknown" };
-      }),
-    };
-  }
+	watch(shown) {
+		this.watched = shown;
+		clearTimeout(this.watchTimer);
+		this.watchTimer = setTimeout(() => {
+			const wanted = new Set(this.watched.filter((branch) => branch.isLeaf).slice(0, LISTEN_LIMIT));
+			for (const [branch, end] of this.listens) {
+				if (wanted.has(branch)) continue;
+				end();
+				this.listens.delete(branch);
+			}
+			for (const branch of wanted) if (!this.listens.has(branch)) this.listen(branch);
+			for (const branch of this.watched) if (branch.kind === "unknown" && branch.parent && !branch.isAsked) this.ask(branch);
+		}, LISTEN_DELAY_MS);
+	}
 
-  /** Kind and size of one child, as the rules show it. */
-  async ask(branch) {
-    branch.isAsked = true;
-    try {
-      const found = await session.json(`/${encodePath(branch.keys)}.json`, { shallow: "true", limitToFirst: PAGE });
-      if (found !== null && typeof found === "object") branch.take({ kind: "object", count: Object.keys(found).length });
-      else branch.take(describe(await session.database.get(branch.path)));
-    } catch {
-      branch.take({ kind: "denied" });
-    }
-    branch.isAsked = false;
-    this.changed();
-  }
+	listen(branch) {
+		const end = session.database.listen(branch.path, null, (value) => {
+			const description = describe(value);
+			if (description.kind === "object") {
+				end();
+				this.listens.delete(branch);
+			}
+			if (description.kind === "object" || description.kind === "null") return this.touch(branch);
+			if (branch.take(description)) this.changed();
+		}, () => this.listens.delete(branch));
+		this.listens.set(branch, end);
+	}
 
-  // MARK: Changes
+	receive(records) {
+		for (const record of records) {
+			if (!isWrite(record)) continue;
+			this.touchPath(record.path ?? [], record);
+		}
+	}
 
-  watch(shown) {
-    this.watched = shown;
-    clearTimeout(this.watchTimer);
-    this.watchTimer = setTimeout(() => {
-      const wanted = new Set(this.watched.filter((branch) => branch.isLeaf).slice(0, LISTEN_LIMIT));
-      for (const [branch, end] of this.listens) {
-        if (wanted.has(branch)) continue;
-        end();
-        this.listens.delete(branch);
-      }
-      for (const branch of wanted) if (!this.listens.has(branch)) this.listen(branch);
-      for (const branch of this.watched) if (branch.kind === "unknown" && branch.parent && !branch.isAsked) this.ask(branch);
-    }, LISTEN_DELAY_MS);
-  }
+	touchPath(keys, record) {
+		const rootKeys = this.root.keys;
+		const isInside = rootKeys.every((key, index) => keys[index] === key || index >= keys.length);
+		if (!isInside) return;
+		if (record) {
+			this.writes.unshift(record);
+			if (this.writes.length > 60) this.writes.length = 50;
+			this.hasNewWrites = true;
+		}
+		let branch = this.root;
+		for (let place = rootKeys.length; place < keys.length; place++) {
+			const child = branch.byKey.get(keys[place]);
+			if (!child) {
+				for (const page of branch.pages.values()) page.isStale = true;
+				return this.refreshSoon();
+			}
+			const isCovered = place === keys.length - 1 && this.listens.has(child);
+			if (!isCovered) {
+				if (child.kind === "object" && !child.isExpanded) child.changedAt = performance.now();
+				this.stale(branch, child.index);
+			}
+			if (!child.isExpanded) return this.refreshSoon();
+			branch = child;
+		}
+		this.staleBelow(branch);
+		this.refreshSoon();
+	}
 
-  listen(branch) {
-    const end = session.database.listen(branch.path, null, (value) => {
-      const description = describe(value);
-      if (description.kind === "object") {
-        end();
-        this.listens.delete(branch);
-      }
-      if (description.kind === "object" || description.kind === "null") return this.touch(branch);
-      if (branch.take(description)) this.changed();
-    }, () => this.listens.delete(branch));
-    this.listens.set(branch, end);
-  }
+	touch(branch) {
+		if (branch.parent) this.stale(branch.parent, branch.index);
+		this.refreshSoon();
+	}
 
-  receive(records) {
-    for (const record of records) {
-      if (!isWrite(record)) continue;
-      this.touchPath(record.path ?? [], record);
-    }
-  }
+	stale(branch, index) {
+		const page = branch.pages.get(Math.floor(index / PAGE));
+		if (page) page.isStale = true;
+	}
 
-  /** Something was written at a path. */
-  touchPath(keys, record) {
-    const rootKeys = this.root.keys;
-    const isInside = rootKeys.every((key, index) => keys[index] === key || index >= keys.length);
-    if (!isInside) return;
-    if (record) {
-      this.writes.unshift(record);
-      if (this.writes.length > 60) this.writes.length = 50;
-      this.hasNewWrites = true;
-    }
-    let branch = this.root;
-    for (let place = rootKeys.length; place < keys.length; place++) {
-      const child = branch.byKey.get(keys[place]);
-      if (!child) {
-        for (const page of branch.pages.values()) page.isStale = true;
-        return this.refreshSoon();
-      }
-      const isCovered = place === keys.length - 1 && this.listens.has(child);
-      if (!isCovered) {
-        if (child.kind === "object") child.changedAt = performance.now();
-        this.stale(branch, child.index);
-      }
-      if (!child.isExpanded) return this.refreshSoon();
-      branch = child;
-    }
-    this.staleBelow(branch);
-    this.refreshSoon();
-  }
+	staleBelow(branch) {
+		if (branch.parent) this.stale(branch.parent, branch.index);
+		for (const page of branch.pages.values()) page.isStale = true;
+		for (const child of branch.expanded) this.staleBelow(child);
+	}
 
-  touch(branch) {
-    if (branch.parent) this.stale(branch.parent, branch.index);
-    this.refreshSoon();
-  }
+	refreshAll() {
+		this.staleBelow(this.root);
+		this.changed();
+	}
 
-  stale(branch, index) {
-    const page = branch.pages.get(Math.floor(index / PAGE));
-    if (page) page.isStale = true;
-  }
-
-  staleBelow(branch) {
-    if (branch.parent) this.stale(branch.parent, branch.index);
-    for (const page of branch.pages.values()) page.isStale = true;
-    for (const child of branch.expanded) this.staleBelow(child);
-  }
-
-  refreshAll() {
-    this.staleBelow(this.root);
-    this.changed();
-  }
-
-  refreshSoon() {
-    this.refreshTimer ??= setTimeout(() => {
-      this.refreshTimer = undefined;
-      this.changed();
-    }, REFRESH_MS);
-  }
+	refreshSoon() {
+		this.refreshTimer ??= setTimeout(() => {
+			this.refreshTimer = undefined;
+			this.changed();
+		}, REFRESH_MS);
+	}
 }
 
 /** A value of the export form as a page describes it. */
 export function describe(data) {
-  const { value, priority } = unwrap(data);
-  const kind = kindOf(data);
-  if (kind === "object") return { kind, count: Object.keys(value).length, priority };
-  if (kind !== "string") return { kind, value, priority };
-  return value.length > SHOWN_UNITS ? { kind, value: value.slice(0, SHOWN_UNITS), length: new TextEncoder().encode(value).length, priority } : { kind, value, priority };
+	const { value, priority } = unwrap(data);
+	const kind = kindOf(data);
+	if (kind === "object") return { kind, count: Object.keys(value).length, priority };
+	if (kind !== "string") return { kind, value, priority };
+	return value.length > SHOWN_UNITS ? { kind, value: value.slice(0, SHOWN_UNITS), length: new TextEncoder().encode(value).length, priority } : { kind, value, priority };
 }
