@@ -451,7 +451,12 @@ def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):
     page.press("Enter")
     page.wait_row(f"k{middle:07}", str(middle))
     page.wait(f"document.querySelector('.details h2').textContent === 'k{middle:07}'")
-    # In the middle of it a row comes and one goes.
+    page.press("/")
+    page.run("document.activeElement.select()")
+    page.type("/many")
+    page.press("Enter")
+    page.wait("location.hash.endsWith('/many')")
+    # In the middle of it a row comes.
     desk.rest.put(f"/many/k{middle:07}x", "between")
     page.wait_row(f"k{middle:07}x", '"between"')
 

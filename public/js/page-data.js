@@ -14,7 +14,7 @@ const COPY_UNITS = 4 << 20; // of JSON in the clipboard
 export class DataPage {
 	constructor({ keys }) {
 		this.crumbs = h("nav.crumbs", { label: "Path" });
-		this.findField = h("input.find", { type: "search", placeholder: "Go to key…  /", label: "Go to the first child from this key on",
+		this.findField = h("input.find", { type: "search", placeholder: "Go to key or /path", label: "Go to the first child from this key on",
 			onkeydown: (event) => this.findKey(event) });
 		this.undoButton = h("button", { class: "tool", onclick: () => this.undo() }, icon("undo"), h("span", {}, "Undo"));
 		this.tree = h("div.tree", { role: "tree", tabIndex: 0, label: "Data" });
@@ -158,6 +158,7 @@ export class DataPage {
 		if (event.key === "Escape") return this.tree.focus();
 		if (event.key !== "Enter") return;
 		const text = this.findField.value;
+		if (text.includes("/")) return this.open(split(text));
 		const selected = this.target;
 		const branch = selected.isExpanded ? selected : selected.parent ?? this.model.root;
 		const problem = problemOfKey(text);

@@ -1,5 +1,3 @@
-// Queries by a form, with a live result, the index line that is missing, and the same query for elsewhere.
-
 import { session, link, restPath } from "./session.js";
 import { h, iconButton, copy, visible, formatCount } from "./dom.js";
 import { split, join, compareKeys } from "./keys.js";

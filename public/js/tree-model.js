@@ -277,6 +277,7 @@ export class TreeModel extends EventTarget {
 		const names = Object.keys(found);
 		const hasMore = names.length > PAGE;
 		if (hasMore) branch.starts[number + 1] = names[PAGE - 1];
+		branch.isPartial = branch.starts.length > number + 1;
 		return {
 			kind: "object", count: Math.max(number * PAGE + names.length, hasMore ? branch.count : 0),
 			children: names.slice(0, PAGE).map((key) => ({ kind: "unknown", ...branch.byKey.get(key)?.facts, key })),

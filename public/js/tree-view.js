@@ -199,7 +199,7 @@ export class TreeView {
 		}
 		element.keyPart.textContent = visible(branch.key, 160);
 		element.valuePart.textContent = visible(valueText(branch), 300);
-		element.badge.textContent = isObject ? `${formatCount(branch.count)}${branch.starts ? "+" : ""}` : branch.length ? formatBytes(branch.length) : "";
+		element.badge.textContent = isObject ? `${formatCount(branch.count)}${branch.isPartial ? "+" : ""}` : branch.length ? formatBytes(branch.length) : "";
 		element.badge.title = isObject ? `${formatCount(branch.count)} ${branch.count === 1 ? "child" : "children"}` : "";
 		element.priorityPart.textContent = branch.priority === undefined ? "" : `priority ${visible(JSON.stringify(branch.priority), 40)}`;
 		const shownValue = isObject ? `${branch.count} ${branch.count === 1 ? "child" : "children"}` : element.valuePart.textContent;
