@@ -552,6 +552,20 @@ def test_a_query_is_live_and_names_the_missing_index(desk):
     assert 'orderByChild("age"), limitToFirst(2)' in page.text()
 
 
+def test_operations_are_counted_and_denials_explained(desk):
+    """The operations page."""
+    desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {"a": {".read": "auth != null"}}}').expect(200)
+    page = desk.open(place="operations")
+    page.wait("document.querySelector('.page .hint')?.textContent === 'since this page is open'")
+    desk.rest.put("/counted", 1)
+    Rest(desk.server.port, desk.ns).ask("GET", "/a.json").expect(401)
+    page.wait("[...document.querySelectorAll('td a')].some((link) => link.textContent === '/counted')")
+    page.wait("[...document.querySelectorAll('td button')].length")
+    page.run("document.querySelector('td button').click()")
+    page.dialog("Why read of /a was denied")
+    assert "auth" in page.run("document.querySelector('.denial').textContent")
+
+
 def test_without_dev_nothing_is_shown_before_signing_in(servers, scene, tmp_path):
     _, page = scene
     secret = tmp_path / "secret"

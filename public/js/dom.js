@@ -156,3 +156,8 @@ export function save(name, content, type = "application/json") {
 export const formatCount = (count) => count.toLocaleString("en-US").replaceAll(",", "\u202f");
 export const formatBytes = (bytes) => bytes < 1000 ? `${Math.round(bytes)} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 export const formatTime = (milliseconds) => new Date(milliseconds).toLocaleTimeString("en-GB") + "." + String(Math.floor(milliseconds) % 1000).padStart(3, "0");
+
+/** A table of rows of cells, or words where there is no row. */
+export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", {}, empty) : h("div.scroll", {}, h("table", {},
+	h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))),
+	h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));

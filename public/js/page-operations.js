@@ -1,6 +1,6 @@
 import { session, link } from "./session.js";
 import { feed, isWrite } from "./feed.js";
-import { h, save, toast, visible, formatCount, formatBytes, formatTime } from "./dom.js";
+import { h, table, save, toast, visible, formatCount, formatBytes, formatTime } from "./dom.js";
 import { join } from "./keys.js";
 import { denialTable } from "./page-rules.js";
 
@@ -88,10 +88,10 @@ export class OperationsPage {
 		const sorted = this.times.slice(-KEPT_TIMES).sort((a, b) => a - b);
 		const at = (share) => `${(sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(3)} ms`;
 		this.timesElement.replaceChildren(h("dl", {}, [["p50", 0.5], ["p99", 0.99], ["most", 1]].flatMap(([name, share]) => [h("dt", {}, name), h("dd", {}, at(share))])));
-		this.slowElement.replaceChildren(this.table(["time", "ms", "operation", "path"], this.slow.map((record) => [formatTime(record.timestamp), record.millis.toFixed(3), record.name, this.link(record.path)]), "No operation yet."));
+		this.slowElement.replaceChildren(table(["time", "ms", "operation", "path"], this.slow.map((record) => [formatTime(record.timestamp), record.millis.toFixed(3), record.name, this.link(record.path)]), "No operation yet."));
 		const costly = [...this.paths.values()].sort((a, b) => b.millis - a.millis).slice(0, SLOW_LIMIT);
-		this.pathsElement.replaceChildren(this.table(["path", "count", "ms in all", "bytes"], costly.map(({ path, count, millis, bytes }) => [this.link(path.split("/").filter(Boolean)), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation yet."));
-		this.unindexedElement.replaceChildren(this.table(["path", "order", "add to the rules"], [...this.unindexed.values()].map(({ path, order }) => [this.link(path), visible(order, 60), `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`]), "None since this page is open."));
+		this.pathsElement.replaceChildren(table(["path", "count", "ms in all", "bytes"], costly.map(({ path, count, millis, bytes }) => [this.link(path.split("/").filter(Boolean)), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation yet."));
+		this.unindexedElement.replaceChildren(table(["path", "order", "add to the rules"], [...this.unindexed.values()].map(({ path, order }) => [this.link(path), visible(order, 60), `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`]), "None since this page is open."));
 		this.listDenials();
 	}
 
@@ -106,11 +106,6 @@ export class OperationsPage {
 
 	link(keys = []) {
 		return h("a", { href: link("data", keys) }, visible(join(keys), 120));
-	}
-
-	table(heads, rows, empty) {
-		if (rows.length === 0) return h("p.hint", {}, empty);
-		return h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
 	}
 
 	plot({ canvas, values }) {

@@ -1,7 +1,7 @@
 // The security rules: an editor that colours them, shows what the server finds wrong at its line, and publishes.
 
 import { session } from "./session.js";
-import { h, dialog, toast, visible } from "./dom.js";
+import { h, table, dialog, toast, visible } from "./dom.js";
 import { showDenial } from "./edit.js";
 
 const CHECK_MS = 500; // after the last change
@@ -141,9 +141,7 @@ export class RulesPage {
 }
 
 /** Denied operations, each with its reason behind a button. */
-export function denialTable(denials) {
-	if (denials.length === 0) return h("p.hint", {}, "Nothing was denied since the server started.");
-	return h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, ["time", "user", "operation", "path", ""].map((name) => h("th", { scope: "col" }, name)))),
-		h("tbody", {}, denials.slice(0, 50).map((entry) => h("tr", {}, h("td", {}, new Date(entry.time).toLocaleTimeString("en-GB")), h("td", {}, entry.uid === null ? "not signed in" : visible(entry.uid, 60)),
-			h("td", {}, visible(String(entry.denial.operation ?? ""), 40)), h("td", {}, visible(String(entry.denial.path ?? ""), 160)), h("td", {}, h("button", { class: "small", onclick: () => showDenial(entry) }, "Why?")))))));
-}
+export const denialTable = (denials) => table(["time", "user", "operation", "path", ""], denials.slice(0, 50).map((entry) => [
+	new Date(entry.time).toLocaleTimeString("en-GB"), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
+	visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?"),
+]), "Nothing was denied since the server started.");
