@@ -99,6 +99,9 @@ let package = Package(
         library("WebSocket", on: ["HTTP", "Compression", "Bytes"]),
         library("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
 
+        // Files beside the data, served from memory; only its loader reads a directory
+        library("StaticFiles", on: ["HTTP", "Compression", "Bytes"]),
+
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
         library("Reactor", on: ["Time", "Bytes"], c: ["COperatingSystem"]),
@@ -132,16 +135,17 @@ let package = Package(
         library(
             "Connections",
             on: [
-                "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Identity",
-                "Time", "Bytes",
+                "Database", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles", "WebSocket", "HTTP",
+                "Identity", "Time", "Bytes",
             ]),
 
         // Composition
         library(
             "Server",
             on: [
-                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket",
-                "HTTP", "Journal", "Reactor", "Compression", "Identity", "Time", "Bytes",
+                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST",
+                "StaticFiles",
+                "WebSocket", "HTTP", "Journal", "Reactor", "Compression", "Identity", "Time", "Bytes",
             ],
             libraries: [logging]
         ),
@@ -183,6 +187,7 @@ let package = Package(
         tests("HTTP", on: ["HTTP", "Bytes", "Random"]),
         tests("WebSocket", on: ["WebSocket", "HTTP", "Compression", "Bytes", "Random"]),
         tests("REST", on: ["REST", "HTTP", "Tree", "Compression", "Bytes", "Random"]),
+        tests("StaticFiles", on: ["StaticFiles", "HTTP", "Compression", "Bytes"]),
         tests(
             "Journal", on: ["Journal", "SimulatedDisk", "Bytes", "Random"], c: ["COperatingSystem"],
             fixtures: ["Fixtures"]),

@@ -22,6 +22,8 @@ package final class RESTCall: Sendable {
         case listDatabases(Credential)
         /// `/.inspect/denials.json`.
         case listDenials(Credential)
+        /// `/.inspect/children.json`.
+        case listChildren(ChildListing, Credential)
         /// `/.inspect/backup`.
         case backup(Credential)
     }
@@ -37,7 +39,7 @@ package final class RESTCall: Sendable {
         switch action {
         case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _):
             !request.method.isRead
-        case .refuse, .admit, .listDatabases, .listDenials, .backup: false
+        case .refuse, .admit, .listDatabases, .listDenials, .listChildren, .backup: false
         }
     }
 
@@ -48,7 +50,7 @@ package final class RESTCall: Sendable {
             switch action {
             case .refuse, .admit: true
             case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
-            case .rules, .setting, .listDatabases, .listDenials, .backup: false
+            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup: false
             }
     }
 }

@@ -65,6 +65,9 @@ final class RESTHandler {
             case .listDenials(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(.verbatim(processor.denials.json(of: database)), to: session)
+            case .listChildren(let listing, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.respond(.verbatim(listing.json(of: database.engine.root)), to: session)
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(.backup(processor.backup), to: session)

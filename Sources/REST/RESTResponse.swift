@@ -268,6 +268,17 @@ extension RESTResponse {
         whole(bytes, .ok, startOfHead(.ok, contentType), context)
     }
 
+    /// The response to a request for a file, whose fields the caller has written.
+    /// - Parameters:
+    ///   - head: The status line and all fields but `Date`, `Content-Length` and `Connection`.
+    ///   - body: Empty with 304, which has no `Content-Length` either (RFC 9110 §8.6).
+    package static func file(
+        _ status: HTTPStatus, head: consuming [UInt8], body: [UInt8], _ context: ResponseContext
+    ) -> RESTResponse {
+        guard status == .notModified else { return RESTResponse(status, head, whole: body, context) }
+        return RESTResponse(status, head, .nothing, contentLength: nil, context)
+    }
+
     /// A download of any size.
     package static func download(_ source: any ResponseBodySource, name: String, _ context: ResponseContext)
         -> RESTResponse

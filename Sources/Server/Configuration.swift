@@ -24,6 +24,10 @@ package struct Configuration: Sendable {
     package var isDevelopment = false
     /// Pages from elsewhere that may use a server under ``isDevelopment``.
     package var allowedOrigins: [WebOrigin] = []
+    /// The directory of the files that are served beside the data; nil for the console that came with the program.
+    package var publicDirectory: String?
+    /// No files are served.
+    package var hasNoConsole = false
     /// Whose tokens are taken; those of `--dev` besides when ``isDevelopment`` is set.
     package var identity = IdentityConfiguration()
     /// When an acknowledged write is on disk, and how the data directory is written.
@@ -107,6 +111,9 @@ package struct Configuration: Sendable {
         if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
+        }
+        if publicDirectory != nil, hasNoConsole {
+            found.append("--no-console: serves no files, so it can't go with --public")
         }
         if !isDevelopment, !allowedOrigins.isEmpty {
             found.append(

@@ -5,6 +5,7 @@ import PandoIdentity
 import PandoJournal
 import PandoReactor
 import PandoRules
+import PandoStaticFiles
 import PandoStorage
 import Synchronization
 
@@ -38,6 +39,7 @@ package final class Server: @unchecked Sendable {
     private let acceptor: Acceptor
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
+    private let site: StaticSiteHolder
     private var signals: Signals?
     private var threads: [NamedThread] = []
     private var isStopping = false
@@ -83,6 +85,7 @@ package final class Server: @unchecked Sendable {
             throw StartError.address("--dev: \(configuration.host) is not a loopback address")
         }
 
+        site = StaticSiteHolder(try Self.loadSite(configuration, logger))
         main = try EventLoop()
         database = try DatabaseExecutor()
         ioEventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
@@ -108,7 +111,7 @@ package final class Server: @unchecked Sendable {
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
                     limiter: limiter,
-                    directory: directory, authenticator: authenticator, logger: logger))
+                    directory: directory, authenticator: authenticator, site: site, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -251,6 +254,14 @@ package final class Server: @unchecked Sendable {
         )
     }
 
+    private func loadSiteAgain() {
+        do throws(StartError) {
+            site.site = try Self.loadSite(configuration, logger)
+        } catch {
+            logger.error("SIGHUP: \(error); the files stay as they were")
+        }
+    }
+
     /// The time between two checks of the key files while no token is verified.
     private static let keyInterval: Duration = .seconds(5)
 
@@ -269,6 +280,7 @@ package final class Server: @unchecked Sendable {
         case .hangUp:
             Task.detached { [authenticator] in await authenticator.reload() }
             loadRulesAgain()
+            loadSiteAgain()
         case .terminate, .interrupt:
             guard !isStopping else {
                 logger.warning("stopping at once")

@@ -8,6 +8,8 @@ package enum StartError: Error, CustomStringConvertible {
     case descriptors(String)
     /// The files of `--rules` hold no valid rules: every problem of them.
     case rules([String])
+    /// The directory of `--public` cannot be served.
+    case files(String)
     /// The data directory cannot be opened.
     case storage(StorageError)
     /// The machine has no descriptors, threads or memory left.
@@ -17,13 +19,13 @@ package enum StartError: Error, CustomStringConvertible {
         switch self {
         case .rules(let problems): problems.joined(separator: "\n")
         case .storage(let error): error.description
-        case .address(let text), .descriptors(let text), .machine(let text): text
+        case .address(let text), .descriptors(let text), .files(let text), .machine(let text): text
         }
     }
 
     package var exitCode: Int32 {
         switch self {
-        case .address, .descriptors, .rules: 78
+        case .address, .descriptors, .files, .rules: 78
         case .storage(let error): error.exitCode
         case .machine: 70
         }

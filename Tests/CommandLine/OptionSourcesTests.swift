@@ -39,7 +39,7 @@ struct OptionSourcesTests {
         let named = merged.problems.contains { $0.hasPrefix("\(option.environmentName): ") }
         // A directory, and names of keys and issuers, may be any text.
         let takesAnyText =
-            ["host", "data", "rules", "auth-secret-file"].contains(option.name)
+            ["host", "public", "data", "rules", "auth-secret-file"].contains(option.name)
             || option.name.hasPrefix("jwks-") || option.name.hasPrefix("oidc-")
             || option.name == "firebase-project"
         #expect(named != takesAnyText, "\(option.environmentName): \(merged.problems)")

@@ -26,6 +26,17 @@ import Testing
             #expect(children.isEmpty == sorted.isEmpty, "\(comment)")
             #expect(children.entries.map(\.key) == sorted.map(\.0), "\(comment)")
             #expect(children.entries.map(\.node) == sorted.map(\.1), "\(comment)")
+            let ranks = [-1, 0, 1, sorted.count / 2, sorted.count - 1, sorted.count, sorted.count + 1]
+            for rank in ranks {
+                let key = sorted.indices.contains(rank) ? sorted[rank].0 : nil
+                #expect(children.key(at: rank) == key, "\(comment)")
+                if let key { #expect(children.rank(of: key) == rank, "\(comment)") }
+            }
+            // Keys that are there and keys that are not.
+            for index in stride(from: 0, to: 9000, by: 451) {
+                let key = Key(index: index)
+                #expect(children.rank(of: key) == sorted.count { $0.0 < key }, "\(key), \(comment)")
+            }
             for (key, node) in model where children[key] != node {
                 Issue.record("\(key) is lost: \(comment)")
                 return

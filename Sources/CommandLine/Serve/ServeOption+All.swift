@@ -52,6 +52,10 @@ extension ServeOption {
                 configuration.allowedOrigins.append(origin)
             }
         },
+        text(
+            "public", "dir", default: "the console that came with the program", \.publicDirectory,
+            "Directory of the files that are served at / beside the data. SIGHUP reads them again."),
+        flag("no-console", \.hasNoConsole, "Serve no files: neither the console nor the documents."),
         number(
             "loops", .count, in: 0...64, \.loopCount,
             "Threads for connections; 0 stands for one less than the processors."),

@@ -4,6 +4,7 @@ import PandoEngine
 import PandoHTTP
 import PandoIdentity
 import PandoREST
+import PandoStaticFiles
 import PandoTime
 
 /// A connection that speaks HTTP: REST requests one after the other, polls, an event stream, or the upgrade to a
@@ -232,6 +233,13 @@ package struct HTTPConnection {
             head, dateLine: context.dateLine, compressor: context.settings.compressor)
         // Its place in the reserve is for one request.
         if isReserved { response.keepsAlive = false }
+        if !isReserved, StaticSite.mayHave(head), let site = context.settings.siteHolder?.site,
+            let file = site.response(to: head, acceptsGzip: response.acceptsGzip)
+        {
+            return send(
+                .file(file.status, head: file.head, body: file.body, response),
+                PendingRequest(response, began: context.now), &context)
+        }
         let address = RESTAddress(head)
         if address.isPreflight, !isReserved {
             return send(

@@ -98,6 +98,8 @@ final class PendingRequest {
         case .settings(let name): return .setting(name, request, value: bytes, credential)
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)
+        case .inspect("children", isPage: false):
+            return .listChildren(try ChildListing(request), credential)
         case .inspect("backup", isPage: true): return .backup(credential)
         case .inspect: throw .invalidPath
         }

@@ -1,5 +1,6 @@
 import PandoHTTP
 import PandoREST
+import PandoStaticFiles
 
 /// What the operator and the loop decide for all connections of one loop.
 package struct ConnectionSettings {
@@ -34,6 +35,8 @@ package struct ConnectionSettings {
     package var allowedOrigins: [WebOrigin] = []
     /// Compresses responses that are there as a whole.
     package var compressor: ResponseCompressor?
+    /// Files that are served beside the data; nil for none.
+    package var siteHolder: StaticSiteHolder?
 
     package init() {}
 }

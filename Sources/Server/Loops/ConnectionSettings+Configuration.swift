@@ -1,12 +1,13 @@
 import PandoConnections
 import PandoREST
 import PandoReactor
+import PandoStaticFiles
 
 extension ConnectionSettings {
     /// What the configuration says, for the connections of one loop.
     init(
         _ configuration: Configuration, loop index: UInt8, of loopCount: Int,
-        _ channels: EventLoop.Configuration
+        _ channels: EventLoop.Configuration, site: StaticSiteHolder
     ) {
         self.init()
         loopIndex = index
@@ -26,5 +27,6 @@ extension ConnectionSettings {
         isDevelopment = configuration.isDevelopment
         allowedOrigins = configuration.allowedOrigins
         compressor = ResponseCompressor()
+        siteHolder = site
     }
 }

@@ -5,6 +5,7 @@ import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
+import PandoStaticFiles
 import PandoTime
 
 /// One I/O thread: its event loop, its sessions, and its queues to the other threads.
@@ -59,7 +60,8 @@ final class IOLoop: @unchecked Sendable {
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
-        limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator, logger: Logger
+        limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator,
+        site: StaticSiteHolder, logger: Logger
     ) {
         self.loop = loop
         self.index = index
@@ -75,7 +77,7 @@ final class IOLoop: @unchecked Sendable {
         self.logger = logger
         services = SessionServices(
             loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
-            bodyThread: bodyThread, congestion: congestion)
+            bodyThread: bodyThread, congestion: congestion, site: site)
         verified = Mailbox(signalling: loop.wakeup)
         services.router = self
         attachMailboxes()

@@ -5,6 +5,7 @@ import PandoEngine
 import PandoHTTP
 import PandoREST
 import PandoReactor
+import PandoStaticFiles
 import PandoStorage
 import PandoTime
 import PandoTree
@@ -47,7 +48,7 @@ final class SessionServices {
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, outputs: [Mailbox<OutputBatch>],
-        workers: SnapshotWorkers, bodyThread: BodyThread, congestion: Backpressure
+        workers: SnapshotWorkers, bodyThread: BodyThread, congestion: Backpressure, site: StaticSiteHolder
     ) {
         self.loop = loop
         self.configuration = configuration
@@ -56,7 +57,8 @@ final class SessionServices {
         self.bodyThread = bodyThread
         allLoops = outputs
         context = ConnectionContext(
-            ConnectionSettings(configuration, loop: index, of: outputs.count, loop.configuration),
+            ConnectionSettings(
+                configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)

@@ -1,0 +1,88 @@
+import PandoBytes
+import PandoHTTP
+
+/// The files that a server delivers beside the data: the console and the documents.
+///
+/// All are in memory, and a request is one lookup by its whole path. So no path of a request reaches the file
+/// system: `..`, a link or an encoded slash names no entry of the table.
+package struct StaticSite: Sendable {
+    /// By the path of a request, decoded: `/js/app.js`.
+    private let files: [String: StaticFile]
+
+    /// A site of some files.
+    /// - Parameter contents: By their paths, which begin with a slash. Left out is what ``isServed(_:)`` refuses.
+    /// - Complexity: O(bytes).
+    package init(_ contents: [String: [UInt8]]) {
+        files = Dictionary(
+            uniqueKeysWithValues: contents.lazy.filter { Self.isServed($0.key) }.map {
+                ($0.key, StaticFile(path: $0.key, $0.value))
+            })
+    }
+
+    /// The number of files.
+    package var count: Int { files.count }
+
+    /// Whether the site has a page for `/`.
+    package var hasIndex: Bool { files["/index.html"] != nil }
+
+    /// Whether a file of this path can be served: data has the paths that end in `.json` (rest §1.1), and a name
+    /// that begins with a dot is reserved (`/.ws`) or hidden.
+    package static func isServed(_ path: String) -> Bool {
+        path.hasPrefix("/") && !path.hasSuffix(".json") && !path.contains("/.")
+    }
+
+    /// Whether a request may be one for a file of any site: a GET or HEAD without a body, of no path of the data.
+    /// O(1), since it is asked of every request.
+    package static func mayHave(_ head: RequestHead) -> Bool {
+        (head.method == .get || head.method == .head) && head.framing == .none
+            && !head.pathBytes.span.hasSuffix(".json")
+    }
+
+    /// The response to a request for a file; nil where the site has none of that path.
+    /// - Parameters:
+    ///   - head: Of the request. Its query is ignored.
+    ///   - acceptsGzip: The client prefers gzip.
+    /// - Complexity: O(path); at the first request of a file O(bytes), to compress it.
+    package func response(to head: RequestHead, acceptsGzip: Bool) -> StaticResponse? {
+        guard Self.mayHave(head), let path = Self.decoded(head.pathBytes), let file = file(at: path) else {
+            return nil
+        }
+        let representation = file.representation(acceptsGzip: acceptsGzip)
+        let isKnown = Self.matches(head.fields.values(of: "if-none-match"), representation.etag)
+        return StaticResponse(file, representation, isKnown: isKnown)
+    }
+
+    /// `/docs` is also the address of `/docs.html`, and of `/docs/index.html`.
+    private func file(at path: String) -> StaticFile? {
+        if let file = files[path] { return file }
+        var stem = path[...]
+        while stem.hasSuffix("/") { stem.removeLast() }
+        return files["\(stem)/index.html"] ?? files["\(stem).html"]
+    }
+
+    /// The path with its escapes decoded; nil where an encoded slash or zero would change what it names, or where
+    /// the bytes are no text.
+    private static func decoded(_ bytes: ArraySlice<UInt8>) -> String? {
+        guard bytes.contains(UInt8(ascii: "%")) else {
+            return unsafe isValidUTF8(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
+        }
+        let slashes = bytes.count { $0 == UInt8(ascii: "/") }
+        let decoded = decodePercentBytes(bytes, plusIsSpace: false)
+        guard decoded.count(where: { $0 == UInt8(ascii: "/") }) == slashes, !decoded.contains(0),
+            isValidUTF8(decoded.rawSpan)
+        else { return nil }
+        return String(decoding: decoded, as: UTF8.self)
+    }
+
+    /// Whether `If-None-Match` names the tag (RFC 9110 §13.1.2; weak comparison).
+    private static func matches(_ values: [String], _ etag: String) -> Bool {
+        values.contains { value in
+            value.split(separator: ",").contains { element in
+                var tag = element.drop { $0 == " " || $0 == "\t" }
+                while let last = tag.last, last == " " || last == "\t" { tag.removeLast() }
+                if tag.hasPrefix("W/") { tag = tag.dropFirst(2) }
+                return tag == "*" || tag == etag
+            }
+        }
+    }
+}

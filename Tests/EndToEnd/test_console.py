@@ -1,0 +1,699 @@
+"""The console: how its files are served, and what a person does with it in a real browser."""
+
+import gzip
+import itertools
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+import tree
+from console_page import CONTROL, SHIFT, ConsolePage
+from devtools import Browser, browser_path
+from pando_client import Connection
+from proxy import Proxy
+from rest_client import Rest, Wire
+from server import REPOSITORY, Server, StartFailure
+from test_hash_property import KEYS, NUMBERS, STRINGS
+from tokens import bearer
+
+PUBLIC = REPOSITORY / "public"
+OWN_BYTE_LIMIT = 150 << 10
+NOT_FOUND = "append .json to your request URI to use the REST API."
+MANY = 100_000  # children of one node; PANDO_CONSOLE_CHILDREN=1000000 takes a minute to write
+MANY_CHILDREN = int(os.environ.get("PANDO_CONSOLE_CHILDREN", MANY))
+SECRET = "0f" * 32
+
+needs_browser = pytest.mark.skipif(not browser_path(), reason="no chromium: apt-get install chromium, or name one in PANDO_CHROMIUM")
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("files"), memory=True).start()
+    yield server
+    server.kill()
+
+
+def ask(server, target, method="GET", fields=()):
+    with Wire(server.port) as wire:
+        wire.send(wire.head(method, target, list(fields)))
+        return wire.receive(method)
+
+
+@pytest.mark.parametrize("target, content_type", [
+    ("/", "text/html; charset=utf-8"),
+    ("/?ns=default", "text/html; charset=utf-8"),
+    ("/index.html", "text/html; charset=utf-8"),
+    ("/docs", "text/html; charset=utf-8"),
+    ("/docs/", "text/html; charset=utf-8"),
+    ("/docs/guide.md", "text/markdown; charset=utf-8"),
+    ("/js/app.js", "text/javascript; charset=utf-8"),
+    ("/css/console.css", "text/css; charset=utf-8"),
+    ("/favicon.svg", "image/svg+xml"),
+])
+def test_a_file_is_served_with_its_type_and_a_strict_policy(files, target, content_type):
+    answer = ask(files, target)
+    assert answer.status == 200
+    assert answer.header("content-type") == content_type
+    assert answer.header("cache-control") == "no-cache"
+    policy = answer.header("content-security-policy")
+    for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"]:
+        assert part in policy
+    assert "unsafe" not in policy and "http:" not in policy
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("referrer-policy") == "no-referrer"
+    again = ask(files, target, fields=[("If-None-Match", answer.header("etag"))])
+    assert (again.status, again.body) == (304, b"")
+    head = ask(files, target, "HEAD")
+    assert (head.status, head.header("content-length")) == (200, str(len(answer.body)))
+    packed = ask(files, target, fields=[("Accept-Encoding", "gzip")])
+    assert packed.header("etag") != answer.header("etag") or packed.header("content-encoding") is None
+    if len(answer.body) > 1024:
+        assert gzip.decompress(packed.body) == answer.body and len(packed.body) < len(answer.body)
+
+
+@pytest.mark.parametrize("target", [
+    "/no/such/file", "/../README.md", "/docs/../../README.md", "/docs/%2e%2e/%2e%2e/README.md", "/%2e%2e/README.md", "/docs%2Fguide.md",
+    "/..%2fREADME.md", "//etc/passwd", "/index.html%00", "/.git/config", "/js/", "/JS/app.js", "/index.html/", "/docs/guide",
+])
+def test_what_is_no_file_gets_the_404_of_rest(files, target):
+    ask(files, target).expect_error(404, NOT_FOUND)
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH"])
+def test_only_reads_are_for_files(files, method):
+    with Wire(files.port) as wire:
+        wire.send(wire.request_bytes(method, "/", "1"))
+        assert wire.receive(method).status == 404
+
+
+def test_data_is_never_shadowed_by_a_file(servers, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("mine")
+    (site / "users.json").write_text('"a file"')
+    (site / "link.txt").symlink_to("/etc/passwd")
+    (site / ".hidden").write_text("hidden")
+    server = servers(arguments=["--public", site], memory=True)
+    rest = Rest(server.port, "default")
+    assert rest.get("/users") is None and rest.get("/") is None
+    assert ask(server, "/").body == b"mine"
+    for target in ["/link.txt", "/.hidden", "/js/app.js", "/docs"]:
+        ask(server, target).expect_error(404, NOT_FOUND)
+    (site / "index.html").write_text("changed")
+    (site / "new.txt").write_text("new")
+    server.signal(signal.SIGHUP)
+    deadline = time.monotonic() + 30
+    while ask(server, "/").body != b"changed":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert ask(server, "/new.txt").body == b"new"
+
+
+def test_no_console_serves_no_files(servers):
+    server = servers(arguments=["--no-console"], memory=True)
+    for target in ["/", "/index.html", "/docs"]:
+        ask(server, target).expect_error(404, NOT_FOUND)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--public", "/no/such/directory"], "--public: /no/such/directory can't be read"),
+    (["--public", "/tmp", "--no-console"], "--no-console: serves no files, so it can't go with --public"),
+])
+def test_a_directory_that_cannot_be_served_is_an_error_of_the_configuration(servers, arguments, words):
+    server = servers(start=False, arguments=arguments, memory=True)
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    assert failure.value.code == 78
+    assert words in server.stderr()
+
+
+def test_children_are_listed_to_administrators_only(files):
+    Rest(files.port, "listing").put("/a", {"x": 1, "y": {"z": "text"}})
+    answer = Rest(files.port, "listing", fields=[bearer("owner")]).ask("GET", "/.inspect/children.json?path=/a&measure=true")
+    assert json.loads(answer.body) == {"kind": "object", "count": 2, "nodes": 4, "offset": 0, "children": [
+        {"key": "x", "kind": "number", "value": 1}, {"key": "y", "kind": "object", "count": 1, "preview": {"z": "text"}}]}
+    Rest(files.port, "listing").ask("GET", "/.inspect/children.json?path=/a").expect_error(401, "Unauthorized request.")
+
+
+def own_files():
+    return [file for file in PUBLIC.rglob("*") if file.suffix in (".html", ".js", ".css", ".svg") and "vendor" not in file.parts]
+
+
+def test_the_files_of_the_console_are_small_and_ask_no_other_server():
+    sizes = {str(file.relative_to(PUBLIC)): file.stat().st_size for file in own_files()}
+    assert sum(sizes.values()) <= OWN_BYTE_LIMIT, sizes
+    for file in own_files():
+        text = file.read_text()
+        assert not re.search(r"(src|href|url|import|fetch)\W{1,3}(https?:)?//", text), file
+        for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]:
+            assert word not in text, f"{word} in {file}"
+
+
+LUMINANCE = [0.2126, 0.7152, 0.0722]
+
+
+def contrast(one, other):
+    """WCAG 2.1: the contrast of two colours as #rrggbb."""
+    def luminance(colour):
+        parts = [int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)]
+        return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4) for weight, part in zip(LUMINANCE, parts))
+    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_has_the_contrast_of_wcag_aa(theme):
+    style = (PUBLIC / "css/console.css").read_text()
+    colours = {name: (light, dark)[theme] for name, light, dark in re.findall(r"--([\w-]+):\s*light-dark\((#\w{6}),\s*(#\w{6})\)", style)}
+    pairs = [(text, ground) for text in ("ink", "soft", "accent", "string", "number", "boolean", "null", "key", "danger", "warning")
+             for ground in ("paper", "ground", "raised", "hover", "selected")]
+    pairs += [("on-accent", "accent"), ("ink", "flash"), ("warning", "warning-soft"), ("ink", "tint"), ("ink", "danger-soft")]
+    bad = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if contrast(colours[pair[0]], colours[pair[1]]) < 4.5}
+    assert not bad
+
+
+# In the browser
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """One server and one browser; each test has a database of its own."""
+    if not browser_path():
+        pytest.skip("no chromium")
+    server = Server(tmp_path_factory.mktemp("server")).start()
+    browser = Browser(tmp_path_factory.mktemp("profile")).start()
+    page = ConsolePage(browser)
+    yield server, page
+    browser.kill()
+    server.kill()
+
+
+numbers = itertools.count(1)
+
+
+class Desk:
+    """A page at a database of its own, and another client of it."""
+
+    def __init__(self, server, page):
+        self.server, self.page, self.ns = server, page, f"console-{next(numbers)}"
+        self.rest = Rest(server.port, self.ns, fields=[bearer("owner")])
+
+    def open(self, data=None, place="data", keys=""):
+        if data is not None:
+            self.rest.put("/", data)
+        self.page.size(1280, 800)
+        self.page.open(self.server.port, f"#/{place}/{self.ns}{keys}")
+        if place == "data" and data is not None:
+            self.page.wait_rows(lambda rows: rows and rows[0]["kind"] != "unknown", "the root")
+        return self.page
+
+    def wait_for(self, path, value):
+        """Waits until the server has a value."""
+        deadline = time.monotonic() + 30
+        while (found := self.rest.get(path)) != value:
+            assert time.monotonic() < deadline, f"{path} is {found}; {self.page.text()[:800]}"
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def desk(scene):
+    server, page = scene
+    yield Desk(server, page)
+    assert page.complaints() in ([], None)
+
+
+def test_under_dev_the_console_opens_at_the_root_of_default(scene):
+    server, page = scene
+    Rest(server.port, "default").put("/greeting", "hello")
+    page.size(1280, 800)
+    page.open(server.port)
+    rows = page.wait_row("greeting", '"hello"')
+    assert rows[0] == {"key": "default", "value": "", "badge": "1", "level": 1, "kind": "object"}
+    shown = page.run("performance.now()")
+    print(f"first rows at most {shown:.0f} ms after the navigation")
+    assert page.complaints() == []
+
+
+def test_a_level_is_expanded_and_collapsed_and_shows_kinds_and_previews(desk):
+    page = desk.open({"a": {"x": 1, "y": {"z": True}}, "b": "text", "c": {".value": 2.5, ".priority": "p"}})
+    rows = page.wait_row("a")
+    assert [(row["key"], row["value"], row["badge"]) for row in rows[1:]] == [("a", "x: 1, y: {…}", "2"), ("b", '"text"', ""), ("c", "2.5", "")]
+    page.select("a")
+    page.press("ArrowRight")
+    assert [row["level"] for row in page.wait_row("x", "1")] == [1, 2, 3, 3, 2, 2]
+    page.press("ArrowDown")
+    page.press("ArrowDown")
+    page.press("ArrowRight")
+    page.wait_row("z", "true")
+    page.press("ArrowLeft")
+    page.press("ArrowLeft")
+    page.press("ArrowLeft")
+    page.wait_rows(lambda rows: len(rows) == 4, "collapsed")
+
+
+def test_changes_of_another_client_are_shown_and_flash(desk):
+    page = desk.open({"n": 1, "list": {"a": {"v": 1}}})
+    page.wait_row("n", "1")
+    page.run("window.flashes = 0; const animate = Element.prototype.animate; Element.prototype.animate = function (...rest) { flashes++; return animate.apply(this, rest); }")
+    desk.rest.put("/n", 2)
+    page.wait_row("n", "2")
+    assert page.wait("window.flashes") >= 1
+    desk.rest.put("/fresh", "new")
+    page.wait_row("fresh", '"new"')
+    page.select("list")
+    page.press("ArrowRight")
+    page.wait_row("a", "v: 1")
+    desk.rest.put("/list/b", True)
+    page.wait_row("b", "true")
+    desk.rest.ask("DELETE", "/list/a.json").expect(200)
+    page.wait_rows(lambda rows: all(row["key"] != "a" for row in rows), "a gone")
+    desk.rest.put("/n", {"now": "an object"})
+    page.wait_row("n", 'now: "an object"')
+    with Connection(desk.server.port, desk.ns) as other:
+        other.must("m", {"p": "/", "d": {"n/now": None, "list/b": False}})
+    page.wait_row("b", "false")
+    page.wait_rows(lambda rows: all(row["key"] != "n" for row in rows), "n gone")
+
+
+def test_a_value_is_edited_with_its_type_and_undone(desk):
+    page = desk.open({"n": 5, "s": "five", "p": {".value": 1, ".priority": 7}})
+    page.wait_row("s", '"five"')
+    page.select("n")
+    page.press("Enter")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.type("12x")
+    page.press("Enter")
+    page.wait("document.querySelector('.editor .problem')?.textContent")
+    page.run("document.activeElement.select()")
+    page.type("-12.5")
+    page.press("Enter")
+    desk.wait_for("/n", -12.5)
+    page.wait_row("n", "-12.5")
+    page.press("z", CONTROL)
+    desk.wait_for("/n", 5)
+    page.wait_row("n", "5")
+    # The priority stays.
+    page.select("p")
+    page.press("F2")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.type("2")
+    page.press("Enter")
+    page.wait_row("p", "2")
+    assert json.loads(desk.rest.ask("GET", "/p.json?format=export").body) == {".value": 2, ".priority": 7}
+    # A server value.
+    page.select("n")
+    page.press("Enter")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.run("const type = document.querySelector('.editor .type'); type.value = 'increment'; type.dispatchEvent(new Event('change'))")
+    page.run("document.querySelector('.editor .value-input').value = '3'")
+    page.press("Enter")
+    desk.wait_for("/n", 8)
+
+
+def test_a_conflict_is_shown_and_nothing_is_overwritten_unasked(desk):
+    page = desk.open({"n": 1})
+    page.wait_row("n", "1")
+    page.select("n")
+    page.press("Enter")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.type("mine")
+    desk.rest.put("/n", 2)
+    page.press("Enter")
+    page.wait("document.querySelector('.editor .problem')?.textContent")  # "mine" is no number
+    page.run("document.activeElement.select()")
+    page.type("3")
+    page.press("Enter")
+    page.dialog("Somebody changed it meanwhile")
+    assert page.run("[document.querySelector('.theirs').textContent, document.querySelector('.mine').textContent]") == ["2", "3"]
+    assert desk.rest.get("/n") == 2
+    page.confirm()
+    desk.wait_for("/n", 3)
+
+
+def test_children_are_added_moved_duplicated_and_deleted(desk):
+    page = desk.open({"list": {"a": {"v": 1, "w": 2}}})
+    page.select("list")
+    page.press("Insert")
+    page.dialog("Add to /list")
+    page.type("a.b")
+    page.press("Enter")
+    assert "may not have" in page.wait("document.querySelector('dialog .problem').textContent")
+    page.run("document.activeElement.select()")
+    page.type("b")
+    page.run("document.querySelector('dialog .value-input').value = 'text'")
+    page.press("Enter")
+    desk.wait_for("/list/b", "text")
+    page.wait("!document.querySelector('dialog')")
+    page.wait_row("b", '"text"')
+
+    def choose(key, action, title):
+        page.select(key)
+        page.press("F10", SHIFT)
+        page.wait("document.activeElement.getAttribute('role') === 'menuitem'")
+        page.run(f"[...document.querySelectorAll('.menu button')].find((item) => item.textContent.startsWith('{action}')).click()")
+        page.dialog(title)
+
+    choose("a", "Rename", "Rename or move /list/a")
+    page.run("document.activeElement.select()")
+    page.type("/moved/here")
+    page.wait("document.querySelectorAll('.diff > div').length === 2")
+    page.confirm()
+    desk.wait_for("/", {"list": {"b": "text"}, "moved": {"here": {"v": 1, "w": 2}}})
+    choose("b", "Duplicate", "Duplicate /list/b")
+    page.wait("document.querySelectorAll('.diff > div').length === 1")
+    page.confirm()
+    desk.wait_for("/list", {"b": "text", "b-copy": "text"})
+    page.select("moved")
+    page.press("Delete")
+    page.dialog("Delete /moved?")
+    assert "4 nodes will be removed" in page.text()
+    page.confirm()
+    desk.wait_for("/moved", None)
+    page.focus_tree()
+    page.press("z", CONTROL)
+    desk.wait_for("/moved", {"here": {"v": 1, "w": 2}})
+    choose("list", "Edit as JSON", "/list")
+    page.run("document.querySelector('dialog textarea').value = '{\"b\": [1, 2], \"c\": tru}'")
+    page.run("document.querySelector('dialog button.primary').click()")
+    assert page.wait("document.querySelector('dialog .problem').textContent").startswith("Line 1, column ")
+    page.run("document.querySelector('dialog textarea').value = '{\"b\": \"other\", \"c\": true}'")
+    page.run("document.querySelector('dialog button.primary').click()")
+    page.dialog("Change /list")
+    page.wait("document.querySelectorAll('.diff > div').length === 4")  # b: − and +, b-copy: −, c: +
+    page.confirm()
+    desk.wait_for("/list", {"b": "other", "c": True})
+
+
+HOSTILE = {
+    "<img src=x onerror=hacked()>": "<script>hacked()</script>",
+    "__proto__": {"polluted": "<svg onload=hacked()>", "constructor": 1},
+    "javascript:hacked()": "${hacked()}",
+    "\u202egnp": "left\u202eright",
+    "zero\u200bwidth": "a\u0000b\u001bc\nd",
+    "k" * 700: "v" * 100_000,
+    "toString": "toString",
+    "'\"><b>": "&lt;b&gt;",
+}
+
+
+def test_whatever_the_tree_holds_is_shown_as_text(desk):
+    page = desk.open(HOSTILE)
+    page.run("window.hacked = () => { window.isHacked = true; }")
+    rows = {row["key"]: row["value"] for row in page.wait_rows(lambda rows: len(rows) == 1 + len(HOSTILE), "all rows")}
+    assert rows["<img src=x onerror=hacked()>"] == '"<script>hacked()</script>"'
+    assert rows["⟨202E⟩gnp"] == '"left⟨202E⟩right"'
+    assert rows["zero⟨200B⟩width"] == r'"a\u0000b\u001bc\nd"'
+    assert rows["__proto__"].startswith("constructor: 1, polluted: ")
+    assert len(rows["k" * 160 + "…"]) <= 320
+    for key in ["__proto__", "toString", "<img src=x onerror=hacked()>", "k" * 160 + "…"]:
+        page.select(key)
+        page.wait(f"document.querySelector('.details h2').textContent.startsWith({json.dumps(key[:60])})")
+    page.select("__proto__")
+    page.press("ArrowRight")
+    page.wait_row("polluted", '"<svg onload=hacked()>"')
+    assert page.run("({}).polluted === undefined && !window.isHacked && document.querySelectorAll('#main img, #main script').length === 0")
+    page.open(desk.server.port, f"#/query/{desk.ns}")
+    page.wait(f"document.querySelectorAll('tbody tr td a').length === {len(HOSTILE)}")
+    assert page.run("({}).polluted === undefined && document.querySelectorAll('#main img, #main script').length === 0")
+
+
+def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):
+    step = 50_000
+    for start in range(0, MANY_CHILDREN, step):
+        body = json.dumps({f"k{number:07}": number for number in range(start, start + step)})
+        desk.rest.ask("PATCH", "/many.json?print=silent", body).expect(204)
+    page = desk.open(keys="/many")
+    page.wait_row("k0000000", "0")
+    began = time.monotonic()
+    page.focus_tree()
+    page.press("End")
+    last = f"k{MANY_CHILDREN - 1:07}"
+    page.wait_row(last, str(MANY_CHILDREN - 1))
+    print(f"the last of {MANY_CHILDREN} children after {1000 * (time.monotonic() - began):.0f} ms")
+    assert page.run("document.querySelectorAll('.row').length") < 120
+    page.wait(f"document.querySelector('.details h2').textContent === '{last}'")
+    page.press("PageUp")
+    page.wait_row(f"k{MANY_CHILDREN - 20:07}")
+    middle = MANY_CHILDREN // 2
+    page.press("/")
+    page.wait("document.activeElement.className === 'find'")
+    page.type(f"k{middle:07}")
+    page.press("Enter")
+    page.wait_row(f"k{middle:07}", str(middle))
+    page.wait(f"document.querySelector('.details h2').textContent === 'k{middle:07}'")
+    page.press("/")
+    page.run("document.activeElement.select()")
+    page.type("/many")
+    page.press("Enter")
+    page.wait("location.hash.endsWith('/many')")
+    # In the middle of it a row comes.
+    desk.rest.put(f"/many/k{middle:07}x", "between")
+    page.wait_row(f"k{middle:07}x", '"between"')
+
+
+def test_the_console_is_back_after_the_server_was_restarted(servers, scene):
+    _, page = scene
+    server = servers()
+    proxy = Proxy(server.port)
+    try:
+        Rest(server.port, "default").put("/n", 1)
+        page.size(1280, 800)
+        page.open(proxy.port)
+        page.wait_row("n", "1")
+        server.kill()
+        proxy.cut_all()
+        page.wait("document.getElementById('state').className.includes('waiting') || document.getElementById('state').className.includes('connecting')")
+        server.start()
+        proxy.target = server.port
+        page.wait("document.getElementById('state').className === 'state open'")
+        Rest(server.port, "default").put("/n", 2)
+        page.wait_row("n", "2")
+        Rest(server.port, "default").put("/fresh", 3)
+        page.wait_row("fresh", "3")
+    finally:
+        proxy.close()
+
+
+def test_rules_are_checked_as_they_are_typed_and_published(desk):
+    page = desk.open(place="rules")
+    page.wait("document.querySelector('textarea').value.includes('rules')")
+    def write(text):
+        page.run(f"{{ const field = document.querySelector('textarea'); field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input')); }}")
+
+    bad = '{\n  "rules": {\n    ".read": "auth !== nul"\n  }\n}'
+    write(bad)
+    assert "Line 3" in page.wait("document.querySelector('.errors')?.textContent")
+    assert page.run("document.querySelector('.numbers .bad').textContent") == "3"
+    page.run("document.querySelector('.errors button').click()")
+    assert page.run("document.activeElement.tagName") == "TEXTAREA"
+    good = bad.replace("nul", "null")
+    write(good)
+    page.wait("document.querySelector('.page .hint').textContent === 'not published: no errors'")
+    page.run("document.querySelector('button.primary').click()")
+    page.dialog("Publish the rules?")
+    page.confirm()
+    page.wait("document.querySelector('.page .hint').textContent === 'as published'")
+    assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == good
+
+
+def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
+    rules = {"rules": {"open": {".read": True}, "users": {"$uid": {".read": "auth.uid === $uid"}}}}
+    desk.rest.put("/", {"open": {"a": 1, "b": {"c": 2}}, "users": {"ada": {"name": "Ada"}}})
+    desk.rest.ask("PUT", "/.settings/rules.json", json.dumps(rules)).expect(200)
+    page = desk.open(keys="/open")
+    page.wait_row("a", "1")
+
+    def act_as(value, uid=None):
+        page.run("document.getElementById('actor').click()")
+        page.dialog("Run as")
+        page.run(f"document.querySelector('input[value={value}]').click()")
+        if uid:
+            page.run(f"document.querySelector('dialog input[aria-label=uid]').value = '{uid}'")
+        page.confirm()
+
+    act_as("anonymous")
+    page.wait("document.getElementById('actor').textContent.includes('nobody')")
+    page.wait_row("a", "1")
+    page.wait_rows(lambda rows: any(row["key"] == "b" and row["kind"] == "object" for row in rows), "b as an object")
+    page.run(f"location.hash = '#/data/{desk.ns}/users/ada'")
+    page.wait("document.querySelector('.notice .problem')?.textContent.includes('may not read /users/ada')")
+    page.run("document.querySelector('.notice button').click()")
+    page.dialog("was denied")
+    denial = page.run("document.querySelector('.denial').textContent")
+    assert "/users/$uid" in denial and "auth.uid" in denial and "null" in denial
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog')")
+    act_as("user", "ada")
+    page.wait_row("name", '"Ada"')
+
+
+def test_a_query_is_live_and_names_the_missing_index(desk):
+    desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
+    page = desk.open({"users": {"a": {"age": 30}, "b": {"age": 20}, "c": {"age": 40}}}, place="query", keys="/users")
+    page.wait("document.querySelectorAll('tbody tr td a').length === 3")
+    page.run("const order = document.querySelector('select[aria-label=\"Order by\"]'); order.value = 'child'; order.dispatchEvent(new Event('change'))")
+    page.run("document.querySelector('input[aria-label=\"Child to order by\"]').value = 'age'; document.querySelector('input[aria-label=\"Limit\"]').value = 2")
+    page.run("document.querySelector('form button.primary').click()")
+    keys = "[...document.querySelectorAll('tbody tr td a')].map((link) => link.textContent).join()"
+    page.wait(f"({keys}) === 'b,a'")
+    assert '".indexOn": ["age"]' in page.wait("document.querySelector('.banner')?.textContent")
+    desk.rest.put("/users/d", {"age": 1})
+    page.wait(f"({keys}) === 'd,b'")
+    assert 'orderByChild("age"), limitToFirst(2)' in page.text()
+
+
+def test_operations_are_counted_and_denials_explained(desk):
+    """The operations page."""
+    desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {"a": {".read": "auth != null"}}}').expect(200)
+    page = desk.open(place="operations")
+    page.wait("document.querySelector('.page .hint')?.textContent === 'since this page is open'")
+    desk.rest.put("/counted", 1)
+    Rest(desk.server.port, desk.ns).ask("GET", "/a.json").expect(401)
+    page.wait("[...document.querySelectorAll('td a')].some((link) => link.textContent === '/counted')")
+    page.wait("[...document.querySelectorAll('td button')].length")
+    page.run("document.querySelector('td button').click()")
+    page.dialog("Why read of /a was denied")
+    assert "auth" in page.run("document.querySelector('.denial').textContent")
+
+
+def test_without_dev_nothing_is_shown_before_signing_in(servers, scene, tmp_path):
+    _, page = scene
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    server = servers(dev=False, arguments=["--auth-secret-file", secret, "--allow-secret-as-admin"])
+    Rest(server.port, "default", fields=[bearer(SECRET)]).put("/private", "confidential")
+    page.size(1280, 800)
+    page.open(server.port)
+    page.wait("document.querySelector('input[type=password]')?.type === 'password'")
+    assert "confidential" not in page.text() and page.rows() == []
+    page.type("wrong")
+    page.press("Enter")
+    assert "Not signed in" in page.wait("document.querySelector('.problem').textContent")
+    assert page.rows() == []
+    page.run("document.querySelector('input[type=password]').value = ''")
+    page.type(SECRET)
+    page.press("Enter")
+    page.wait_row("private", '"confidential"')
+    assert SECRET not in page.run("location.href + JSON.stringify(localStorage) + JSON.stringify(sessionStorage) + document.cookie")
+    assert SECRET not in page.text() + server.stderr()
+    page.open(server.port)
+    page.wait("document.querySelector('input[type=password]')?.type === 'password'")
+    assert page.rows() == []
+
+
+def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
+    page = desk.open({"a": {"b": 1}, "c": 2})
+    page.wait_row("c", "2")
+    page.run("document.querySelector('.skip').focus()")
+    seen = ["Skip to the content"]
+    for _ in range(40):
+        page.press("Tab")
+        name = page.run("(() => { const it = document.activeElement; return it === document.body ? '' : it.getAttribute('aria-label') || it.textContent || it.id; })()")
+        if not name or name in seen[:1]:
+            break
+        seen.append(name.strip())
+    for part in ["Skip to the content", "Database", "Data", "Query", "Rules", "Operations", "Go to the first child from this key on", "Add", "Data"]:
+        assert any(part in name for name in seen), (part, seen)
+    unnamed = """[...document.querySelectorAll('button, input, select, textarea, a, [role=tree], [role=treeitem]')].filter((it) => it.offsetParent &&
+      !(it.getAttribute('aria-label') || it.textContent.trim() || it.title || it.labels?.length)).map((it) => it.outerHTML.slice(0, 120))"""
+    assert page.run(unnamed) == []
+    page.focus_tree()
+    page.press("Home")
+    active = "document.getElementById(document.querySelector('.tree').getAttribute('aria-activedescendant'))"
+    page.press("ArrowDown")
+    page.wait(f"{active}.getAttribute('aria-label') === 'a: 1 child'")
+    assert page.run(f"[{active}.getAttribute('aria-level'), {active}.getAttribute('aria-expanded'), {active}.getAttribute('aria-setsize')]") == ["2", "false", "2"]
+    page.press("Enter")
+    page.wait(f"{active}.getAttribute('aria-expanded') === 'true'")
+
+
+@pytest.mark.parametrize("place", ["data", "query", "rules", "operations"])
+def test_no_page_is_wider_than_a_phone(desk, place):
+    page = desk.open({"a" * 60: {"b": "c" * 300}, "long": "x y " * 200}, place=place)
+    page.size(390, 844, mobile=True)
+    page.wait("document.querySelector('#main > *')?.className")
+    page.wait("document.documentElement.scrollWidth <= 390 && innerWidth <= 390", "as narrow as the phone")
+    page.size(1280, 800)
+
+
+def test_every_document_is_rendered_and_html_in_one_is_text(scene):
+    server, page = scene
+    page.size(1280, 800)
+    page.open(server.port, path="/docs")
+    for file in sorted((PUBLIC / "docs").rglob("*.md")):
+        name = file.relative_to(PUBLIC / "docs")
+        page.run(f"location.hash = '#/{name}'")
+        title = re.search(r"^# (.+)$", file.read_text(), re.M).group(1).replace("`", "")
+        page.wait(f"document.querySelector('article h1')?.textContent === {json.dumps(title)}", f"{name} as a page")
+        dead = page.run("[...document.querySelectorAll('article a')].map((link) => link.getAttribute('href')).filter((link) => !/^(#\\/|https?:|\\/docs\\/)/.test(link))")
+        assert dead == []
+    shown = page.run("""(async () => { const { render } = await import('/js/markdown.js');
+      const box = document.createElement('div');
+      box.append(...render('<script>x</script> [a](javascript:x) ![i](data:x) `<b>`\\n\\n| a | b |\\n|---|---|\\n| 1 | `c\\\\|d` |', (to) => /^https?:/.test(to) ? to : null));
+      return [box.textContent, box.querySelectorAll('script, img, b, a[href^=java]').length, box.querySelectorAll('td').length]; })()""")
+    assert "<script>x</script>" in shown[0] and shown[1:] == [0, 2]
+    assert page.complaints() == []
+
+
+def test_the_client_module_hashes_and_orders_as_the_model_does(scene):
+    server, page = scene
+    page.open(server.port, path="/docs")
+    page.wait("document.querySelector('article h1')?.textContent")
+    seed = int(os.environ.get("PANDO_CONSOLE_SEED", "1"))
+    dice = random.Random(seed)
+
+    def value(depth):
+        kind = dice.randrange(6 if depth else 5)
+        leaf = dice.choice([dice.choice(STRINGS), dice.choice(NUMBERS), dice.random(), True, False])
+        if kind == 4:
+            return {".value": leaf, ".priority": dice.choice([1, 2.5, "a", "b", 10])}
+        if kind < 5:
+            return leaf
+        return {dice.choice(KEYS): value(depth - 1) for _ in range(dice.randrange(1, 6))} | ({".priority": dice.choice([3, "p"])} if dice.random() < 0.2 else {})
+
+    values = [value(4) for _ in range(300)]
+    script = f"""(async () => {{ const {{ hash }} = await import('/js/keys.js'); const {{ parse }} = await import('/js/json.js');
+      return parse({json.dumps(json.dumps(values))}).map(hash); }})()"""
+    for given, found in zip(values, page.run(script)):
+        assert found == tree.simple_hash(tree.parse(given)), f"seed {seed}: {given}"
+    keys = [key for key in KEYS if key not in ("01", "001")]
+    dice.shuffle(keys)
+    found = page.run(f"(async () => {{ const {{ compareKeys }} = await import('/js/keys.js'); return {json.dumps(keys)}.sort(compareKeys); }})()")
+    assert found == sorted(keys, key=tree.key_order)
+    ids = page.run("(async () => { const { pushID } = await import('/js/keys.js'); return Array.from({ length: 500 }, (_, place) => pushID(1700000000000 + (place >> 3))); })()")
+    assert len(set(ids)) == 500 and ids == sorted(ids) and {len(one) for one in ids} == {20}
+
+
+def test_a_thousand_changes_a_second_are_written_once_in_a_frame(desk):
+    page = desk.open({f"v{number:02}": 0 for number in range(40)})
+    page.wait_row("v00", "0")
+    page.run("""window.frames_ = []; window.writes_ = 0; let last = performance.now();
+      new MutationObserver((list) => (writes_ += list.length)).observe(document.querySelector('.spacer'), { subtree: true, childList: true, characterData: true });
+      const tick = (now) => { frames_.push(now - last); last = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick);""")
+    total, rate = 2000, 1000
+
+    def write():
+        with Connection(desk.server.port, desk.ns) as writer:
+            began = time.monotonic()
+            for number in range(total):
+                writer.must("p", {"p": f"/v{number % 40:02}", "d": number})
+                time.sleep(max(0, began + number / rate - time.monotonic()))
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(60)
+    page.wait_row("v20", str(total - 20))
+    frames = page.run("frames_")
+    writes = page.run("writes_")
+    frames.sort()
+    print(f"{len(frames)} frames, p50 {frames[len(frames) // 2]:.1f} ms, p95 {frames[int(len(frames) * 0.95)]:.1f} ms, {writes} changes of the page for {total} of the data")

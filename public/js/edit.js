@@ -1,0 +1,360 @@
+// Writing: each change is one atomic request, is compared with what was shown before it, and can be undone.
+
+import { session, restPath } from "./session.js";
+import { h, dialog, toast, save, visible, formatCount } from "./dom.js";
+import { parse, stringify, positionOf, wrap, unwrap, countNodes, kindOf } from "./json.js";
+import { hash, join, split, problemOfKey, pushID } from "./keys.js";
+import { DatabaseError } from "./realtime.js";
+
+const UNDO_LIMIT = 100; // steps
+const UNDO_NODES = 50000; // of a value that is kept for undo
+const EDIT_NODES = 20000; // of a value that is edited as text
+const REST_UNITS = 1 << 20; // a longer value is sent by REST
+const DEPTH_LIMIT = 32;
+
+const history = [];
+let changedHistory = () => {};
+export const onHistory = (listener) => (changedHistory = listener);
+export const lastStep = () => history.at(-1);
+
+function remember(label, changes) {
+	history.push({ label, changes, namespace: session.namespace });
+	if (history.length > UNDO_LIMIT) history.shift();
+	changedHistory();
+}
+
+const hasServerValue = (value) =>
+	value !== null && typeof value === "object" && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue));
+
+async function look(path) {
+	if (session.isAdmin) {
+		const { nodes, more } = await session.children(path, { measure: "true", limit: 1 });
+		if (more || nodes > UNDO_NODES) return { nodes, hasMore: Boolean(more), value: undefined };
+	}
+	const value = await session.read(path);
+	return { nodes: countNodes(value), hasMore: false, value };
+}
+
+async function put(path, value, ifHash) {
+	const text = stringify(value);
+	if (text.length < REST_UNITS || ifHash !== undefined) return session.database.set(path, value, ifHash);
+	return session.json(restPath(path), { print: "silent" }, { method: "PUT", body: text });
+}
+
+/** Shows why something was refused; administrators see the rule. */
+export async function explain(error, what) {
+	if (error.code === "permission_denied" && session.isAdmin) {
+		const { denials } = await session.denials().catch(() => ({ denials: [] }));
+		if (denials.length) return toast(`${what}: permission denied.`, "error", { label: "Why?", run: () => showDenial(denials[0]) });
+	}
+	toast(`${what}: ${error.message}`, "error");
+}
+
+/** The rules that were evaluated for a denied operation, with what they saw. */
+export function showDenial({ denial, uid, time }) {
+	const rules = (denial.rules ?? []).map(({ rule, kind, line, column, outcome, location, values = [] }) => h("div.denial", {},
+		h("b", {}, `${visible(rule, 200)} ${kind}`), ` at line ${line}:${column}, asked for ${visible(location, 200)}: `, h("b.problem", {}, visible(outcome, 200)),
+		h("dl", {}, values.flatMap(({ expression, value }) => [h("dt", {}, visible(expression, 300)), h("dd", {}, visible(value, 300))]))));
+	return dialog({
+		title: `Why ${denial.operation} of ${visible(denial.path, 80)} was denied`, confirm: "Close", wide: true,
+		body: [h("p", {}, `${new Date(time).toLocaleString("en-GB")}, ${uid === null ? "not signed in" : `uid ${visible(uid)}`}: ${visible(denial.cause)}.`),
+			rules.length ? rules : h("p", {}, "No rule on the way grants it: what no rule allows is denied.")],
+	});
+}
+
+/** Writes one value over another that was seen. */
+export async function replace(branch, before, after, label, done) {
+	const { path } = branch;
+	try {
+		await put(path, after, hash(before));
+	} catch (error) {
+		return error.code === "datastale" ? conflict(branch, after, label, done) : explain(error, label);
+	}
+	remember(label, [{ path, before, after: hasServerValue(after) ? undefined : after }]);
+	done(path);
+}
+
+async function conflict(branch, mine, label, done) {
+	const theirs = await session.read(branch.path);
+	const side = (title, name, value) => h("div", {}, h("h3", {}, title), h(`pre.snippet.${name}`, {}, stringify(value, 2).slice(0, 5000)));
+	const overwrite = await dialog({
+		title: "Somebody changed it meanwhile", confirm: "Overwrite with yours", danger: true,
+		body: h("div", {}, h("p", {}, `${branch.path} is no longer what you saw. Nothing was written.`),
+			h("div.versions", {}, side("There now", "theirs", theirs), side("Yours", "mine", mine))),
+	});
+	done(branch.path);
+	if (overwrite) await replace(branch, theirs, mine, label, done);
+}
+
+async function writeAll(label, changes, done, isUndo = false) {
+	try {
+		if (changes.length === 1) await put(changes[0].path, changes[0].after);
+		else await session.database.update("/", Object.fromEntries(changes.map(({ path, after }) => [path.slice(1), after])));
+	} catch (error) {
+		await explain(error, label);
+		return false;
+	}
+	if (!isUndo && changes.every(({ before }) => before !== undefined)) remember(label, changes);
+	for (const { path } of changes) done(path);
+	return true;
+}
+
+/** Undoes the last step, unless others have changed it since: then it asks. */
+export async function undo(done) {
+	const step = history.at(-1);
+	if (!step) return toast("There is nothing to undo.");
+	if (step.namespace !== session.namespace) return toast(`The last step was in the database ${step.namespace}.`);
+	const changed = [];
+	for (const { path, after } of step.changes) {
+		if (after !== undefined && hash(await session.read(path)) !== hash(after)) changed.push(path);
+	}
+	if (changed.length && !(await dialog({
+		title: "Changed since", confirm: "Undo nevertheless", danger: true,
+		body: h("p", {}, `${changed.map((path) => visible(path, 80)).join(", ")} was changed after “${step.label}”. Undo writes the value from before it.`),
+	}))) return;
+	history.pop();
+	const back = step.changes.map(({ path, before, after }) => ({ path, before: after, after: before }));
+	if (await writeAll("Undo", back, done, true)) toast(`Undone: ${step.label}`);
+	else history.push(step);
+	changedHistory();
+}
+
+const TYPES = [["string", "string"], ["number", "number"], ["boolean", "boolean"], ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]];
+
+/** A choice of type and a field for the value; `read()` gives the value or throws what is wrong. */
+export function valueField(value, { isLong = false } = {}) {
+	const { value: plain } = unwrap(value ?? null);
+	const kind = kindOf(value ?? null);
+	const first = kind === "object" || kind === "null" ? "json" : kind;
+	const type = h("select", { label: "Type", class: "type" }, TYPES.map(([id, label]) => h("option", { value: id, selected: id === first }, label)));
+	const text = h(isLong ? "textarea" : "input", {
+		class: "value-input", label: "Value", rows: isLong ? 6 : undefined,
+	});
+	text.value = first === "json" ? stringify(value ?? null, isLong ? 2 : 0) : String(plain);
+	const adapt = () => {
+		text.disabled = type.value === "timestamp";
+		if (type.value === "increment" && !Number(text.value)) text.value = "1";
+		if (type.value === "boolean" && !/^(true|false)$/.test(text.value)) text.value = "true";
+	};
+	type.addEventListener("change", adapt);
+	const read = () => {
+		const content = text.value;
+		switch (type.value) {
+			case "string": return content;
+			case "boolean":
+				if (!/^(true|false)$/.test(content.trim())) throw new Error("A boolean is true or false.");
+				return content.trim() === "true";
+			case "timestamp": return { ".sv": "timestamp" };
+			case "number": case "increment": {
+				if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(content.trim())) throw new Error("This is not a number in JSON's spelling.");
+				const number = parse(content.trim());
+				if (typeof number === "number" && !Number.isFinite(number)) throw new Error("The number is too large.");
+				return type.value === "number" ? number : { ".sv": { increment: number } };
+			}
+			default: return readJSON(content);
+		}
+	};
+	return { elements: [type, text], type, text, read };
+}
+
+/** JSON that a user typed; throws words with the line and column. */
+export function readJSON(text) {
+	try {
+		return parse(text);
+	} catch (error) {
+		const place = positionOf(error, text);
+		throw new Error(`Line ${place.line}, column ${place.column}: ${error.message.replace(/ in JSON at position.*$/s, "").replace(/, \.*".*is not valid JSON$/s, "")}`);
+	}
+}
+
+// MARK: Actions on a branch. `done(path)` is called for each path that was written.
+
+/** Edits a leaf in its row, and an object as JSON. */
+export async function edit(view, branch, done) {
+	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch, done);
+	let before = wrap(branch.value, branch.priority);
+	if (branch.length) {
+		before = await session.read(branch.path);
+		if (kindOf(before) !== "string") return done(branch.path);
+	}
+	const field = valueField(before);
+	const problem = h("span.problem", { role: "alert" });
+	const finish = async () => {
+		let value;
+		try {
+			value = field.read();
+		} catch (error) {
+			problem.textContent = error.message;
+			return field.text.focus();
+		}
+		view.closeEditor();
+		const after = hasServerValue(value) ? value : wrap(value, unwrap(before).priority);
+		if (hash(after) === hash(before) && !hasServerValue(after)) return;
+		await replace(branch, before, after, `Set ${visible(branch.path, 60)}`, done);
+	};
+	const form = h("form.row.editor", { onsubmit: (event) => { event.preventDefault(); finish(); }, onkeydown: (event) => {
+		if (event.key === "Escape") view.closeEditor();
+		event.stopPropagation();
+	} }, h("span.twisty", {}), h("span.key", {}, visible(branch.key, 60)), field.elements,
+	h("button", { type: "submit", class: "primary small" }, "Save"), h("button", { class: "small", onclick: () => view.closeEditor() }, "Cancel"), problem);
+	view.openEditor(branch, form);
+	field.text.focus();
+	field.text.select?.();
+}
+
+export async function editJSON(branch, done) {
+	const found = await look(branch.path).catch((error) => explain(error, "Read"));
+	if (!found) return;
+	if (found.value === undefined || found.nodes > EDIT_NODES) {
+		return toast(`${visible(branch.path, 60)} has ${formatCount(found.nodes)} nodes: too many to edit as text.`, "error");
+	}
+	const before = found.value;
+	const text = h("textarea.code", { rows: 18, autofocus: true, label: "JSON" });
+	text.value = stringify(before, 2);
+	let after;
+	const ok = await dialog({
+		title: visible(branch.path, 80), confirm: "Review", wide: true, body: text,
+		check: () => void (after = readJSON(text.value)),
+	});
+	if (!ok) return;
+	const changes = differences(before, after, branch.keys);
+	if (changes.length === 0) return toast("Nothing is different.");
+	if (await confirmChanges(`Change ${visible(branch.path, 60)}`, changes)) await replace(branch, before, after, `Edit ${visible(branch.path, 60)}`, done);
+}
+
+/** The paths at which two values differ: [{path, before, after}]. */
+export function differences(before, after, keys, output = []) {
+	const [a, b] = [unwrap(before ?? null), unwrap(after ?? null)];
+	const areObjects = kindOf(before ?? null) === "object" && kindOf(after ?? null) === "object" && a.priority === b.priority;
+	if (!areObjects) {
+		if (hash(before ?? null) !== hash(after ?? null) || hasServerValue(after)) output.push({ path: join(keys), before: before ?? null, after: after ?? null });
+		return output;
+	}
+	for (const key of new Set([...Object.keys(a.value), ...Object.keys(b.value)])) {
+		if (key === ".priority") continue;
+		differences(Object.hasOwn(a.value, key) ? a.value[key] : null, Object.hasOwn(b.value, key) ? b.value[key] : null, [...keys, key], output);
+	}
+	return output;
+}
+
+const side = (sign, kind, path, value) => h("div", { class: kind }, h("span.sign", {}, sign), h("span", {}, visible(path, 120)), h("span.what", {},
+	kindOf(value) === "object" ? `${formatCount(countNodes(value))} nodes` : visible(stringify(value), 120)));
+
+function diffList(changes) {
+	const rows = changes.slice(0, 200).flatMap(({ path, before, after }) => [
+		before !== null && before !== undefined && side("−", "removed", path, before),
+		after !== null && side("+", "added", path, after),
+	]);
+	return h("div.diff", { tabIndex: 0, label: "Changes" }, rows, changes.length > 200 && h("p", {}, `and ${formatCount(changes.length - 200)} more`));
+}
+
+const confirmChanges = (title, changes) => dialog({
+	title, confirm: "Write", wide: true,
+	body: [h("p.hint", {}, `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
+});
+
+export async function add(branch, done) {
+	const key = h("input", { label: "Key", autofocus: true, class: "grow" });
+	const field = valueField("", { isLong: true });
+	const isLeaf = branch.isLeaf;
+	let value;
+	const ok = await dialog({
+		title: `Add to ${visible(branch.path, 60)}`, confirm: "Add",
+		body: [isLeaf && h("p.warning", {}, "This is a value without children: the new child takes its place."),
+			h("label", {}, "Key", h("span.together", {}, key, h("button", { onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
+			h("label", {}, "Value", h("span.together", {}, field.elements))],
+		check: async () => {
+			const problem = problemOfKey(key.value);
+			if (problem) return problem;
+			if (branch.keys.length >= DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
+			value = field.read();
+			if (value === null) return "null is no value: nothing would be added.";
+			const path = isLeaf ? branch.path : join([...branch.keys, key.value]);
+			const before = isLeaf ? await session.read(path) : null;
+			const after = isLeaf ? { [key.value]: value } : value;
+			try {
+				await put(path, after, hash(before));
+			} catch (error) {
+				if (error.code === "datastale") return isLeaf ? "Somebody changed it meanwhile." : "There is a child with this key already.";
+				throw error;
+			}
+			remember(`Add ${visible(path, 60)}`, [{ path, before, after: hasServerValue(after) ? undefined : after }]);
+			done(path);
+			return "";
+		},
+	});
+	return ok ? key.value : null;
+}
+
+export async function remove(branch, done) {
+	const found = await look(branch.path).catch((error) => explain(error, "Delete"));
+	if (!found) return;
+	const path = branch.path;
+	const count = `${found.hasMore ? "more than " : ""}${formatCount(found.nodes)} ${found.nodes === 1 ? "node" : "nodes"}`;
+	const ok = await dialog({
+		title: `Delete ${visible(path, 60)}?`, confirm: `Delete ${count}`, danger: true,
+		body: h("div", {}, h("p", {}, `${count} will be removed${branch.parent || path !== "/" ? "" : ": the whole database"}.`),
+			h("p", { class: found.value === undefined ? "warning" : "hint" }, found.value === undefined ? "It is too large to be undone here. Export it first, or make a backup." : "You can undo it as long as this page is open.")),
+	});
+	if (ok) await writeAll(`Delete ${visible(path, 60)}`, [{ path, before: found.value, after: null }], done);
+}
+
+/** Renames, moves or copies a node: both places in one update. */
+export async function move(branch, done, { isCopy = false, target = branch.path } = {}) {
+	const from = branch.path;
+	const found = await look(from).catch((error) => explain(error, "Read"));
+	if (!found) return;
+	if (found.value === undefined) return toast(`${visible(from, 60)} has ${formatCount(found.nodes)} nodes: too many to move here.`, "error");
+	const path = h("input.grow.path-input", { label: "New path", autofocus: true });
+	path.value = isCopy ? `${target}-copy` : target;
+	const preview = h("div", {});
+	let changes = [];
+	const problemOf = (keys) => keys.map(problemOfKey).find(Boolean) ?? (keys.length === 0 ? "The root is no place for it." : keys.length > DEPTH_LIMIT ? `A path has at most ${DEPTH_LIMIT} keys.` : "");
+	const renew = async () => {
+		const to = join(split(path.value));
+		const problem = problemOf(split(to));
+		if (problem || to === from) return preview.replaceChildren();
+		const replaced = await session.read(to).catch(() => null);
+		if (join(split(path.value)) !== to) return;
+		changes = [{ path: to, before: replaced, after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
+		preview.replaceChildren(replaced !== null ? h("p.warning", {}, `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
+	};
+	let timer;
+	path.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(renew, 150); });
+	renew();
+	const ok = await dialog({
+		title: isCopy ? `Duplicate ${visible(from, 60)}` : `Rename or move ${visible(from, 60)}`, confirm: isCopy ? "Duplicate" : "Move", wide: true,
+		body: [h("label", {}, "New path", path), preview],
+		check: async () => {
+			const keys = split(path.value);
+			const to = join(keys);
+			const problem = problemOf(keys);
+			if (problem) return problem;
+			if (to === from) return "This is where it is.";
+			if (to.startsWith(from + "/") || from.startsWith(to + "/")) return "A node cannot be put into itself, or over what holds it.";
+			await renew();
+			return "";
+		},
+	});
+	if (!ok) return;
+	await writeAll(`${isCopy ? "Duplicate" : "Move"} ${visible(from, 60)}`, changes, done);
+}
+
+export async function importJSON(branch, done) {
+	const file = h("input", { type: "file", accept: ".json,application/json", label: "File" });
+	const text = h("textarea.code", { rows: 10, label: "JSON", placeholder: "or paste JSON here" });
+	const label = `Import at ${visible(branch.path, 60)}`;
+	let after;
+	const ok = await dialog({ title: label, confirm: "Review", wide: true, body: [file, text],
+		check: async () => void (after = readJSON(file.files[0] ? await file.files[0].text() : text.value)) });
+	if (!ok) return;
+	const { value } = await look(branch.path).catch(() => ({}));
+	const changes = [{ path: branch.path, before: value, after }];
+	if (await confirmChanges(label, changes)) await writeAll(label, changes, done);
+}
+
+export async function exportJSON(branch) {
+	const response = await session.request(restPath(branch.path), { format: "export", print: "pretty" });
+	if (!response.ok) return explain(new DatabaseError(response.status === 401 ? "permission_denied" : "failed", response.statusText), "Export");
+	save(`${branch.key.replace(/[^\w.-]+/g, "_") || "export"}.json`, await response.blob());
+}

@@ -1,0 +1,63 @@
+// Every operation on the database as it happens: the event stream of /.settings/profile.json, for administrators.
+
+import { session } from "./session.js";
+
+const RETRY_MS = 2000;
+
+class Feed extends EventTarget {
+	constructor() {
+		super();
+		this.isLive = false;
+		session.addEventListener("database", () => this.start());
+	}
+
+	start() {
+		this.abort?.abort();
+		this.setLive(false);
+		if (!session.isAdmin) return;
+		this.abort = new AbortController();
+		this.run(this.abort.signal);
+	}
+
+	setLive(isLive) {
+		this.isLive = isLive;
+		this.dispatchEvent(new Event("live"));
+	}
+
+	async run(signal) {
+		while (!signal.aborted) {
+			try {
+				const response = await session.request("/.settings/profile.json", {}, {
+					asSelf: true, signal, headers: { Accept: "text/event-stream" } });
+				if (response.ok) {
+					this.setLive(true);
+					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
+				}
+			} catch { /* tried again */ }
+			if (signal.aborted) return;
+			this.setLive(false);
+			await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+		}
+	}
+
+	async read(reader) {
+		let rest = "";
+		while (true) {
+			const { value, done } = await reader.read();
+			if (done) return;
+			const blocks = (rest + value).split("\n\n");
+			rest = blocks.pop();
+			const records = [];
+			for (const block of blocks) {
+				const [event, data] = block.split("\n");
+				if (event === "event: log") records.push(JSON.parse(data.slice(6)));
+			}
+			if (records.length) this.dispatchEvent(new CustomEvent("records", { detail: records }));
+		}
+	}
+}
+
+/** Whether a record says that data may have changed. */
+export const isWrite = (record) => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false;
+
+export const feed = new Feed();
