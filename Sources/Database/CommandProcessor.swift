@@ -105,12 +105,17 @@ final class CommandProcessor {
         guard let database = sessions[session]?.database else { return nil }
         // Copied only while a database is watched: otherwise it is moved.
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
+        let lacksIndex = operation.isAggregate(withoutIndexIn: database)
         var result: CommandResult?
         do throws(WriteRefusal) {
             result = try perform(operation, session, credential, in: database)
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
-            if let result { encoder.encode(result, number, to: session) }
+            if lacksIndex, case .listening? = result {
+                encoder.reply(.listeningWithoutIndex(number), to: session)
+            } else if let result {
+                encoder.encode(result, number, to: session)
+            }
         } catch {
             switch error {
             case .tooLarge: encoder.reply(.tooBig(number), to: session)
@@ -158,7 +163,7 @@ final class CommandProcessor {
         if let query, effects.result?.isRead ?? false {
             database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
         }
-        if database.engine.hasIndexWork { indexes.startWork(in: database) }
+        if database.engine.hasIndexWork { startIndexWork(in: database) }
         guard !effects.pushes.isEmpty else { return effects.result }
         if coalescer.isEmpty || isListen {
             encoder.encode(effects.pushes)
@@ -175,7 +180,26 @@ final class CommandProcessor {
     /// Notes that a query was answered, so that its index is built, or kept.
     func noteUse(of query: Query, at path: Path, in database: StoredDatabase) {
         database.engine.noteUse(of: query, at: path, isLasting: false, at: clock.last)
-        if database.engine.hasIndexWork { indexes.startWork(in: database) }
+        if database.engine.hasIndexWork { startIndexWork(in: database) }
+    }
+
+    /// Starts what a database's indexes and live aggregates need.
+    func startIndexWork(in database: StoredDatabase) {
+        indexes.startWork(in: database)
+        sendAggregates(of: database)
+    }
+
+    /// Takes what a worker has computed for a database's indexes and live aggregates.
+    func finish(_ result: IndexJobResult, in database: StoredDatabase) {
+        indexes.finish(result, in: database)
+        sendAggregates(of: database)
+    }
+
+    /// Encodes the values of live aggregates that were computed since the last call.
+    private func sendAggregates(of database: StoredDatabase) {
+        let pushes = database.engine.removeAggregatePushes()
+        guard !pushes.isEmpty else { return }
+        encoder.encode(coalescer.isEmpty ? pushes : coalescer.hold(pushes, in: database.engine.root))
     }
 
     /// Sends a session that lags what it has not been sent yet.
@@ -243,6 +267,14 @@ extension Operation {
         case .get(let path, let query): query.map { ($0, path) }
         default: nil
         }
+    }
+
+    /// Whether it is a live aggregate over an order that the rules do not declare.
+    fileprivate func isAggregate(withoutIndexIn database: StoredDatabase) -> Bool {
+        guard case .listen(let listen) = self, let query = listen.query, !query.aggregates.isEmpty else {
+            return false
+        }
+        return !database.engine.access.hasIndex(query.index, at: listen.path)
     }
 
     /// Nil for actions that a session replies to by itself.

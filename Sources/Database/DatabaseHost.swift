@@ -259,7 +259,7 @@ package final class DatabaseHost {
         case .rules(let rulesets): access.load(rulesets)
         case .prepared(let prepared): return resume(prepared)
         case .indexed(let name, let result):
-            if let database = processor.databases[name] { processor.indexes.finish(result, in: database) }
+            if let database = processor.databases[name] { processor.finish(result, in: database) }
         // Noted when they arrived.
         case .storage, .outputsDelivered: break
         case .drain(let completion): drain(completion)

@@ -101,7 +101,7 @@ package final class LargeMessage: @unchecked Sendable {
             message.append(pushTail: tag)
         case .reply(let number, let node): message.append(reply: number, .ok, .node(node))
         case .filtered(let number, let node, let query):
-            message.append(reply: number, .ok, .node(Window(query, over: node).node))
+            message.append(reply: number, .ok, .node(query.result(over: node)))
         case .stale(let number, let current): message.append(staleReply: number, current)
         }
         return message

@@ -171,6 +171,7 @@ struct OutputEncoder {
         append(to: session) { message in
             switch reply {
             case .ok(let number): message.append(reply: number, .ok)
+            case .listeningWithoutIndex(let number): message.append(reply: number, .ok, .noIndex)
             case .authenticated(let number, let variable, let expires):
                 message.append(
                     reply: number, .ok,

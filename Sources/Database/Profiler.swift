@@ -179,7 +179,7 @@ extension Query {
     fileprivate var needsIndex: Bool {
         switch index {
         case .key, .priority: false
-        case .value, .child: true
+        case .value, .child, .compound: true
         }
     }
 }
@@ -207,6 +207,11 @@ extension [UInt8] {
                 if place > 0 { append(",") }
                 append(jsonName: key)
             }
+            append("]}}")
+        // As rules declare it: the client knows no order of several fields.
+        case .compound:
+            append("{\"index\":{\"path\":[")
+            append(json: Node.string(Text(index.declaredName ?? "")))
             append("]}}")
         case .value: append("{\"index\":{\"type\":\"value\"},\"orderBy\":\"$value\"}")
         case .key: append("{\"index\":{\"type\":\"key\"},\"orderBy\":\"$key\"}")

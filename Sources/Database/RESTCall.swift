@@ -74,6 +74,8 @@ package enum RESTCallResult: Sendable {
     /// The children of a node that a query selects: a worker finds them, and the result becomes a
     /// ``read(_:)``.
     indirect case filtered(Node, Query)
+    /// One page of the children that a query selects, and where it ends; nil for the last page (rest §5.5).
+    indirect case page(Node, end: Window.PageEnd?)
     /// What a PUT or DELETE has left at its location.
     case written(Node)
     /// What a PUT has written, as it was sent: the client may not read the stored value. It has no ETag, which
@@ -103,7 +105,7 @@ extension RESTCallResult {
     /// The data of the result.
     package var node: Node? {
         switch self {
-        case .read(let node), .written(let node), .stale(let node): node
+        case .read(let node), .written(let node), .stale(let node), .page(let node, _): node
         case .pushed(_, let node): node
         case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted:
             nil
@@ -113,7 +115,7 @@ extension RESTCallResult {
     /// Whether the data counts against the limit of a read.
     package var isRead: Bool {
         switch self {
-        case .read, .filtered: true
+        case .read, .filtered, .page: true
         default: false
         }
     }
@@ -139,6 +141,12 @@ extension RESTCallResult {
         case .read(let node):
             if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
             return .value(node, etag: etag, to: request, context)
+        case .page(let node, let end):
+            do throws(RESTError) {
+                return .value(node, cursor: try request.cursor(behind: end), to: request, context)
+            } catch {
+                return .error(error, context)
+            }
         case .written(let node), .writtenUnread(let node):
             return .value(node, etag: etag, to: request, context)
         case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)

@@ -96,7 +96,7 @@ final class RESTHandler {
         guard case .data(let target) = request.location else { throw .internalError }
         if request.method.isRead {
             try checkRead(request, target, credential, database)
-            guard request.wantsStream else { return read(request, target, database) }
+            guard request.wantsStream else { return try read(request, target, database) }
             stream(request, target.path, credential, database, session)
             return nil
         }
@@ -142,15 +142,19 @@ final class RESTHandler {
         throw .permissionDenied
     }
 
-    private func read(_ request: RESTRequest, _ target: Target, _ database: StoredDatabase) -> RESTCallResult
-    {
+    private func read(
+        _ request: RESTRequest, _ target: Target, _ database: StoredDatabase
+    ) throws(RESTError) -> RESTCallResult {
         let node = database.engine.root.value(at: target.fullPath)
-        guard request.isFiltered, let query = request.query, !query.loadsAllData else { return .read(node) }
+        guard request.isFiltered, var query = request.query, !query.loadsAllData else { return .read(node) }
+        if let page = request.page { query = try page.query(of: query, at: target.path) }
         let indexed = database.engine.indexed(query, at: target.path)
         processor.noteUse(of: query, at: target.path, in: database)
         let inlineCount = indexed.index == nil ? Engine.inlineQueryChildCount : Engine.inlineWindowChildCount
         if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, query) }
-        return .read(Window(indexed, over: node).node)
+        guard query.aggregates.isEmpty else { return .read(indexed.result(over: node)) }
+        let window = Window(indexed, over: node)
+        return request.page == nil ? .read(window.node) : .page(window.node, end: window.endOfPage)
     }
 
     /// Opens an event stream: a listen whose pushes are sent as events (rest §8).

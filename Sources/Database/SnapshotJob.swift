@@ -53,6 +53,8 @@ package struct NodeSizeCheck: Sendable {
     package var session: SessionID
     /// What the query selects; nil where there is none.
     package var filtered: Node?
+    /// Where a limit has cut that.
+    package var endOfPage: Window.PageEnd?
     package var isTooHeavy: Bool
     package var etag: String?
 }

@@ -196,12 +196,15 @@ private final class SnapshotLane: Sendable {
         }
 
         private func survey(_ job: NodeSizeCheckJob) {
-            let filtered = job.query.map { Window($0, over: job.node).node }
+            let window = job.query.flatMap { $0.aggregates.isEmpty ? Window($0, over: job.node) : nil }
+            let filtered = window?.node ?? job.query.map { IndexedQuery($0).result(over: job.node) }
             let node = filtered ?? job.node
             let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
             let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
             job.results.post(
-                NodeSizeCheck(session: job.session, filtered: filtered, isTooHeavy: isTooHeavy, etag: etag))
+                NodeSizeCheck(
+                    session: job.session, filtered: filtered, endOfPage: window?.endOfPage,
+                    isTooHeavy: isTooHeavy, etag: etag))
         }
     }
 }

@@ -21,7 +21,7 @@ extension Engine {
         }
         switch command.operation {
         case .listen(let listen): return .read(listen.path, Self.visible(listen.query))
-        case .get(let path, let query): return .read(path, query)
+        case .get(let path, let query): return .read(path, query.flatMap(\.withoutAggregates))
         case .put(let one), .transaction(let one, _, _): return write([one])
         case .merge(_, let writes), .onDisconnect(let writes, _): return writes.isEmpty ? nil : write(writes)
         case .unlisten, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
@@ -30,7 +30,9 @@ extension Engine {
 
     /// The query of a listen as rules see it: an empty query is none (rules §3.2). Clients do not spell
     /// the default order, so a query with that order alone is empty.
-    static func visible(_ query: Query?) -> Query? { query == Query() ? nil : query }
+    static func visible(_ query: Query?) -> Query? {
+        query == Query() ? nil : query.flatMap(\.withoutAggregates)
+    }
 
     /// Why the rules deny the command; nil when they do not. Far slower than ``decide(_:)``.
     package func explainDenial(of command: Command) -> Denial? {
@@ -49,7 +51,8 @@ extension Engine {
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         access.decisionWithoutRules(for: credential)
             ?? access.allowsRead(
-                at: path, query: query, in: RuleScope(credential: credential, milliseconds: time, root: root))
+                at: path, query: query.flatMap(\.withoutAggregates),
+                in: RuleScope(credential: credential, milliseconds: time, root: root))
     }
 
     /// Whether a listen at the location is permitted, as ``decide(_:)`` finds out.

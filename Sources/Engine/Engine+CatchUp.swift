@@ -22,10 +22,10 @@ extension Engine {
         }
         guard !tags.isEmpty else { return pushes }
         for key in own.filtered.members where tags.contains(key.tag) {
-            guard let window = listens.table.window(of: key) else { continue }
+            guard let node = listens.table.node(of: key) else { continue }
             pushes.append(
                 Push(
-                    body: .overwrite(key.path, window.node),
+                    body: .overwrite(key.path, node),
                     taggedRecipients: [.init(session: session, tag: key.tag)]))
         }
         return pushes

@@ -26,6 +26,11 @@ extension Engine {
             {
                 return failure(command, "Too many listens with a query at this location on this connection")
             }
+            if let query = listen.query, !query.aggregates.isEmpty,
+                let reason = refusal(of: query, listen, command)
+            {
+                return failure(command, reason)
+            }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
@@ -62,6 +67,15 @@ extension Engine {
         }
     }
 
+    /// Why a live aggregate has no place; nil where it has.
+    private func refusal(of query: Query, _ listen: Listen, _ command: Command) -> StaticString? {
+        if let own = listens[command.session], own.aggregateCount >= SessionListens.aggregateLimit {
+            return "Too many live aggregates on this connection"
+        }
+        return listens.table.hasSpace(forAggregate: query, at: listen.path)
+            ? nil : "Too many different live aggregates at this location"
+    }
+
     private func delta(_ command: Command, _ kind: Delta.Kind, _ result: CommandResult) -> Delta {
         Delta(session: command.session, kind: kind, result: result)
     }
@@ -84,7 +98,7 @@ extension Engine {
         guard let query, !query.loadsAllData else { return .data(node) }
         let indexed = indexed(query, at: path)
         if indexed.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, indexed) }
-        return .data(Window(indexed, over: node).node)
+        return .data(indexed.result(over: node))
     }
 
     /// A query that visits no more children is executed at once: some ten microseconds.

@@ -44,9 +44,11 @@ extension Engine {
         let prepared = preparedWindow.take().flatMap {
             $0.path == key.path && $0.window.query == key.query ? $0 : nil
         }
-        let window = listens.add(
+        let view = listens.add(
             key, by: indexes.index(key.query.index, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window)
+        guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
+        let window = view.window
         guard window.entries.count > Self.inlineQueryChildCount else {
             return initialPush(window.node, listen, session)
         }
@@ -54,6 +56,19 @@ extension Engine {
             path: listen.path, node: .empty, window: window, hash: listen.hash,
             compoundHash: listen.compoundHash)
         return [push(.initial(state), of: listen, to: session)]
+    }
+
+    /// - Returns: The value, unless it takes long to compute: then it comes later.
+    private func beginAggregate(
+        _ view: ListenerTable.QueryView, _ listen: Listen, _ session: SessionID
+    ) -> [Push] {
+        if view.aggregate?.value == nil {
+            let body = view.recompute(over: root[listen.path], at: listen.path, indexes, isFirst: true)
+            // Other recipients have waited for a scan.
+            return body.map { [Push(body: $0, taggedRecipients: view.recipients.members)] } ?? []
+        }
+        guard let value = view.aggregate?.value else { return [] }
+        return [push(.overwrite(listen.path, value), of: listen, to: session)]
     }
 
     private func initialPush(_ node: Node, _ listen: Listen, _ session: SessionID) -> [Push] {

@@ -22,6 +22,8 @@ extension Engine {
     /// the location has few children, the query visits few, or the window exists for another session. O(depth).
     /// - Returns: With it the query, and its index if there is one.
     package func locationOfWindow(of query: Query, at path: Path) -> (query: IndexedQuery, node: Node)? {
+        // A live aggregate that takes long gets its first value later.
+        guard query.aggregates.isEmpty else { return nil }
         let node = root[path]
         let indexed = indexed(query, at: path)
         guard indexed.visits(moreThan: Self.inlineWindowChildCount, of: node),

@@ -22,6 +22,8 @@ package struct Engine: ~Copyable, Sendable {
     var queues = DisconnectQueues()
     var hashes = HashCache()
     let indexes = IndexCatalog()
+    /// Of live aggregates that other threads have computed.
+    var aggregatePushes: [Push] = []
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
     /// Large nodes that commits have removed from the tree: see ``removeReplacedNodes()``.

@@ -188,6 +188,12 @@ extension ListenerTable {
         let asksEach = !isWhole && !node.hasRanges
         for view in isWhole || asksEach ? node.views : values.touchedViews(of: node) {
             if asksEach, !values.mayTouch(view.window) { continue }
+            if view.aggregate != nil {
+                if let body = view.recompute(over: value, at: node.path, indexes) {
+                    pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+                }
+                continue
+            }
             let body =
                 isWhole
                 ? view.replace(with: value, at: node.path, indexes)

@@ -33,13 +33,13 @@ struct ListenRegistry: Sendable {
     ///   - index: The location's index in the query's order; nil where there is none.
     ///   - node: The location's data, over which a new window is made.
     ///   - prepared: The window over that data, if it was made before.
-    /// - Returns: The window of the query.
+    /// - Returns: The view of the query.
     mutating func add(
         _ key: FilteredListenKey, by index: KeptIndex?, of session: SessionID, over node: Node,
         prepared: Window?
-    ) -> Window {
+    ) -> ListenerTable.QueryView {
         bySession[session, default: SessionListens()].insert(key)
-        return table.addFiltered(key, session, over: node, by: index, prepared: prepared)
+        return table.addView(key, session, over: node, by: index, prepared: prepared)
     }
 
     // MARK: Removing

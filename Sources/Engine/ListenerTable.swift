@@ -124,12 +124,20 @@ struct ListenerTable: @unchecked Sendable {
         let query: Query
         var window: Window
         var recipients = MemberSet<[Push.TaggedRecipient]>()
+        /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its range.
+        var aggregate: AggregateState?
         /// The window's range as ``TrieNode/ranges`` has it; nil where there are few windows.
         fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 
         init(query: Query, window: Window) {
             self.query = query
             self.window = window
+            if !query.aggregates.isEmpty { aggregate = AggregateState() }
+        }
+
+        /// What the recipients have been sent; nil where they have not been sent anything.
+        var node: Node? {
+            if let aggregate { aggregate.value } else { window.node }
         }
     }
 
@@ -174,28 +182,41 @@ struct ListenerTable: @unchecked Sendable {
         isEmpty = root.isEmpty
     }
 
+    /// Adds a filtered listen. A live aggregate has no value yet where it is the first: see
+    /// ``QueryView/recompute(over:at:_:isFirst:)``.
+    mutating func addFiltered(
+        _ key: FilteredListenKey, _ session: SessionID, over tree: Node, by index: KeptIndex? = nil,
+        prepared: Window? = nil
+    ) -> Window {
+        addView(key, session, over: tree, by: index, prepared: prepared).window
+    }
+
     /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first.
     /// - Parameters:
     ///   - tree: The location's data, over which a new window is made.
     ///   - index: Its index in the query's order; nil where there is none.
     ///   - prepared: The window over that data, if it was made before.
-    mutating func addFiltered(
+    mutating func addView(
         _ key: FilteredListenKey, _ session: SessionID, over tree: Node, by index: KeptIndex? = nil,
         prepared: Window? = nil
-    ) -> Window {
+    ) -> QueryView {
         let node = makeNode(at: key.path)
         let view: QueryView
         if let index = node.position(of: key.query) {
             view = node.views[index]
         } else {
-            let window = prepared ?? Window(IndexedQuery(key.query, by: index), over: tree)
+            let isAggregate = !key.query.aggregates.isEmpty
+            let window =
+                prepared
+                ?? Window(
+                    IndexedQuery(key.query, by: isAggregate ? nil : index), over: isAggregate ? .empty : tree)
             view = QueryView(query: key.query, window: window)
             node.append(view)
             viewCount += 1
         }
         view.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
         isEmpty = false
-        return view.window
+        return view
     }
 
     /// Removes a filtered listen, and its view with the last recipient. O(depth).
@@ -214,6 +235,9 @@ struct ListenerTable: @unchecked Sendable {
 
     /// The window of a filtered listen; nil when there is none. O(depth).
     func window(of key: FilteredListenKey) -> Window? { view(of: key.query, at: key.path)?.window }
+
+    /// What a filtered listen has been sent; nil when there is none, or nothing was sent. O(depth + window).
+    func node(of key: FilteredListenKey) -> Node? { view(of: key.query, at: key.path)?.node }
 
     /// Whether any session listens through the query. O(depth).
     func hasWindow(of query: Query, at path: Path) -> Bool { view(of: query, at: path) != nil }
@@ -235,13 +259,18 @@ struct ListenerTable: @unchecked Sendable {
         return view(of: key.query, at: key.path)?.recipients.contains(recipient) ?? false
     }
 
-    private func view(of query: Query, at path: Path) -> QueryView? {
+    func view(of query: Query, at path: Path) -> QueryView? {
+        guard let node = node(at: path) else { return nil }
+        return node.position(of: query).map { node.views[$0] }
+    }
+
+    func node(at path: Path) -> TrieNode? {
         var node = root
         for key in path.keys {
             guard let next = node.children[key] else { return nil }
             node = next
         }
-        return node.position(of: query).map { node.views[$0] }
+        return node
     }
 
     /// The locations of trie nodes strictly below the path, in no particular order; nil when there are more than

@@ -16,11 +16,17 @@ struct SessionListens: Sendable {
     /// windows, and all other commands wait meanwhile.
     static let filteredLimit = 1000
 
+    /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.
+    static let aggregateLimit = 100
+    /// Filtered listens that are live aggregates.
+    private(set) var aggregateCount = 0
+
     /// - Returns: false when it was there.
     @discardableResult
     mutating func insert(_ key: FilteredListenKey) -> Bool {
         guard filtered.insert(key) else { return false }
         filteredCounts[key.path, default: 0] += 1
+        if !key.query.aggregates.isEmpty { aggregateCount += 1 }
         return true
     }
 
@@ -28,6 +34,7 @@ struct SessionListens: Sendable {
     mutating func remove(_ key: FilteredListenKey) -> Bool {
         guard filtered.remove(key) else { return false }
         filteredCounts[key.path, default: 0] -= 1
+        if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
         return true
     }

@@ -2,26 +2,36 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-// The query parameters of a GET (rest §4, §4.1, §4.2, §5.3) to a canonical ``Query``.
+// The query parameters of a GET (rest §4, §4.1, §4.2, §5.3–§5.5) to a canonical ``Query``.
 
 /// A query, and the index that it needs.
 struct Filter {
     var query: Query?
     var indexName: String?
+    /// The page that the client asks for, with `cursor=`; nil without it.
+    var page: RequestedPage?
 
     static let parameterNames = [
-        "orderBy", "limitToFirst", "limitToLast", "startAt", "startAfter", "endAt", "endBefore", "equalTo",
+        "where", "cursor", "aggregate", "orderBy", "limitToFirst", "limitToLast", "startAt", "startAfter",
+        "endAt", "endBefore", "equalTo",
     ]
 
     /// Reads the parameters of a GET without `shallow`. The order of the checks is that of the table in §4.2.
     /// - Throws: The errors of that table.
     init(_ parameters: QueryString) throws(RESTError) {
-        guard let orderBy = parameters["orderBy"] else {
+        let equalities = try Self.equalities(parameters)
+        let aggregates = try Self.aggregates(parameters)
+        guard parameters["orderBy"] != nil || !equalities.isEmpty else {
+            let others = Self.parameterNames.filter { $0 != "aggregate" }
+            if !aggregates.isEmpty, !others.contains(where: parameters.contains) {
+                query = try Self.query(Query(index: .key), aggregates)
+                return
+            }
             guard !Self.parameterNames.contains(where: parameters.contains) else { throw .orderByMissing }
             return
         }
-        guard parameters.pairs.count(where: { $0.name == "orderBy" }) == 1 else { throw .orderByMalformed }
-        let index = try Self.index(orderBy)
+        guard parameters.pairs.count(where: { $0.name == "orderBy" }) <= 1 else { throw .orderByMalformed }
+        let index = try parameters["orderBy"].map { text throws(RESTError) in try Self.index(text) } ?? .key
         var query = Query(index: index)
         query.limit = try Self.limit(parameters)
         let range = ["startAt", "startAfter", "endAt", "endBefore"]
@@ -47,11 +57,63 @@ struct Filter {
                     index, isStart: false, isInclusive: isInclusive)
             }
         }
-        self.query = query
-        switch index {
-        case .key, .priority: indexName = nil
-        case .value: indexName = ".value"
-        case .child(let path): indexName = path.wireText
+        do throws(InvalidData) { try query.restrict(to: equalities) } catch { throw .invalidWhere(error) }
+        indexName = query.index.declaredName
+        self.query = aggregates.isEmpty ? query : try Self.query(query, aggregates)
+        if !aggregates.isEmpty, parameters.contains("cursor") {
+            throw .invalidAggregate(.query("no cursor beside aggregate"))
+        }
+        if let cursor = parameters["cursor"] {
+            guard query.limit != nil else { throw .cursorWithoutLimit }
+            page = RequestedPage(cursor: cursor.isEmpty ? nil : cursor)
+        }
+    }
+
+    /// Reads `aggregate`: names between commas (§5.6).
+    private static func aggregates(_ parameters: QueryString) throws(RESTError) -> [Text] {
+        guard let text = parameters["aggregate"] else { return [] }
+        guard parameters.pairs.count(where: { $0.name == "aggregate" }) == 1 else {
+            throw .invalidAggregate(.query("aggregate is given twice"))
+        }
+        // One more than there may be is enough to refuse them.
+        return text.utf8.split(
+            separator: UInt8(ascii: ","), maxSplits: Aggregate.countLimit, omittingEmptySubsequences: false
+        ).map { Text(String(Substring($0))) }
+    }
+
+    private static func query(_ query: Query, _ aggregates: [Text]) throws(RESTError) -> Query {
+        do throws(InvalidData) { return try query.aggregating(aggregates) } catch {
+            throw .invalidAggregate(error)
+        }
+    }
+
+    /// Reads `where`: an object of primitives, by the paths of children (§5.4).
+    private static func equalities(_ parameters: QueryString) throws(RESTError) -> [Query.Equality] {
+        guard let text = parameters["where"] else { return [] }
+        guard parameters.pairs.count(where: { $0.name == "where" }) == 1 else { throw .whereMalformed }
+        let bytes = Array(text.utf8)
+        var members: [(name: Text, value: Node)] = []
+        let isObject = withCursor(over: bytes.rawSpan) { cursor in
+            var reader = JSONReader(cursor)
+            do throws(MalformedJSON) {
+                try reader.readObject { (reader, name) throws(MalformedJSON) in
+                    members.append((name, try reader.readLeaf()))
+                }
+                try reader.expectEnd()
+                return reader.invalidData == nil
+            } catch {
+                return false
+            }
+        }
+        guard isObject, !members.isEmpty else { throw .whereMalformed }
+        do throws(InvalidData) {
+            var equalities: [Query.Equality] = []
+            for member in members.prefix(Limits.orderFieldCount + 1) {
+                equalities.append(try Query.Equality(field: Path(field: member.name), value: member.value))
+            }
+            return equalities
+        } catch {
+            throw .invalidWhere(error)
         }
     }
 
@@ -59,7 +121,10 @@ struct Filter {
     /// (§4.1). Here `startAfter` is a bare key.
     /// - Throws: ``RESTError/shallowWithQuery``, and the errors of limits.
     init(shallow parameters: QueryString) throws(RESTError) {
-        for name in ["orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo"] {
+        for name in [
+            "orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo", "where", "cursor",
+            "aggregate",
+        ] {
             guard !parameters.contains(name) else { throw .shallowWithQuery }
         }
         guard parameters["format"] != "export" else { throw .shallowWithQuery }

@@ -31,6 +31,19 @@ package enum RESTError: Error, Equatable, Sendable {
     case writeSizeLimitMalformed
     case callbackMalformed
     case authVariableMalformed
+    case whereMalformed
+    /// `where` with fields or values that no query can have.
+    case invalidWhere(InvalidData)
+    /// `aggregate` with something that cannot be computed.
+    case invalidAggregate(InvalidData)
+    case cursorWithoutLimit
+    /// `cursor` is none that a response has given.
+    case cursorMalformed
+    /// `cursor` is that of another query, or of another location.
+    case cursorOfAnotherQuery
+    /// The page ends with a string that no cursor can hold.
+    case cursorTooLong
+    case cursorStream
     /// The order needs an index that the rules do not define. The name is spelled as in `.indexOn`.
     case indexMissing(index: String, path: Path)
 
@@ -98,6 +111,9 @@ package enum RESTError: Error, Equatable, Sendable {
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
             .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
             .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing,
+            .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
+            .cursorOfAnotherQuery,
+            .cursorTooLong, .cursorStream,
             .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
             .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
@@ -133,6 +149,14 @@ package enum RESTError: Error, Equatable, Sendable {
         case .writeSizeLimitMalformed: "writeSizeLimit must be one of tiny, small, medium, large, unlimited"
         case .callbackMalformed: "Invalid callback name"
         case .authVariableMalformed: "auth_variable_override must be a JSON object or null"
+        case .whereMalformed: "where must be a JSON object of primitives"
+        case .invalidWhere(let problem), .invalidAggregate(let problem): problem.message
+        case .cursorWithoutLimit: "cursor needs limitToFirst or limitToLast"
+        case .cursorMalformed: "cursor is none that this server has given"
+        case .cursorOfAnotherQuery: "cursor belongs to another query or path"
+        case .cursorTooLong:
+            "The page ends with a string of more than \(PageCursor.stringByteCount) bytes, which no cursor can hold"
+        case .cursorStream: "cursor is not supported for event streams"
         case .indexMissing(let index, let path):
             "Index not defined, add \".indexOn\": \"\(index)\", for path \"\(path)\", to the rules"
 

@@ -47,6 +47,8 @@ package final class RESTRequest: Sendable {
     package let query: Query?
     /// The index that the query needs, spelled as in `.indexOn`; nil when it needs none (§5.1).
     package let indexName: String?
+    /// The page of the query that `cursor=` asks for; nil without it (§5.5).
+    package let page: RequestedPage?
     package let isShallow: Bool
     package let timeout: Duration
     /// `Accept: text/event-stream` (§8).
@@ -108,6 +110,8 @@ package final class RESTRequest: Sendable {
         query = filter?.query
         isFiltered = filter?.query != nil
         indexName = filter?.indexName
+        page = filter?.page
+        if page != nil, wantsStream { throw .cursorStream }
         if isShallow, wantsStream { throw .shallowStream }
 
         timeout = isRead ? try parseTimeout(parameters["timeout"]) : RESTLimits.timeout
@@ -148,6 +152,13 @@ package final class RESTRequest: Sendable {
         if asksForETag, method == .patch { throw .unsupportedCondition(.etag) }
         if ifMatch != nil, method != .put, method != .delete { throw .unsupportedCondition(.ifMatch) }
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
+    }
+
+    /// The cursor behind a page of the query; nil for the last page (§5.5).
+    /// - Throws: ``RESTError/cursorTooLong``.
+    package func cursor(behind end: Window.PageEnd?) throws(RESTError) -> String? {
+        guard let end, let query, case .data(let target) = location else { return nil }
+        return try PageCursor(end).text(for: query, at: target.path)
     }
 
     /// The error for a query whose index the rules do not define (§4.2). ``indexName`` must be set.

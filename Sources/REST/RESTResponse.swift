@@ -96,16 +96,18 @@ extension RESTResponse {
     /// - Parameters:
     ///   - node: The data that was read, or written with its server values resolved.
     ///   - etag: The tag of the data, when the request wants it (``RESTRequest/returnsETag``).
+    ///   - cursor: Behind a page of a query (§5.5).
     /// - Complexity: O(the first ``RESTLimits/wholeResponseByteCount`` of the text).
     package static func value(
-        _ node: Node, etag: String? = nil, to request: RESTRequest, _ context: ResponseContext
+        _ node: Node, etag: String? = nil, cursor: String? = nil, to request: RESTRequest,
+        _ context: ResponseContext
     ) -> RESTResponse {
         let form = request.form
         let json = request.method.isRead ? JSONForm(reading: form) : JSONForm(writing: form)
-        if form.isPlain, etag == nil, let text = json.text(ofSmall: node) {
+        if form.isPlain, etag == nil, cursor == nil, let text = json.text(ofSmall: node) {
             return whole(text, .ok, startOfHead(.ok, jsonType), context)
         }
-        return response(.node(node), json, etag: etag, form: form, context)
+        return response(.node(node), json, etag: etag, cursor: cursor, form: form, context)
     }
 
     /// The response to a PATCH: its members as they were sent, with their server values resolved (§2.3).
@@ -151,10 +153,9 @@ extension RESTResponse {
 
     private static func response(
         _ root: ValuePrinter.Root, _ json: JSONForm, status: HTTPStatus = .ok, etag: String?,
-        form: ResponseForm,
-        _ context: ResponseContext
+        cursor: String? = nil, form: ResponseForm, _ context: ResponseContext
     ) -> RESTResponse {
-        if form.print == .silent { return bare(.noContent, etag: etag, context) }
+        if form.print == .silent { return bare(.noContent, etag: etag, cursor: cursor, context) }
         var printer: ValuePrinter
         let contentType: StaticString
         if let callback = form.callback {
@@ -168,6 +169,7 @@ extension RESTResponse {
         var head = startOfHead(status, contentType)
         if form.callback != nil { head.append(field: "X-Content-Type-Options", "nosniff") }
         if let etag { head.append(field: "ETag", text: etag) }
+        head.append(cursor: cursor)
         if let name = form.downloadName {
             head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         }
@@ -212,9 +214,11 @@ extension RESTResponse {
     }
 
     /// A response without a body.
-    private static func bare(_ status: HTTPStatus, etag: String?, _ context: ResponseContext) -> RESTResponse
-    {
+    private static func bare(
+        _ status: HTTPStatus, etag: String?, cursor: String? = nil, _ context: ResponseContext
+    ) -> RESTResponse {
         var head = startOfHead(status, nil)
+        head.append(cursor: cursor)
         if let etag { head.append(field: "ETag", text: etag) }
         // As the response 200 would have (RFC 9110 §15.4.5).
         if status == .notModified { head.append(field: "Vary", "Accept-Encoding") }
@@ -378,6 +382,13 @@ extension RESTResponse {
 }
 
 extension [UInt8] {
+    /// Appends the field with the cursor of the next page (§5.5), and lets pages of other origins read it.
+    fileprivate mutating func append(cursor: String?) {
+        guard let cursor else { return }
+        append(field: "Pando-Cursor", text: cursor)
+        append(field: "Access-Control-Expose-Headers", "Pando-Cursor")
+    }
+
     /// Appends the fields that end every head.
     fileprivate mutating func endHead(contentLength: Int?, _ context: ResponseContext) {
         self += context.dateLine

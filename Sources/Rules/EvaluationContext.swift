@@ -121,8 +121,10 @@ struct EvaluationContext {
         case .orderByValue: return .boolean(query.index == .value)
         case .orderByPriority: return .boolean(query.index == .priority)
         case .orderByChild:
-            if case .child(let path) = query.index { return .string(Text(path.wireText)) }
-            return .null
+            switch query.index {
+            case .child, .compound: return query.index.declaredName.map { .string(Text($0)) } ?? .null
+            case .key, .value, .priority: return .null
+            }
         case .startAt: return query.value(of: query.start)
         case .endAt: return query.value(of: query.end)
         case .equalTo: return query.equalTo
@@ -137,13 +139,15 @@ extension Query {
     /// and `endAt`.
     fileprivate func value(of bound: Bound?) -> RuleValue {
         guard let bound else { return .null }
+        if case .compound = index { return lastValue(of: bound).map { RuleValue($0) } ?? .null }
         guard index == .key else { return RuleValue(bound.value) }
         if case .key(let key) = bound.key { return .string(key.text) }
         return .null
     }
 
-    /// The value of a range that contains only one.
+    /// The value of a range that contains only one; with an order of several fields, the one value that `where` fixes.
     fileprivate var equalTo: RuleValue {
+        if case .compound = index { return equalValues.count == 1 ? RuleValue(equalValues[0]) : .null }
         guard let start, let end, start.isInclusive, end.isInclusive else { return .null }
         if index == .key { return start.key == end.key ? value(of: start) : .null }
         // A bound behind all children of its value (`startAfter`) excludes the value.

@@ -15,7 +15,7 @@ package final class RuleNode: Sendable {
     package let read: RuleExpression?
     package let write: RuleExpression?
     package let validate: RuleExpression?
-    /// The indexes of the children here, besides key and priority: only `.value` and `.child`.
+    /// The indexes of the children here, besides key and priority: only `.value`, `.child` and `.compound`.
     package let indexes: Set<Index>
     package let children: [Key: RuleNode]
     /// The same in the order of keys.

@@ -49,7 +49,7 @@ package struct Ruleset: Sendable {
     package func hasIndex(_ index: Index, at path: Path) -> Bool {
         switch index {
         case .key, .priority: true
-        case .value, .child: node(at: path)?.indexes.contains(index) ?? false
+        case .value, .child, .compound: node(at: path)?.indexes.contains(index) ?? false
         }
     }
 

@@ -387,10 +387,11 @@ extension SteppedServer.RESTResult {
         case .refused(.permissionDenied), .refused(.unauthorized): self = .denied
         case .refused(let error): self = .refused(error.text)
         case .failed(let text): self = .refused(text)
-        case .read(let node), .written(let node), .writtenUnread(let node): self = .done(node.json)
+        case .read(let node), .page(let node, _), .written(let node), .writtenUnread(let node):
+            self = .done(node.json)
         case .pushed(_, let node): self = .done(node?.json)
         case .verbatim(let bytes): self = .done(bytes)
-        case .filtered(let node, let query): self = .done(Window(query, over: node).node.json)
+        case .filtered(let node, let query): self = .done(IndexedQuery(query).result(over: node).json)
         case .updated, .stream, .admitted, .backup: self = .done(nil)
         }
     }

@@ -22,6 +22,9 @@ package enum Limits {
     package static func nodeCount(writeByteLimit: Int) -> Int {
         max(1 << 16, writeByteLimit / DraftParser.nodeByteCount)
     }
+    /// Fields of one order: those of `where`, and the one by which the query orders (§7.6). Our own limit: each takes
+    /// a look-up in both of two children that are compared.
+    package static let orderFieldCount = 4
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
     @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }

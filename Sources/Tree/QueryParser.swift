@@ -20,6 +20,7 @@ extension Query {
     /// The members as they were sent, each nil when absent.
     private struct Fields {
         var index: Text?
+        var equalities: [Equality] = []
         var startValue: Node?
         var startKey: Text?
         var startIsInclusive: Bool?
@@ -33,6 +34,7 @@ extension Query {
         mutating func read(_ name: Text, _ reader: inout JSONReader) throws(MalformedJSON) {
             switch name {
             case "i": index = try text(name, &reader)
+            case "w": try readEqualities(&reader)
             case "sp": startValue = try leaf(name, &reader)
             case "sn": startKey = try text(name, &reader)
             case "sin": startIsInclusive = try boolean(name, &reader)
@@ -42,6 +44,28 @@ extension Query {
             case "l": limit = try leaf(name, &reader)
             case "vf": viewFrom = try text(name, &reader)
             default: _ = try reader.skipValue()
+            }
+        }
+
+        /// `{"country":"CH"}` (§7.6).
+        private mutating func readEqualities(_ reader: inout JSONReader) throws(MalformedJSON) {
+            equalities = []
+            guard reader.peek() == UInt8(ascii: "{") else {
+                _ = try reader.skipValue()
+                problem = problem ?? .query("w must be an object")
+                return
+            }
+            try reader.readObject { (reader, name) throws(MalformedJSON) in
+                guard let value = try leaf("w", &reader) else { return }
+                guard equalities.count < Limits.orderFieldCount else {
+                    problem = problem ?? .query("at most \(Limits.orderFieldCount) fields")
+                    return
+                }
+                do throws(InvalidData) {
+                    equalities.append(try Equality(field: Path(field: name), value: value))
+                } catch {
+                    problem = problem ?? error
+                }
             }
         }
 
@@ -78,15 +102,19 @@ extension Query {
 
         func fill(_ query: inout Query) throws(InvalidData) {
             if let problem { throw problem }
-            query.index = try readIndex()
+            let (named, rest) =
+                try index.map { name throws(InvalidData) in try Query.equalities(in: name) } ?? ([], "")
+            query.index = try readIndex(index == nil ? nil : rest)
             query.start = try bound(
                 startValue, startKey, startIsInclusive ?? true, query.index, isStart: true)
             query.end = try bound(endValue, endKey, endIsInclusive ?? true, query.index, isStart: false)
-            guard let limit else { return }
-            guard case .integer(let count) = limit, count >= 1, count <= Limits.queryLimit else {
-                throw .query("l must be an integer from 1 to \(Limits.queryLimit)")
+            if let limit {
+                guard case .integer(let count) = limit, count >= 1, count <= Limits.queryLimit else {
+                    throw .query("l must be an integer from 1 to \(Limits.queryLimit)")
+                }
+                query.limit = Limit(count: Int(count), anchor: try anchor())
             }
-            query.limit = Limit(count: Int(count), anchor: try anchor())
+            try query.restrict(to: named + equalities)
         }
 
         private func anchor() throws(InvalidData) -> Anchor {
@@ -99,8 +127,10 @@ extension Query {
             }
         }
 
-        private func readIndex() throws(InvalidData) -> Index {
-            switch index {
+        private func readIndex(_ name: Text?) throws(InvalidData) -> Index {
+            switch name {
+            // By key, as REST without `orderBy`: there is no order of several fields that ends with priorities.
+            case nil where !equalities.isEmpty: return .key
             case nil, ".priority": return .priority
             case ".key": return .key
             case ".value": return .value

@@ -36,6 +36,18 @@ package struct Window: Sendable {
     /// Whether no child is selected.
     package var isEmpty: Bool { entries.isEmpty }
 
+    /// The place of the last child of a page, in the direction of the limit.
+    package struct PageEnd: Sendable {
+        /// By what the query orders the child.
+        package let value: Node
+        package let key: Key
+    }
+
+    /// Where the limit cuts the range; nil where the window has all children of the range.
+    package var endOfPage: PageEnd? {
+        hidesChildren ? farEnd.map { PageEnd(value: $0.value, key: $0.key) } : nil
+    }
+
     /// Checks all invariants, for tests. Traps if one is violated. O(window).
     package func checkInvariants() {
         for (left, right) in zip(entries, entries.dropFirst()) {
@@ -356,15 +368,5 @@ extension Window.Update {
         entered.removeAll { keys.contains($0.key) }
         changed.removeAll { keys.contains($0.key) }
         left += evicted.lazy.map(\.key).filter { !came.contains($0) }
-    }
-}
-
-extension Range<Int> {
-    /// At most `count` ranks from one end of the range.
-    fileprivate func limited(to count: Int, from anchor: Query.Anchor) -> Range {
-        switch anchor {
-        case .first: lowerBound..<lowerBound + Swift.min(count, self.count)
-        case .last: upperBound - Swift.min(count, self.count)..<upperBound
-        }
     }
 }

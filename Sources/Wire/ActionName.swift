@@ -5,6 +5,7 @@ enum ActionName: Equatable {
     case statistics, listen, unlisten, get, put, merge
     case onDisconnectPut, onDisconnectMerge, onDisconnectCancel
     case authenticate, unauthenticate, appCheck, dropAppCheck
+    case aggregate, endAggregate
     case unknown(Text)
     /// `a` is not a string.
     case notText
@@ -30,6 +31,8 @@ enum ActionName: Equatable {
         case "unauth": self = .unauthenticate
         case "appcheck": self = .appCheck
         case "unappcheck", "unappeck": self = .dropAppCheck
+        case "x-agg": self = .aggregate
+        case "x-unagg": self = .endAggregate
         default: self = text.utf8Count == 1 ? ActionName(letter: text.firstByte ?? 0) : .unknown(text)
         }
     }
@@ -44,7 +47,7 @@ enum ActionName: Equatable {
         case .unknown(let text): .unknown(text)
         case .listen, .unlisten, .get, .put, .merge: nil
         case .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: nil
-        case .authenticate, .notText: nil
+        case .authenticate, .aggregate, .endAggregate, .notText: nil
         }
     }
 
@@ -64,6 +67,8 @@ enum ActionName: Equatable {
         case .unauthenticate: "unauth"
         case .appCheck: "appcheck"
         case .dropAppCheck: "unappcheck"
+        case .aggregate: "x-agg"
+        case .endAggregate: "x-unagg"
         case .unknown(let text): text
         case .notText: ""
         }

@@ -17,6 +17,7 @@ extension MessageParser {
         case .merge, .onDisconnectMerge: return try readMerge(actionName)
         case .onDisconnectCancel: return try readCancel(actionName)
         case .listen, .unlisten, .get: return try readListen(actionName)
+        case .aggregate, .endAggregate: return try readAggregate(actionName)
         case .authenticate: return try readCredential(actionName)
         case .statistics, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .notText:
             return try skip(.wrongType("a"))
@@ -154,6 +155,65 @@ extension MessageParser {
                 return .listen(listen, queryText: query == nil ? nil : queryText)
             }
         }
+    }
+
+    /// `x-agg` and `x-unagg` (§4.9): a path, perhaps a query, the aggregates, and the tag of a live one. They become a
+    /// get, a listen, or the end of one, through a query with aggregates.
+    private mutating func readAggregate(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
+        let start = startOfValue()
+        var path = Field<Path>.absent
+        var query = Field<Query>.absent
+        var names = Field<[Text]>.absent
+        var tag = Field<Int64>.absent
+        try readObject { (parser, name) throws(MalformedJSON) in
+            switch name {
+            case .p: path = try parser.readPath()
+            case .q: query = try parser.readQuery()
+            case .f: names = try parser.readNames()
+            case .t: tag = try parser.readInteger()
+            default: try parser.skip()
+            }
+        }
+        // UTF-8: all strings in it were checked just now.
+        let text = drafts.reader.cursor.text(start..<offset)
+        return action(actionName) { () throws(FieldError) in
+            let path = try path.required("p")
+            let plain = try query.optional("q") ?? Query()
+            let names = try names.required("f")
+            let tag = try tag.optional("t")
+            let query: Query
+            do throws(InvalidData) { query = try plain.aggregating(names) } catch { throw .invalid(error) }
+            guard let tag else {
+                guard actionName == .aggregate else { throw .malformed(.missing("t")) }
+                return .get(path, query)
+            }
+            guard tag > 0 else { throw .malformed(.wrongType("t")) }
+            if actionName == .endAggregate { return .unlisten(path, query, tag: tag) }
+            // The message that revokes it repeats its body.
+            return .listen(Listen(path: path, query: query, tag: tag), queryText: text)
+        }
+    }
+
+    /// Reads an array of strings; of more than there may be, one more is kept.
+    private mutating func readNames() throws(MalformedJSON) -> Field<[Text]> {
+        guard peek() == UInt8(ascii: "[") else {
+            try skip()
+            return .wrongType
+        }
+        drafts.reader.cursor.advance()
+        var names: [Text] = []
+        var field = Field<[Text]>.value([])
+        if drafts.reader.consume(UInt8(ascii: "]")) { return field }
+        repeat {
+            switch try readText() {
+            case .value(let name): if names.count <= Aggregate.countLimit { names.append(name) }
+            case .invalid(let problem): field = .invalid(problem)
+            case .absent, .wrongType: if case .value = field { field = .wrongType }
+            }
+        } while drafts.reader.consume(UInt8(ascii: ","))
+        try drafts.reader.expect(UInt8(ascii: "]"))
+        if case .value = field { field = .value(names) }
+        return field
     }
 
     private mutating func readQuery() throws(MalformedJSON) -> Field<Query> {

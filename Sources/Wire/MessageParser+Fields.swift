@@ -48,7 +48,7 @@ enum FieldError: Error {
 
 /// The names of members that the protocol uses.
 enum Member {
-    case t, d, r, a, b, p, q, h, ch, cv, cred, noauth, authvar
+    case t, d, r, a, b, p, q, f, h, ch, cv, cred, noauth, authvar
     case other
 
     /// A name of one letter.
@@ -61,6 +61,7 @@ enum Member {
         case UInt8(ascii: "b"): self = .b
         case UInt8(ascii: "p"): self = .p
         case UInt8(ascii: "q"): self = .q
+        case UInt8(ascii: "f"): self = .f
         case UInt8(ascii: "h"): self = .h
         default: self = .other
         }

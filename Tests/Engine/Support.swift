@@ -150,7 +150,7 @@ extension Effects {
         case .ok: lines.append("ok")
         case .listening: lines.append("ok {}")
         case .data(let node): lines.append("ok \(node)")
-        case .filtered(let node, let query): lines.append("ok \(Window(query, over: node).node)")
+        case .filtered(let node, let query): lines.append("ok \(query.result(over: node))")
         case .permissionDenied: lines.append("permission_denied")
         case .dataStale(nil): lines.append("datastale")
         case .dataStale(let current?): lines.append("datastale \(current.node) \(current.hash)")

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoTree
 import Testing
 
@@ -43,4 +44,62 @@ func indexes(path: Path, index: Index, expected: Bool, reason: String) throws {
             "admin": { "posts": { ".indexOn": ["rank", ".value"] } } } }
         """)
     #expect(rules.hasIndex(index, at: path) == expected, "\(reason)")
+}
+
+/// Orders of several fields (§10): all but the last in any order.
+@Test(
+    arguments: [
+        // declared           canonical fields
+        ("country+score", ["country", "score"]),
+        ("/country/+dim/w", ["country", "dim/w"]),
+        ("b+a+score", ["a", "b", "score"]),
+        ("a+b+c+d", ["a", "b", "c", "d"]),
+    ] as [(String, [Path])])
+func compoundIndexes(name: String, fields: [Path]) throws {
+    let rules = try load(#"{"rules":{"q":{".indexOn":["x","\#(name)"]}}}"#)
+    #expect(rules.hasIndex(.compound(fields), at: "q"))
+    #expect(!rules.hasIndex(.compound(fields.reversed()), at: "q"))
+    #expect(!rules.hasIndex(.compound(fields), at: "other"))
+    #expect(!rules.hasIndex(.child(Path(trusted: name)), at: "q"), "a name with a plus sign is no child's")
+}
+
+@Test(arguments: [
+    ("a+", "a field needs a name"), ("+a", "a field needs a name"), ("a++b", "a field needs a name"),
+    ("a+/", "a field needs a name"), ("a+a", "a field is named twice"), ("a+b+c+d+e", "at most 4 fields"),
+    (".value+a", #"Invalid key ".value""#), ("a+b.c", #"Invalid key "b.c""#),
+])
+func invalidCompoundIndexes(name: String, problem: String) throws {
+    let source = "{\"rules\":{\n \"q\":{\n  \".indexOn\":[\"x\",\n \"\(name)\"]}}}"
+    do throws(InvalidRules) {
+        _ = try Ruleset(loading: Array(source.utf8))
+        #expect(Bool(false), "accepted")
+    } catch {
+        #expect(error.description.contains("4:2: Invalid index '\(name)'"), "\(error.description)")
+        #expect(error.description.contains(problem), "\(error.description)")
+    }
+}
+
+/// What `query` of the rules shows of a query with `where`.
+@Test(
+    arguments: [
+        // where and order             rule                                                            granted
+        (#"{"w":{"owner":"u"}}"#, "query.orderByChild == 'owner' && query.equalTo == 'u'", true),
+        (#"{"w":{"owner":"v"}}"#, "query.orderByChild == 'owner' && query.equalTo == 'u'", false),
+        (#"{"w":{"owner":"u"},"i":"s"}"#, "query.orderByChild == 'owner+s' && query.equalTo == 'u'", true),
+        (#"{"w":{"owner":"v"},"i":"s"}"#, "query.orderByChild == 'owner+s' && query.equalTo == 'u'", false),
+        (#"{"w":{"owner":"u"},"i":"s"}"#, "query.orderByChild == 'owner'", false),
+        (#"{"w":{"owner":"u"},"i":"s","sp":1,"ep":2}"#, "query.startAt == 1 && query.endAt == 2", true),
+        (#"{"w":{"owner":"u"},"i":"s"}"#, "query.startAt == null && query.endAt == null", true),
+        (#"{"w":{"owner":"u","a":1},"i":"s"}"#, "query.equalTo == 'u' || query.equalTo == 1", false),
+        (#"{"w":{"owner":"u"},"i":"s","l":3,"vf":"l"}"#, "query.limitToFirst <= 3", true),
+    ])
+func rulesSeeWhere(spelled: String, rule: String, isGranted: Bool) throws {
+    let rules = try load(#"{"rules":{"q":{".read":"\#(rule)"}}}"#)
+    let bytes = Array(spelled.utf8)
+    let query = try withCursor(over: bytes.rawSpan) { cursor throws(MalformedJSON) -> Query in
+        var reader = JSONReader(cursor)
+        return try Query(reading: &reader)
+    }
+    let scope = RuleScope(credential: .anonymous, milliseconds: 0, root: .empty)
+    #expect(Access.loaded(rules).allowsRead(at: "q", query: query, in: scope) == isGranted, "\(rule)")
 }

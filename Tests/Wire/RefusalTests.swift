@@ -52,6 +52,19 @@ import Testing
             #"{"t":"d","d":{"r":1,"a":"q","b":{"p":"/a","q":{"l":1},"t":"1"}}}"#, .wrongType("t"),
             "a tag in quotes"
         ),
+        (#"{"t":"d","d":{"r":1,"a":"x-agg","b":{"p":"/a"}}}"#, .missing("f"), "no aggregates"),
+        (#"{"t":"d","d":{"r":1,"a":"x-agg","b":{"f":["count"]}}}"#, .missing("p"), "an aggregate of nothing"),
+        (#"{"t":"d","d":{"r":1,"a":"x-agg","b":{"p":"/a","f":"count"}}}"#, .wrongType("f"), "no array"),
+        (#"{"t":"d","d":{"r":1,"a":"x-agg","b":{"p":"/a","f":["count",1]}}}"#, .wrongType("f"), "no string"),
+        (
+            #"{"t":"d","d":{"r":1,"a":"x-agg","b":{"p":"/a","f":["count"],"t":-1}}}"#, .wrongType("t"),
+            "a tag below 0"
+        ),
+        (#"{"t":"d","d":{"r":1,"a":"x-agg","b":{"p":"/a","f":["count",]}}}"#, nil, "a comma too many"),
+        (
+            #"{"t":"d","d":{"r":1,"a":"x-unagg","b":{"p":"/a","f":["count"]}}}"#, .missing("t"),
+            "the end of no live one"
+        ),
         (#"{"t":"d","d":{"r":1,"a":"auth","b":{}}}"#, .missing("cred"), "no credential"),
         (
             #"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"x","authvar":null}}}"#, .wrongType("authvar"),
@@ -143,6 +156,28 @@ private let deep = (1...33).map { "k\($0)" }.joined(separator: "/")
             "a limit of 0"
         ),
         ("g", #"{"p":"/a","q":{"i":7}}"#, .query("i must be a string"), "an index that is no text"),
+        ("g", #"{"p":"/a","q":{"w":5}}"#, .query("w must be an object"), "where that is no object"),
+        ("g", #"{"p":"/a","q":{"w":{"b":{}}}}"#, .query("w has the wrong type"), "an object in where"),
+        ("x-agg", #"{"p":"/a","f":[]}"#, .query("no aggregate"), "no aggregate"),
+        (
+            "x-agg", #"{"p":"/a","f":["count","a","b","c","d","e","f","g","h","i"]}"#,
+            .query("at most 8 aggregates"), "too many"
+        ),
+        ("x-agg", #"{"p":"/a","f":["sum(b$)"]}"#, .key("b$"), "an illegal key in a field"),
+        ("x-agg", #"{"p":"/a","f":["count","\ud800"]}"#, .loneSurrogate, "half a character in an aggregate"),
+        (
+            "x-agg", #"{"p":"/a$","f":["count"],"t":1}"#, .key("a$"),
+            "an illegal key in the path of an aggregate"
+        ),
+        (
+            "x-agg", #"{"p":"/a","f":["count"],"q":{"l":0},"t":1}"#,
+            .query("l must be an integer from 1 to 2147483647"), "its query"
+        ),
+        (
+            "x-unagg", #"{"p":"/a","f":["nonsense"],"t":1}"#,
+            .query("an aggregate is count, sum(field), avg(field), min(field) or max(field)"),
+            "the end of no aggregate"
+        ),
         ("auth", #"{"cred":"\udc00"}"#, .loneSurrogate, "half a character in a credential"),
     ] as [(String, String, InvalidData, String)])
 func invalid(verb: String, body: String, problem: InvalidData, reason: String) throws {
@@ -244,6 +279,24 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "a leaf's range"
         ),
         ("g", #"{"p":"/a"}"#, .get("/a", Query()), "a get without a filter"),
+        (
+            "x-agg", #"{"p":"/a","f":["count"]}"#, .get("/a", try! Query().aggregating(["count"])),
+            "an aggregate"
+        ),
+        (
+            "x-agg", #"{"f":["sum(b)","count"],"q":{"l":2,"vf":"l"},"t":3,"p":"a"}"#,
+            .listen(
+                Listen(
+                    path: "/a",
+                    query: try! Query(limit: .init(count: 2, anchor: .first)).aggregating(["count", "sum(b)"]
+                    ), tag: 3),
+                queryText: #"{"f":["sum(b)","count"],"q":{"l":2,"vf":"l"},"t":3,"p":"a"}"#),
+            "a live one"
+        ),
+        (
+            "x-unagg", #"{"p":"/a","f":["count"],"t":3}"#,
+            .unlisten("/a", try! Query().aggregating(["count"]), tag: 3), "its end"
+        ),
         ("s", #"[]"#, .statistics, "statistics are not looked at"),
         ("s", #"{"c":{"\ud800.$#":1e999}}"#, .statistics, "statistics are not looked at"),
         (

@@ -53,7 +53,9 @@ extension HTTPConnection {
         switch stage {
         case .answering(let pending):
             guard var result = measured.take() else { return }
-            if let filtered = size.filtered { result = .read(filtered) }
+            if let filtered = size.filtered {
+                result = pending.request?.page == nil ? .read(filtered) : .page(filtered, end: size.endOfPage)
+            }
             respond(size.isTooHeavy ? .refused(.readTooLarge) : result, etag: size.etag, pending, &context)
         case .streaming:
             stream?.measured(isTooHeavy: size.isTooHeavy)

@@ -26,6 +26,10 @@ extension Engine {
             guard let declarations = indexes.declarations?[path] else { continue }
             jobs.append(.discover(declarations, path, root[path], moreThan: indexes.unindexedChildCount))
         }
+        for var scan in work.scans {
+            scan.begin(over: root[scan.path], by: indexes.indexed(scan.query, at: scan.path))
+            jobs.append(.scan(scan))
+        }
         for build in work.builds { jobs.append(.build(IndexBuild(build, over: root[build.path]))) }
         return (jobs, work.dropped)
     }
@@ -45,6 +49,7 @@ extension Engine {
                     location.orders, at: location.path, childCount: location.childCount)
             }
         case .built(let build): put(build)
+        case .scanned(let scan): finish(scan)
         }
     }
 
@@ -59,7 +64,8 @@ extension Engine {
         }
         indexes.work.builds.append(
             IndexWork.Build(
-                path: build.path, order: build.order, number: build.number, base: (built, build.node)))
+                path: build.path, order: build.order, measure: build.measure, number: build.number,
+                base: (built, build.node)))
     }
 
     /// Notes that a query was asked for, so that its index is built, or kept. O(depth), mostly.
@@ -67,12 +73,12 @@ extension Engine {
     ///   - isLasting: Whether it is a listen's.
     ///   - time: Milliseconds since 1970.
     package mutating func noteUse(of query: Query, at path: Path, isLasting: Bool, at time: Int64) {
-        guard query.index != .key, !query.loadsAllData else { return }
-        indexes.noteUse(of: query.index, at: path, over: root[path], isLasting: isLasting, at: time)
+        guard query.index != .key || !query.aggregates.isEmpty, !query.loadsAllData else { return }
+        indexes.noteUse(of: query, at: path, over: root[path], isLasting: isLasting, at: time)
     }
 
     /// The query with its index at a location, where there is one that is ready. O(depth).
     package func indexed(_ query: Query, at path: Path) -> IndexedQuery {
-        IndexedQuery(query, by: indexes.index(query.index, at: path))
+        indexes.indexed(query, at: path)
     }
 }

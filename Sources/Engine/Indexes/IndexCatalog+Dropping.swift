@@ -76,8 +76,8 @@ extension IndexCatalog {
         location.slots[index].index = nil
         work.builds.append(
             IndexWork.Build(
-                path: location.path, order: location.slots[index].order, number: location.slots[index].number,
-                base: nil))
+                path: location.path, order: location.slots[index].order,
+                measure: location.slots[index].measure, number: location.slots[index].number, base: nil))
     }
 
     /// Drops indexes on demand, the one that was not used for the longest time first, until the others take no more
@@ -109,7 +109,8 @@ extension IndexCatalog {
                 "an empty location is left at \(location.path)")
             precondition(!location.isTouched && touched.isEmpty, "the state of a write is left")
             precondition(
-                Set(location.slots.map(\.order)).count == location.slots.count, "two indexes of one order")
+                Set(location.slots.map { [$0.order, $0.measure] }).count == location.slots.count,
+                "two indexes of one order")
             let children = tree[location.path].children
             for slot in location.slots {
                 precondition(slot.olds.isEmpty, "the state of a write is left")

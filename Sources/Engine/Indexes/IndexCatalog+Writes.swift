@@ -28,7 +28,9 @@ extension IndexCatalog {
         for index in location.slots.indices where location.slots[index].index != nil {
             // A merge often names one child several times in a row.
             guard location.slots[index].olds.last?.key != key else { continue }
-            location.slots[index].olds.append((key, location.slots[index].order.placedValue(of: child)))
+            let value = location.slots[index].order.placedValue(of: child)
+            let number = location.slots[index].measure?.number(of: child) ?? .empty
+            location.slots[index].olds.append((key, value, number))
         }
         if !location.isTouched {
             location.isTouched = true
@@ -55,15 +57,13 @@ extension IndexCatalog {
 
     /// - Returns: false where the index must be built anew.
     private func update(_ slot: inout Slot, _ children: Children) -> Bool {
-        let order = slot.order
         // Moved out, so that there is one reference to its pages.
         guard var index = slot.index.take() else { return true }
         readyCount -= 1
         let isRight: Bool
         if slot.olds.count == 1 {
-            let (key, old) = slot.olds[0]
-            let change = KeptIndex.Change(key: key, old: old, new: order.placedValue(of: children[key]))
-            guard change.movesChild else {
+            let change = slot.change(slot.olds[0], children)
+            guard change.movesChild || change.changesNumber else {
                 slot.index = index
                 readyCount += 1
                 return true
@@ -72,8 +72,8 @@ extension IndexCatalog {
         } else {
             var seen: Set<Key> = []
             var changes: [KeptIndex.Change] = []
-            for (key, old) in slot.olds where seen.insert(key).inserted {
-                changes.append(.init(key: key, old: old, new: order.placedValue(of: children[key])))
+            for old in slot.olds where seen.insert(old.key).inserted {
+                changes.append(slot.change(old, children))
             }
             isRight = index.update(changes, in: children)
         }
@@ -112,7 +112,10 @@ extension IndexCatalog {
                 continue
             }
             left -= changes.count
-            location.slots[index].olds = changes.map { ($0.key, order.placedValue(of: $0.old)) }
+            let measure = location.slots[index].measure
+            location.slots[index].olds = changes.map {
+                ($0.key, order.placedValue(of: $0.old), measure?.number(of: $0.old) ?? .empty)
+            }
             if !changes.isEmpty, !update(&location.slots[index], after) { rebuild(index, of: location) }
             location.slots[index].olds = []
         }
@@ -157,6 +160,18 @@ extension IndexCatalog {
         for order in orders where declarations?[path]?.orders.contains(order) ?? false {
             request(order, at: path, childCount: childCount, isDeclared: true, at: 0)
         }
+    }
+}
+
+extension IndexCatalog.Slot {
+    /// What a write has done to a captured child.
+    fileprivate func change(
+        _ old: (key: Key, value: Node?, number: Node), _ children: Children
+    ) -> KeptIndex.Change {
+        let child = children[old.key]
+        return KeptIndex.Change(
+            key: old.key, old: old.value, new: order.placedValue(of: child), oldNumber: old.number,
+            newNumber: measure?.number(of: child) ?? .empty)
     }
 }
 

@@ -42,6 +42,8 @@ final class IndexCatalog: @unchecked Sendable {
     /// One index of a location.
     struct Slot {
         let order: Index
+        /// The field whose numbers it summarises, for aggregates; nil for none.
+        let measure: Index?
         /// Distinguishes it from an earlier one of the same order.
         let number: Int
         /// Whether the rules declare it.
@@ -53,7 +55,7 @@ final class IndexCatalog: @unchecked Sendable {
         /// When a query used it last: milliseconds since 1970.
         var lastUse: Int64
         /// The children that the write in progress is about to change, with their values before it; nil for none.
-        var olds: [(key: Key, value: Node?)] = []
+        var olds: [(key: Key, value: Node?, number: Node)] = []
     }
 
     let root = Location(path: .root)
@@ -63,6 +65,8 @@ final class IndexCatalog: @unchecked Sendable {
     var readyCount = 0
     var locationCount = 0
     private var lastNumber = 0
+    /// The number of the last scan of a live aggregate.
+    var lastScan = 0
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
@@ -76,7 +80,7 @@ final class IndexCatalog: @unchecked Sendable {
     /// What the host is to do: see ``IndexWork``.
     var work = IndexWork()
     /// Orders that were asked for once, the oldest first: an index is built the second time.
-    private var askedOnce: [(path: Path, order: Index)] = []
+    private var askedOnce: [(path: Path, order: Index, measure: Index?)] = []
     private static let askedOnceLimit = 64
     /// Locations that the write in progress changes the children of.
     var touched: [Location] = []
@@ -93,14 +97,14 @@ final class IndexCatalog: @unchecked Sendable {
     // MARK: Finding
 
     /// The index of a location in this order; nil where there is none that is ready. O(depth).
-    func index(_ order: Index, at path: Path) -> KeptIndex? {
+    func index(_ order: Index, measuring measure: Index? = nil, at path: Path) -> KeptIndex? {
         guard readyCount > 0, let location = location(at: path) else { return nil }
-        return location.slots.first { $0.order == order }?.index
+        return location.slots.first { $0.order == order && $0.measure == measure }?.index
     }
 
     /// Whether there is an index of a location in this order, ready or not. O(depth).
-    func hasSlot(_ order: Index, at path: Path) -> Bool {
-        location(at: path)?.slots.contains { $0.order == order } ?? false
+    func hasSlot(_ order: Index, measuring measure: Index? = nil, at path: Path) -> Bool {
+        location(at: path)?.slots.contains { $0.order == order && $0.measure == measure } ?? false
     }
 
     func location(at path: Path) -> Location? {
@@ -116,23 +120,52 @@ final class IndexCatalog: @unchecked Sendable {
 
     /// Notes that a query has used, or would have used, an index, and has it built where there is none yet.
     /// - Parameters:
+    ///   - measure: The field whose numbers it summarises; nil for none.
     ///   - isLasting: Whether it will be used again: a listen.
     ///   - node: The location's data.
     ///   - time: Milliseconds since 1970.
     /// - Complexity: O(depth + locations with indexes), mostly O(depth).
-    func noteUse(of order: Index, at path: Path, over node: Node, isLasting: Bool, at time: Int64) {
+    func noteUse(
+        of order: Index, measuring measure: Index? = nil, at path: Path, over node: Node, isLasting: Bool,
+        at time: Int64
+    ) {
         lastTime = max(lastTime, time)
         if let location = location(at: path),
-            let number = location.slots.firstIndex(where: { $0.order == order })
+            let number = location.slots.firstIndex(where: { $0.order == order && $0.measure == measure })
         {
             location.slots[number].lastUse = time
             return
         }
         guard node.children.count > unindexedChildCount else { return }
-        let isDeclared = declarations?[path]?.orders.contains(order) ?? false
+        let isDeclared = measure == nil && declarations?[path]?.orders.contains(order) ?? false
         // The default order needs no declaration.
-        guard isDeclared || isLasting || order == .priority || wasAskedFor(order, at: path) else { return }
-        request(order, at: path, childCount: node.children.count, isDeclared: isDeclared, at: time)
+        guard isDeclared || isLasting || order == .priority || wasAskedFor(order, measure, at: path) else {
+            return
+        }
+        request(
+            order, measuring: measure, at: path, childCount: node.children.count, isDeclared: isDeclared,
+            at: time)
+    }
+
+    /// Notes that the indexes of a query were used, or would have been (``noteUse(of:measuring:at:over:isLasting:at:)``).
+    /// - Parameter time: Milliseconds since 1970; nil for that of the last query.
+    func noteUse(of query: Query, at path: Path, over node: Node, isLasting: Bool, at time: Int64? = nil) {
+        let time = time ?? lastTime
+        let isSmall = query.limit.map { $0.count <= unindexedChildCount } ?? false
+        // Of few children the numbers are looked up.
+        for field in isSmall ? [] : query.aggregatedFields {
+            noteUse(of: query.index, measuring: field, at: path, over: node, isLasting: isLasting, at: time)
+        }
+        guard isSmall || query.aggregatedFields.isEmpty, query.index != .key else { return }
+        noteUse(of: query.index, at: path, over: node, isLasting: isLasting, at: time)
+    }
+
+    /// The query with the indexes that are ready. O(depth).
+    func indexed(_ query: Query, at path: Path) -> IndexedQuery {
+        IndexedQuery(
+            query, by: index(query.index, at: path),
+            measured: query.aggregates.isEmpty
+                ? [] : query.aggregatedFields.map { index(query.index, measuring: $0, at: path) })
     }
 
     /// The index by which a window finds its next children, of a location's data after a write. It is built where
@@ -143,27 +176,36 @@ final class IndexCatalog: @unchecked Sendable {
         return index(order, at: path)
     }
 
-    private func wasAskedFor(_ order: Index, at path: Path) -> Bool {
-        if let found = askedOnce.firstIndex(where: { $0.order == order && $0.path == path }) {
+    private func wasAskedFor(_ order: Index, _ measure: Index?, at path: Path) -> Bool {
+        if let found = askedOnce.firstIndex(where: {
+            $0.order == order && $0.measure == measure && $0.path == path
+        }) {
             askedOnce.remove(at: found)
             return true
         }
         if askedOnce.count == Self.askedOnceLimit { askedOnce.removeFirst() }
-        askedOnce.append((path, order))
+        askedOnce.append((path, order, measure))
         return false
     }
 
     /// Has an index built, if it is not there.
-    func request(_ order: Index, at path: Path, childCount: Int, isDeclared: Bool, at time: Int64) {
-        guard !hasSlot(order, at: path), locationCount < Self.locationLimit else { return }
+    func request(
+        _ order: Index, measuring measure: Index? = nil, at path: Path, childCount: Int, isDeclared: Bool,
+        at time: Int64
+    ) {
+        guard !hasSlot(order, measuring: measure, at: path), locationCount < Self.locationLimit else {
+            return
+        }
         let chargedCount = isDeclared ? 0 : childCount
         guard chargedCount * Self.entryByteCount <= onDemandByteLimit else { return }
         lastNumber += 1
-        var slot = Slot(order: order, number: lastNumber, isDeclared: isDeclared, lastUse: time)
+        var slot = Slot(
+            order: order, measure: measure, number: lastNumber, isDeclared: isDeclared, lastUse: time)
         slot.chargedCount = chargedCount
         onDemandCount += chargedCount
         makeLocation(at: path).slots.append(slot)
-        work.builds.append(IndexWork.Build(path: path, order: order, number: lastNumber, base: nil))
+        work.builds.append(
+            IndexWork.Build(path: path, order: order, measure: measure, number: lastNumber, base: nil))
         evictBeyondLimit(butNot: lastNumber)
     }
 

@@ -7,6 +7,7 @@ struct IndexWork {
     struct Build {
         let path: Path
         let order: Index
+        let measure: Index?
         /// That of its slot.
         let number: Int
         /// An index of an earlier snapshot, and that snapshot: only what has changed since is to be done.
@@ -17,8 +18,10 @@ struct IndexWork {
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
     var dropped: [KeptIndex] = []
+    /// Live aggregates that are to be computed by visiting children.
+    var scans: [AggregateScan] = []
 
-    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty }
+    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty && scans.isEmpty }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -39,6 +42,8 @@ package enum IndexJob: Sendable {
     /// Finds the locations below a path that have more than so many children, and for which the rules declare
     /// indexes.
     case discover(IndexDeclarations, Path, Node, moreThan: Int)
+    /// Computes a live aggregate that no index knows.
+    case scan(AggregateScan)
 
     /// Does it. O(n log n) for `n` children; O(nodes) for a discovery.
     package func perform() -> IndexJobResult {
@@ -46,6 +51,9 @@ package enum IndexJob: Sendable {
         case .build(var build):
             build.perform()
             return .built(build)
+        case .scan(var scan):
+            scan.perform()
+            return .scanned(scan)
         case .discover(let declarations, let path, let node, let unindexedChildCount):
             var found: [FoundLocation] = []
             declarations.forEachLocation(in: node, at: path) { path, orders, node in
@@ -64,6 +72,7 @@ package enum IndexJob: Sendable {
 package enum IndexJobResult: Sendable {
     case built(IndexBuild)
     case found([FoundLocation])
+    case scanned(AggregateScan)
 }
 
 /// A location for which the rules declare indexes.
@@ -77,6 +86,7 @@ package struct FoundLocation: Sendable {
 package struct IndexBuild: Sendable {
     let path: Path
     let order: Index
+    let measure: Index?
     /// Which of the engine's indexes it becomes.
     let number: Int
     /// The snapshot.
@@ -89,6 +99,7 @@ package struct IndexBuild: Sendable {
     init(_ build: IndexWork.Build, over node: Node) {
         path = build.path
         order = build.order
+        measure = build.measure
         number = build.number
         base = build.base
         self.node = node
@@ -99,7 +110,7 @@ package struct IndexBuild: Sendable {
         if let base = base.take(), let index = base.index.following(base.node, to: node, atMost: .max) {
             self.index = index
         } else {
-            index = KeptIndex(ordering: children, by: order)
+            index = KeptIndex(ordering: children, by: order, measuring: measure)
         }
     }
 }
@@ -113,9 +124,12 @@ extension KeptIndex {
         if new.isSameSnapshot(as: old) { return self }
         let children = new.children
         guard let differences = children.differences(from: old.children, atMost: limit) else { return nil }
-        let order = order
+        let (order, measure) = (order, measure)
         let changes = differences.map {
-            Change(key: $0.key, old: order.placedValue(of: $0.old), new: order.placedValue(of: $0.new))
+            Change(
+                key: $0.key, old: order.placedValue(of: $0.old), new: order.placedValue(of: $0.new),
+                oldNumber: measure?.number(of: $0.old) ?? .empty,
+                newNumber: measure?.number(of: $0.new) ?? .empty)
         }
         var index = self
         return index.update(changes, in: children) ? index : nil

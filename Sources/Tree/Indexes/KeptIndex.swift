@@ -6,7 +6,13 @@ package enum KeptIndex: Sendable {
     case ordered(OrderedIndex)
 
     /// The index of a node's children. O(n log n).
-    package init(ordering children: Children, by order: Index) {
+    /// - Parameter measure: The field whose numbers are summarised; nil for none. A measured index has all children,
+    ///   whether they have values or not.
+    package init(ordering children: Children, by order: Index, measuring measure: Index? = nil) {
+        if let measure {
+            self = .ordered(OrderedIndex(ordering: children, by: order, measuring: measure))
+            return
+        }
         let hasValues = !children.forEach { _, child in order.value(of: child).isEmpty }
         self =
             hasValues ? .ordered(OrderedIndex(ordering: children, by: order)) : .withoutValues(order)
@@ -18,6 +24,11 @@ package enum KeptIndex: Sendable {
         case .withoutValues(let order): order
         case .ordered(let index): index.order
         }
+    }
+
+    /// The field whose numbers it summarises; nil for none.
+    package var measure: Index? {
+        if case .ordered(let index) = self { index.measure } else { nil }
     }
 
     /// Entries that it has. O(1).
@@ -53,11 +64,19 @@ package enum KeptIndex: Sendable {
         package let old: Node?
         /// The same after the write.
         package let new: Node?
+        /// Whether the number that a measured index counts is another one.
+        package let changesNumber: Bool
 
-        package init(key: Key, old: Node?, new: Node?) {
+        /// - Parameters:
+        ///   - oldNumber: ``Index/number(of:)`` before the write, for a measured index.
+        ///   - newNumber: The same after it.
+        package init(
+            key: Key, old: Node?, new: Node?, oldNumber: Node = .empty, newNumber: Node = .empty
+        ) {
             self.key = key
             self.old = old
             self.new = new
+            changesNumber = oldNumber != newNumber
         }
 
         /// Whether the child's place in the order is another one.
@@ -88,6 +107,12 @@ package enum KeptIndex: Sendable {
             for change in changes where change.movesChild {
                 if let new = change.new { index.insert(new, change.key, in: children) }
             }
+            if index.measure != nil {
+                for change in changes where change.changesNumber && !change.movesChild {
+                    if let new = change.new { index.discardSummaries(above: new, change.key) }
+                }
+                index.repair(in: children)
+            }
             self = .ordered(index)
             return isRight
         }
@@ -99,15 +124,21 @@ package struct IndexedQuery: Sendable {
     package var query: Query
     /// Of the node to which the query applies, as it is, in the query's order. Nil where there is none.
     package var index: KeptIndex?
+    /// For the query's aggregates: an index in its order for each of ``Query/aggregatedFields``, in their order, with the
+    /// numbers of that field. Fewer where one is not there: then none is used.
+    let measured: [OrderedIndex]
 
-    package init(_ query: Query, by index: KeptIndex? = nil) {
+    /// - Parameter measured: One for each of the aggregated fields; nil where there is none.
+    package init(_ query: Query, by index: KeptIndex? = nil, measured: [KeptIndex?] = []) {
         assert(index.map { $0.order == query.index } ?? true, "an index of another order")
         self.query = query
         self.index = index
+        self.measured = measured.compactMap { if case .ordered(let index)? = $0 { index } else { nil } }
     }
 
     /// Whether evaluating the query visits more than `count` children of a node. O(log n).
     package func visits(moreThan count: Int, of node: Node) -> Bool {
+        if !query.aggregates.isEmpty, isMeasured { return false }
         switch index {
         case nil: return query.visits(moreThan: count, of: node)
         case .withoutValues?: return query.orderedByKey.visits(moreThan: count, of: node)

@@ -5,8 +5,9 @@ import PandoBytes
 
 extension OrderedIndex {
     /// The index of an object's children.
+    /// - Parameter measure: The field whose numbers are summarised; nil for none.
     /// - Complexity: O(n log n): some tenths of a second for a million children.
-    package init(ordering children: Children, by order: Index) {
+    package init(ordering children: Children, by order: Index, measuring measure: Index? = nil) {
         var sorter = Sorter(childCount: children.count)
         children.forEachPage { entries in
             for index in entries.indices {
@@ -14,7 +15,8 @@ extension OrderedIndex {
             }
             return true
         }
-        self.init(order: order, root: sorter.root())
+        self.init(order: order, measure: measure, root: sorter.root())
+        repair(in: children)
     }
 
     private struct Sorter {

@@ -2,7 +2,9 @@ extension OrderedIndex {
     /// Checks all invariants of the type, for tests. Traps if one is violated. O(n log n).
     package func checkInvariants(of children: Children) {
         precondition(count == children.count, "an entry is missing, or there is one too many")
-        precondition(root.checkInvariants(isRoot: true) == 1, "pages of one level differ in depth")
+        precondition(
+            root.checkInvariants(isRoot: true, isMeasured: measure != nil) == 1,
+            "pages of one level differ in depth")
         let query = Query(index: order)
         var previous: (value: Node, key: Key)?
         forEach(in: 0..<count) { key in
@@ -12,6 +14,7 @@ extension OrderedIndex {
             previous = place
         }
         root.checkWords(ChildValues(order: order, children: children))
+        checkSummaries(of: children)
     }
 
     /// Bytes that the index takes beside the tree, about, with those of the allocator. O(pages).
@@ -20,7 +23,7 @@ extension OrderedIndex {
 
 extension OrderedIndex.Page {
     /// - Returns: How many different depths its pages have: 1, or 0 without entries.
-    fileprivate func checkInvariants(isRoot: Bool) -> Int {
+    fileprivate func checkInvariants(isRoot: Bool, isMeasured: Bool) -> Int {
         func depths(_ page: OrderedIndex.Page, isRoot: Bool) -> Set<Int> {
             precondition(page.slotCount <= OrderedIndex.pageCapacity, "there is a page that is too large")
             switch page {
@@ -33,6 +36,7 @@ extension OrderedIndex.Page {
                 var all: Set<Int> = []
                 for ref in refs {
                     precondition(ref.count == ref.page.count, "a ref's count is wrong")
+                    precondition((ref.summary != nil) == isMeasured, "a summary is missing, or not wanted")
                     all.formUnion(depths(ref.page, isRoot: false).map { $0 + 1 })
                 }
                 return all
@@ -82,7 +86,7 @@ extension OrderedIndex.Page {
             Self.arrayByteCount + entries.capacity * MemoryLayout<Entry>.stride
         case .refs(let refs):
             refs.reduce(Self.arrayByteCount + refs.capacity * MemoryLayout<Ref>.stride) {
-                $0 + $1.page.byteCount
+                $0 + $1.page.byteCount + ($1.summary?.byteCount ?? 0)
             }
         }
     }

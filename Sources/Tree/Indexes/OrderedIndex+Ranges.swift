@@ -14,6 +14,12 @@ extension OrderedIndex {
         return first..<max(first, end)
     }
 
+    /// The ranks of the children that a query selects, its limit included. Complexity as of ``range(of:in:)``.
+    package func ranks(of query: Query, in children: Children) -> Range<Int> {
+        let all = range(of: query, in: children)
+        return query.limit.map { all.limited(to: $0.count, from: $0.anchor) } ?? all
+    }
+
     private func countBefore(_ bound: Bound, orAt includesEqual: Bool, _ values: ChildValues) -> Int {
         let place = IndexPlace(bound.value, bound.key)
         var before = 0
@@ -51,6 +57,16 @@ extension OrderedIndex.Page {
                 }
                 first &+= ref.count
             }
+        }
+    }
+}
+
+extension Range<Int> {
+    /// At most `count` ranks from one end of the range.
+    func limited(to count: Int, from anchor: Query.Anchor) -> Range {
+        switch anchor {
+        case .first: lowerBound..<lowerBound + Swift.min(count, self.count)
+        case .last: upperBound - Swift.min(count, self.count)..<upperBound
         }
     }
 }

@@ -11,6 +11,9 @@ import PandoBytes
 /// object: it is looked up where two words are equal and not exact. So the index takes little memory, and every
 /// call gets the children that it belongs to.
 ///
+/// A *measured* index also has, for each page, a summary of the numbers that its children have at a field
+/// (`OrderedIndex+Summaries.swift`).
+///
 /// A copy is one reference, and is a snapshot; a writer then copies one page on each level, and none without.
 ///
 /// Always true: there is one entry for each child, entries ascend by (value, key), no page but the root is empty,
@@ -37,6 +40,8 @@ package struct OrderedIndex: Sendable {
         var first: Separator
         var count: Int
         var page: Page
+        /// Of the numbers below; nil in an index without a measure, and while it is not repaired after a change.
+        var summary: PageSummary?
     }
 
     enum Page: Sendable {
@@ -49,10 +54,13 @@ package struct OrderedIndex: Sendable {
 
     /// By what it orders.
     package let order: Index
+    /// The field whose numbers are summarised; nil for none.
+    package let measure: Index?
     var root: Page
 
-    init(order: Index, root: Page) {
+    init(order: Index, measure: Index? = nil, root: Page) {
         self.order = order
+        self.measure = measure
         self.root = root
     }
 
@@ -161,6 +169,7 @@ extension OrderedIndex.Page {
             let index = refs.index(holding: place)
             let split = refs[index].page.insert(entry, place, values)
             refs[index].count &+= 1 &- (split?.count ?? 0)
+            refs[index].summary = nil
             let right = split.flatMap { Self.insert($0, at: index + 1, into: &refs) }
             self = .refs(refs)
             return right.map {
@@ -205,6 +214,7 @@ extension OrderedIndex.Page {
             let isRemoved = refs[index].page.remove(place, key)
             if isRemoved {
                 refs[index].count &-= 1
+                refs[index].summary = nil
                 Self.rebalance(&refs, around: index)
             }
             self = .refs(refs)
@@ -227,6 +237,7 @@ extension OrderedIndex.Page {
         let right = refs.remove(at: left + 1)
         refs[left].page.append(right.page, startingAt: right.first)
         refs[left].count &+= right.count
+        refs[left].summary = nil
     }
 
     /// Appends the slots of a sibling, which is on the same level.

@@ -1,0 +1,122 @@
+import PandoTree
+
+// Live aggregates: filtered listens whose query has aggregates (rest §5.6, realtime §4.9).
+//
+//     write ──▶ its range is touched ──▶ computed anew, by the index: O(log n) ──▶ another value ──▶ push
+//                                    └─▶ no index yet: a scan by another thread, over a snapshot ──▶ push
+//
+// While a scan is under way, further writes are only noted: then another one follows, or the index computes the value.
+// So each value that is sent is that of one moment, values come in the order of these moments, and the last one is the
+// current one.
+
+/// The value of a live aggregate, and the scan that is under way for it.
+struct AggregateState {
+    /// What its recipients have been sent; nil before the first value.
+    var value: Node?
+    /// The number of the scan that is under way; nil for none.
+    var scan: Int?
+    /// Whether a write has touched the range since that began.
+    var isStale = false
+}
+
+/// A live aggregate that is computed by visiting the children of a snapshot.
+package struct AggregateScan: Sendable {
+    let path: Path
+    let query: Query
+    /// That of ``AggregateState/scan``.
+    let number: Int
+    private var input: (query: IndexedQuery, node: Node)?
+    private(set) var value = Node.empty
+
+    init(path: Path, query: Query, number: Int) {
+        self.path = path
+        self.query = query
+        self.number = number
+    }
+
+    mutating func begin(over node: Node, by query: IndexedQuery) { input = (query, node) }
+
+    /// O(n).
+    mutating func perform() {
+        if let input = input.take() { value = input.query.result(over: input.node) }
+    }
+}
+
+extension Engine {
+    /// Removes and returns the pushes that computations of other threads have caused since the last call.
+    package mutating func removeAggregatePushes() -> [Push] {
+        aggregatePushes.isEmpty ? [] : exchange(&aggregatePushes, with: [])
+    }
+
+    /// Takes the result of a scan.
+    mutating func finish(_ scan: AggregateScan) {
+        guard let view = listens.table.view(of: scan.query, at: scan.path),
+            view.aggregate?.scan == scan.number
+        else { return }
+        let isStale = view.aggregate?.isStale ?? false
+        view.aggregate?.scan = nil
+        view.aggregate?.isStale = false
+        if let push = view.publish(scan.value, at: scan.path) { aggregatePushes.append(push) }
+        guard isStale, let body = view.recompute(over: root[scan.path], at: scan.path, indexes) else {
+            return
+        }
+        aggregatePushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+    }
+}
+
+extension ListenerTable {
+    /// Different live aggregates at one location; our own limit. A write there may change each of them.
+    static let aggregateLimit = 256
+
+    /// Whether a live aggregate may be added: it is there for another session, or there are few others.
+    func hasSpace(forAggregate query: Query, at path: Path) -> Bool {
+        guard let node = node(at: path), node.views.count >= Self.aggregateLimit else { return true }
+        return node.position(of: query) != nil
+            || node.views.count(where: { $0.aggregate != nil }) < Self.aggregateLimit
+    }
+}
+
+extension ListenerTable.QueryView {
+    /// Notes a value.
+    /// - Returns: The push of it; nil where the recipients have it.
+    func publish(_ value: Node, at path: Path) -> Push? {
+        guard aggregate?.value != value else { return nil }
+        aggregate?.value = value
+        return Push(body: .overwrite(path, value), taggedRecipients: recipients.members)
+    }
+
+    /// Computes the aggregates anew.
+    /// - Parameters:
+    ///   - node: The location's data.
+    ///   - isFirst: For a listen that begins: its recipient is sent the value by itself.
+    /// - Returns: The push of another value; nil where it is as it was, or comes later.
+    func recompute(over node: Node, at path: Path, _ indexes: IndexCatalog, isFirst: Bool = false) -> Push
+        .Body?
+    {
+        let indexed = indexes.indexed(query, at: path)
+        indexes.noteUse(of: query, at: path, over: node, isLasting: true)
+        let inlineCount = isFirst ? Engine.inlineWindowChildCount : Engine.inlineQueryChildCount
+        if indexed.visits(moreThan: inlineCount, of: node) {
+            if aggregate?.scan == nil {
+                aggregate?.scan = indexes.addScan(of: query, at: path)
+            } else {
+                aggregate?.isStale = true
+            }
+            return nil
+        }
+        // A scan that is under way is of an earlier moment.
+        aggregate?.scan = nil
+        aggregate?.isStale = false
+        return publish(indexed.result(over: node), at: path)?.body
+    }
+}
+
+extension IndexCatalog {
+    /// Has an aggregate computed by another thread, over the data as it is when the host takes the work.
+    /// - Returns: The scan's number.
+    func addScan(of query: Query, at path: Path) -> Int {
+        lastScan += 1
+        work.scans.append(AggregateScan(path: path, query: query, number: lastScan))
+        return lastScan
+    }
+}
