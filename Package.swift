@@ -215,7 +215,7 @@ let package = Package(
             "Connections",
             on: [
                 "Connections", "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
-                "Identity", "Time", "Random", "Bytes",
+                "Identity", "Reactor", "Time", "Random", "Bytes",
             ]),
         tests(
             "Server",

@@ -56,7 +56,7 @@ package struct RulesFiles: Sendable {
         }
     }
 
-    /// One byte more than a document may have, so that a larger one is told so.
+    /// One byte more than a document may have, so that a larger one is recognised.
     private static func content(of file: String) throws(InvalidRules) -> [UInt8] {
         do {
             let url = URL(fileURLWithPath: file).resolvingSymlinksInPath()

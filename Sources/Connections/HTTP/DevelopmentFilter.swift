@@ -2,8 +2,8 @@ import PandoBytes
 import PandoHTTP
 
 // `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it:
-// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Everybody
-// may read and write there, and act as `owner`, so such requests are refused.
+// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Under `--dev` every
+// request may read and write, and act as `owner`, so requests of such pages are refused.
 
 /// Why a request to a `--dev` server is refused.
 package enum ForeignRequest: Hashable, Sendable {

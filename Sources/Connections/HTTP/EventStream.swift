@@ -19,18 +19,24 @@ package struct EventStream {
 
     private let form: JSONForm
     private let waitingByteLimit: Int
+    /// An event, and about what it holds where it came while others waited; otherwise 0.
+    private struct Entry {
+        var event: StreamEvent
+        var byteCount: Int
+    }
+
     /// Events that are not printed yet, and the one that is being sent.
-    private var events: [StreamEvent] = []
+    private var entries: [Entry] = []
     /// Events at the front that were taken: those behind them do not move for each.
     private var sentCount = 0
     private var printer: ValuePrinter?
-    /// About what the events hold that came while others waited; a lower bound.
+    /// About what the events hold that wait, and came while others waited; a lower bound.
     package private(set) var waitingByteCount = 0
     /// Operations that were not sent.
     private var missedCount = 0
     /// The last event is among those that came.
     package private(set) var isEnding = false
-    /// The first event has come.
+    /// The first event has come that is no keep-alive.
     package private(set) var hasBegun = false
     /// Nothing is sent until it is known whether the first event is too much.
     private var isMeasuring = false
@@ -47,45 +53,46 @@ package struct EventStream {
     }
 
     /// Events that are not printed yet.
-    package var waitingCount: Int { events.count - sentCount }
+    package var waitingCount: Int { entries.count - sentCount }
 
     /// An event is on its way to the socket.
     package var isPrinting: Bool { printer != nil }
 
     /// Everything was sent, and nothing more will come.
-    package var isFinished: Bool { isEnding && !isMeasuring && sentCount == events.count && printer == nil }
+    package var isFinished: Bool { isEnding && !isMeasuring && waitingCount == 0 && printer == nil }
 
     /// Adds events.
     /// - Returns: false when more waits than may: the client has to be cut off.
     package mutating func append(_ new: [StreamEvent]) -> Bool {
-        // Nothing is sent behind the last event.
-        guard !isEnding else { return true }
-        if case .log? = new.first, events.count - sentCount >= Self.waitingCountLimit / 2 {
+        if case .log? = new.first, waitingCount >= Self.waitingCountLimit / 2 {
             missedCount += new.count
             return true
         }
-        let isBehind = printer != nil || sentCount < events.count
+        let isBehind = printer != nil || waitingCount > 0
         // Events that were taken go when they are half of all: each is moved over once.
-        if sentCount > Self.keptCapacity, sentCount * 2 > events.count {
-            events.removeFirst(sentCount)
+        if sentCount > Self.keptCapacity, sentCount * 2 > entries.count {
+            entries.removeFirst(sentCount)
             sentCount = 0
         }
         appendMissed()
-        hasBegun = hasBegun || !new.isEmpty
-        events += new
-        if isBehind { waitingByteCount += new.reduce(0) { $0 + $1.weight } }
-        for event in new {
+        // Nothing is sent behind the last event.
+        for event in new where !isEnding {
             switch event {
             case .cancel, .authRevoked: isEnding = true
-            case .put, .patch, .keepAlive, .log: break
+            case .put, .patch, .log: hasBegun = true
+            case .keepAlive: break
             }
+            let byteCount = isBehind ? event.weight : 0
+            waitingByteCount += byteCount
+            entries.append(Entry(event: event, byteCount: byteCount))
         }
-        return waitingByteCount <= waitingByteLimit && events.count - sentCount <= Self.waitingCountLimit
+        return waitingByteCount <= waitingByteLimit && waitingCount <= Self.waitingCountLimit
     }
 
     private mutating func appendMissed() {
         guard missedCount > 0 else { return }
-        events.append(.log(Array("{\"name\":\"missed\",\"count\":\(missedCount)}".utf8)))
+        let json = Array("{\"name\":\"missed\",\"count\":\(missedCount)}".utf8)
+        entries.append(Entry(event: .log(json), byteCount: 0))
         missedCount = 0
     }
 
@@ -100,7 +107,8 @@ package struct EventStream {
         isMeasuring = false
         guard isTooHeavy else { return }
         sentCount = 0
-        events = [.cancel(Text(RESTError.readTooLarge.text))]
+        waitingByteCount = 0
+        entries = [Entry(event: .cancel(Text(RESTError.readTooLarge.text)), byteCount: 0)]
         isEnding = true
     }
 
@@ -110,17 +118,18 @@ package struct EventStream {
         while true {
             if let piece = printer?.next() { return piece }
             printer = nil
-            if sentCount == events.count {
-                events.removeAll(keepingCapacity: sentCount <= Self.keptCapacity)
+            if waitingCount == 0 {
+                entries.removeAll(keepingCapacity: sentCount <= Self.keptCapacity)
                 sentCount = 0
                 appendMissed()
             }
-            guard !events.isEmpty else {
-                waitingByteCount = 0
+            guard !entries.isEmpty else {
+                assert(waitingByteCount == 0, "bytes are counted of events that were taken")
                 return nil
             }
-            printer = events[sentCount].printer(form)
-            events[sentCount] = .keepAlive
+            let entry = exchange(&entries[sentCount], with: Entry(event: .keepAlive, byteCount: 0))
+            printer = entry.event.printer(form)
+            waitingByteCount -= entry.byteCount
             sentCount += 1
         }
     }

@@ -17,9 +17,10 @@ extension HTTPConnection {
                 return refuse(.requestTimeout, isHead: isReadingHEAD, &context)
             }
             if context.socket.unsentByteCount > 0 {
-                // The end of the last response is still here.
+                // The end of the last response is still here: silence begins behind it.
+                idleSince = context.now
                 checkOutputRate(&context)
-            } else if context.now - lastHeard > context.settings.idleTimeout {
+            } else if context.now - idleSince > context.settings.idleTimeout {
                 context.append(.close)
             }
         case .body(let pending): checkBodyRate(pending, &context)

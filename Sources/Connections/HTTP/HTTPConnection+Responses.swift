@@ -104,6 +104,7 @@ extension HTTPConnection {
         stage = .head
         readByteLimit = Self.headReadByteCount
         activity = .idle
+        idleSince = context.now
         readAhead(&context)
     }
 
@@ -159,8 +160,8 @@ extension HTTPConnection {
         send(.error(.tooManyConnections, pending.response), pending, &context)
     }
 
-    /// The request's own time is over (rest §4). What still comes of it is nobody's any more, and so is the
-    /// connection.
+    /// The request's own time is over (rest §4). A result that still comes is dropped, and the connection ends behind
+    /// the refusal.
     mutating func giveUpRequest(_ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage, !response.isActive else { return }
         pending.response.keepsAlive = false
@@ -203,7 +204,7 @@ extension HTTPConnection {
         if stream?.append(events, &context) == false { return context.append(.reset) }
         sendEvents(&context)
         stream?.noteLag(&context)
-        // A client that has closed its side gets what there is: whether it is still there nobody could tell.
+        // A client that has closed its side gets what there is: it cannot be seen whether it still reads.
         if endsAfterResponse { context.append(.closeAfterFlush) }
     }
 

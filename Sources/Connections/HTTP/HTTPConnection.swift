@@ -53,9 +53,10 @@ package struct HTTPConnection {
     private var reader = RequestHeadReader()
     private var filter = DevelopmentFilter()
     private var hostName: (host: [UInt8], namespace: String?)?
-    /// When the head that is not complete began, and when the client last sent anything.
+    /// When the head that is not complete began.
     private(set) var headBegan: MonotonicTime?
-    private(set) var lastHeard: MonotonicTime
+    /// When the client last sent anything, or had its last response.
+    var idleSince: MonotonicTime
     /// What the client sent behind a request that is in progress.
     var ahead = InputAhead()
     var content: RequestContent?
@@ -96,7 +97,7 @@ package struct HTTPConnection {
         self.id = id
         self.isReserved = isReserved
         bodyRate = MinimumRateMonitor(at: context.now)
-        lastHeard = context.now
+        idleSince = context.now
     }
 
     /// Bytes of a head that is not complete, of later requests, and of events that were not read.
@@ -133,7 +134,7 @@ package struct HTTPConnection {
 
     /// Reads what a read event brought.
     package mutating func received(_ bytes: inout MutableRawSpan, _ context: inout ConnectionContext) {
-        lastHeard = context.now
+        idleSince = context.now
         switch stage {
         case .answering, .admitting, .draining: keepAhead(bytes.bytes)
         case .streaming, .ended: break
@@ -287,7 +288,7 @@ package struct HTTPConnection {
 
     /// Goes on with a request that another loop has read, and with what came behind it.
     package mutating func received(_ moved: MovedRequest, _ context: inout ConnectionContext) {
-        lastHeard = context.now
+        idleSince = context.now
         moveCount = moved.moveCount
         activity = .busy
         var bytes = moved.rest
@@ -323,7 +324,7 @@ package struct HTTPConnection {
         context.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount)
     }
 
-    /// Tells the databases that the connection is gone, if they know it.
+    /// Posts the end of the connection to the databases, where a request of it was posted before.
     mutating func endSession(_ context: inout ConnectionContext) {
         guard hasPosted else { return }
         hasPosted = false

@@ -21,7 +21,7 @@ final class PendingRequest {
     private(set) var identity: Identity?
     /// Its body may be large.
     var isAdmitted = false
-    /// The client sends the body when it is told to (RFC 9110 §10.1.1).
+    /// The client sends the body behind a `100 Continue` (RFC 9110 §10.1.1).
     var expectsContinue = false
     /// What is wrong with its body, which is not read then.
     var bodyProblem: RESTError?

@@ -9,7 +9,7 @@ struct PollDeliveries {
         let numbers: [Int]
         /// Of all that was written to the connection, the byte behind them.
         let end: Int
-        /// The session was told that the client's machine has them.
+        /// It was reported to the session that the client's machine has acknowledged them.
         var isAcknowledged = false
     }
 
@@ -44,7 +44,7 @@ struct PollDeliveries {
         for delivery in received { report(delivery, .received, &context) }
     }
 
-    /// Tells the sessions what the client's machine has acknowledged.
+    /// Reports to the sessions what the client's machine has acknowledged.
     mutating func noteAcknowledged(_ context: inout ConnectionContext) {
         guard let last = deliveries.last, !last.isAcknowledged,
             last.end <= context.socket.acknowledgedByteCount

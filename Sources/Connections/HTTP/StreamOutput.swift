@@ -41,9 +41,11 @@ struct StreamOutput {
     /// Everything was sent, and nothing more will come.
     var isFinished: Bool { stream.isFinished }
 
-    /// Whether nothing was sent for so long that the stream must say that it lives.
+    /// Whether nothing was sent for so long that a keep-alive is due. The first event is a `put` (rest §8.2), so none
+    /// is sent before it, nor while it is being measured.
     func isSilent(_ context: inout ConnectionContext) -> Bool {
-        context.now - stream.lastSent > EventStream.keepAliveInterval
+        stream.hasBegun && stream.waitingCount == 0
+            && context.now - stream.lastSent > EventStream.keepAliveInterval
     }
 
     /// Adds events.
@@ -77,7 +79,7 @@ struct StreamOutput {
         return true
     }
 
-    /// Tells the databases when the client falls behind.
+    /// Posts to the databases that the client has fallen behind.
     mutating func noteLag(_ context: inout ConnectionContext) {
         guard !isLagging,
             context.socket.unsentByteCount + stream.waitingByteCount > ConnectionLimits.laggingByteCount
@@ -87,7 +89,7 @@ struct StreamOutput {
         context.post(.lagging(session))
     }
 
-    /// Tells the databases when the client has read nearly all that it was sent.
+    /// Posts to the databases that the client has read nearly all that it was sent.
     mutating func noteCaughtUp(_ context: inout ConnectionContext) {
         guard isLagging, stream.waitingCount == 0, context.isDrained else { return }
         isLagging = false

@@ -7,7 +7,7 @@ import PandoHTTP
 package enum LongPollingRequest: Equatable {
     case start(Start)
     case poll(Poll)
-    /// The page that tells when the client's page is left.
+    /// The page that sends ``disconnect(_:)`` when the client's page is left.
     case disconnectPage(Address)
     case disconnect(Address)
 
@@ -185,7 +185,7 @@ package enum LongPollingPassword {
     private static let characters = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 
-    /// - Parameter random: The operating system's, so that nobody can guess it: 59 bits.
+    /// - Parameter random: The operating system's, so that it cannot be guessed: 59 bits.
     package static func make(using random: inout some RandomNumberGenerator) -> [UInt8] {
         return (0..<LongPollingRequest.passwordCount).map { _ in
             characters[Int.random(in: 0..<characters.count, using: &random)]

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoDatabase
 import PandoIdentity
 
-// What the databases, the workers and the loop tell a session by long polling.
+// Events of a session by long polling that come from the databases, the workers and the loop.
 
 extension LongPollingSession {
     /// Sends whole frames.

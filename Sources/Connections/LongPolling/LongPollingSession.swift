@@ -326,7 +326,7 @@ package struct LongPollingSession: RealtimeTransport {
         schedule(&context)
     }
 
-    /// Tells the databases that the session is over. Once.
+    /// Posts the end of the session to the databases, once.
     mutating func endSession(_ context: inout ConnectionContext) {
         guard hasSession else { return }
         hasSession = false

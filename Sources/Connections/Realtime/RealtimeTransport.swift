@@ -177,7 +177,7 @@ extension RealtimeTransport {
         outputDrained(&context)
     }
 
-    /// Tells the databases when the client falls behind; ``catchUpIfDrained(_:)`` tells them when it has caught
+    /// Posts to the databases that the client has fallen behind; ``catchUpIfDrained(_:)`` posts that it has caught
     /// up.
     mutating func noteLag(_ context: inout ConnectionContext) {
         guard !isLagging,

@@ -5,7 +5,7 @@ import PandoTime
 import PandoWebSocket
 import PandoWire
 
-// What the databases, the workers, time and the socket's end tell a WebSocket.
+// Events of a WebSocket that come from the databases, the workers, the clock, and the end of its socket.
 
 extension WebSocketConnection {
     // MARK: Events of the session
@@ -135,7 +135,7 @@ extension WebSocketConnection {
         context.write(frame)
     }
 
-    /// Tells the databases. Once.
+    /// Posts the end of the session to the databases, once.
     private mutating func endSession(_ context: inout ConnectionContext) {
         guard hasSession else { return }
         hasSession = false

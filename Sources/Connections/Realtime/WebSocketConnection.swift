@@ -281,7 +281,7 @@ package struct WebSocketConnection: RealtimeTransport {
 
     mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext) { context.write(frames) }
 
-    // The socket tells when it has drained.
+    // The next piece follows with ``drained(_:)``.
     mutating func pieceWasWritten(_ context: inout ConnectionContext) {}
 
     mutating func outputsWereWritten(_ context: inout ConnectionContext) {}

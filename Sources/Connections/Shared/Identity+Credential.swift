@@ -4,7 +4,7 @@ import PandoREST
 import PandoRules
 import PandoWire
 
-/// A client asked to act for somebody else, which only an administrator may (auth §2.4).
+/// A client that is no administrator asked to act as another user (auth §2.4).
 struct NotAnAdministrator: Error {}
 
 extension Identity {

@@ -32,7 +32,7 @@ final class BodyJob: Sendable {
         self.bytes = Mutex(bytes)
     }
 
-    /// Whoever sent it is gone: its memory is free at once, not when its turn comes. Also once it is being
+    /// Its client is gone: its memory is free at once, not when its turn comes. Also once it is being
     /// read: then nothing happens.
     func cancel() {
         _ = take()

@@ -27,7 +27,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     final override var isReserved: Bool { channel.isReserved }
 
-    /// Before an event: the machine is told the time and the state of the socket.
+    /// Before an event: sets the time and the state of the socket in the context.
     final func prepareSocket() {
         prepare()
         services.context.socket.unsentByteCount = channel.outboundByteCount

@@ -12,7 +12,7 @@ extension IOLoop {
 
     // MARK: To the databases
 
-    /// Tells the databases of a session that begins.
+    /// Posts to the databases that a session begins.
     func open(_ id: SessionID, _ request: OpenRequest) {
         services.context.post(.open(id, request))
     }

@@ -33,7 +33,7 @@ extension IOLoop {
         return SessionID(loop: index, slot: slot, generation: generation)
     }
 
-    /// Makes a session for a connection that has become a WebSocket, and tells the databases.
+    /// Makes a session for a connection that has become a WebSocket, and posts its beginning to the databases.
     func open(_ channel: Channel, _ request: OpenRequest) -> WebSocketSession {
         let id = makeID()
         let session = WebSocketSession(id, on: channel, services)

@@ -24,7 +24,7 @@ extension IOLoop {
     }
 
     /// A part of the sessions in one tick, the next in a later one: sessions that came together fall silent
-    /// together, and to ping thousands at once would keep everybody else waiting.
+    /// together, and to ping thousands at once would make all other clients wait.
     private func sweep(from start: Int) {
         let tickCount = max(1, min(Self.sweepTickCount, Int(configuration.presenceStep / Self.sweepPause)))
         let end = min(sessions.count, start + max(Self.sweptCount, sessions.count / tickCount))

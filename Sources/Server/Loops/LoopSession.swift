@@ -99,7 +99,7 @@ class LoopSession {
     /// Stops or resumes taking input.
     func setReading(paused isPaused: Bool) {}
 
-    /// Before an event: the machine is told the time.
+    /// Before an event: sets the time of the context.
     final func prepare() {
         services.context.now = services.loop.now
     }

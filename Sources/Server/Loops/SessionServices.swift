@@ -67,7 +67,7 @@ final class SessionServices {
         turns = Mailbox(signalling: loop.wakeup)
     }
 
-    /// Tells the machines the wall clock's time: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
+    /// Sets the wall clock's time for the machines: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
     /// second.
     func refreshDate() {
         guard context.dateLine.isEmpty || loop.now - dateTime >= .seconds(1) else { return }

@@ -3,11 +3,6 @@ import Testing
 
 @testable import PandoConnections
 
-/// Seconds on a clock of the test.
-private func second(_ seconds: Double) -> MonotonicTime {
-    MonotonicTime(nanoseconds: 1_000_000_000_000 + UInt64(seconds * 1e9))
-}
-
 private let mebibyte = 1 << 20
 
 @Suite struct MemoryReliefTests {
@@ -22,7 +17,7 @@ private let mebibyte = 1 << 20
             ([(5, .stalled), (9, .unknown)], 6, false, [0, 1], "which follows where that does not suffice"),
             ([(5, .stalled), (9, .steady)], 20, false, [0], "never both at once: it is looked at anew"),
             ([(5, .steady), (9, .steady)], 1, false, [1], "where all take their output, the largest"),
-            ([], 1, true, [], "nobody holds anything"),
+            ([], 1, true, [], "no client holds anything"),
         ] as [([(Int, ClientProgress)], Int, Bool, [Int], String)])
     func chosen(
         clients: [(Int, ClientProgress)], excess: Int, includesSmall: Bool, expected: [Int], because: String

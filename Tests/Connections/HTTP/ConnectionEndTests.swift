@@ -1,0 +1,150 @@
+import PandoREST
+import PandoTree
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+/// How an HTTP connection ends, in each of its stages: the client closes its side, the process ends, memory is short,
+/// the socket is gone.
+@Suite struct ConnectionEndTests {
+    /// A connection that waits in a stage, and what each end leads to there.
+    struct Row: Sendable, CustomTestStringConvertible {
+        let stage: String
+        let reach: [Step<HTTPDriver>]
+        let peerEnded: [String]
+        let endIfIdle: [String]
+        let giveUpMemory: [String]
+        let closed: [String]
+
+        var testDescription: String { stage }
+    }
+
+    private static let announced = request("PUT /a.json", "Host: localhost", "Content-Length: 70000")
+    private static let unavailable =
+        #"503 { "error" : "The server is overloaded or starting; try again later" }, close"#
+
+    @Test(
+        arguments: [
+            Row(
+                stage: "between requests", reach: [], peerEnded: ["close after flush"],
+                endIfIdle: ["close after flush"], giveUpMemory: ["reset"], closed: []),
+            Row(
+                stage: "in a head", reach: [.client("GET /a")], peerEnded: ["close after flush"],
+                endIfIdle: ["close after flush"], giveUpMemory: ["reset"], closed: []),
+            Row(
+                stage: "in a body",
+                reach: [.client("PUT /a.json HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1")],
+                peerEnded: ["close after flush"], endIfIdle: ["close after flush"],
+                giveUpMemory: ["503", "close after flush"], closed: []),
+            Row(
+                stage: "while a large body is admitted", reach: [.client(announced, "admit PUT /a")],
+                peerEnded: ["close after flush"], endIfIdle: ["close after flush"],
+                giveUpMemory: ["503", "close after flush"], closed: ["closed"]),
+            Row(
+                stage: "while a token is verified",
+                reach: [.client(request("GET /a.json?auth=T"), "verify T")],
+                peerEnded: [], endIfIdle: [], giveUpMemory: ["reset"], closed: []),
+            Row(
+                stage: "while the databases work", reach: [.client(request("GET /a.json"), "GET /a")],
+                peerEnded: [], endIfIdle: [], giveUpMemory: ["reset"], closed: ["closed"]),
+            Row(
+                stage: "while a thread has the body",
+                reach: [
+                    .client(
+                        write("PUT /a.json", "x", "Content-Encoding: gzip"),
+                        "read body of 1 bytes, gzip, for PUT /a")
+                ], peerEnded: [], endIfIdle: [], giveUpMemory: [], closed: ["cancel body"]),
+            Row(
+                stage: "while a response is sent",
+                reach: [
+                    .clientStopsReading, .client(request("GET /a.json"), "GET /a"),
+                    .result(.verbatim([UInt8](repeating: 0x78, count: 300_000)), "200 300000 bytes"),
+                ], peerEnded: [], endIfIdle: [], giveUpMemory: ["reset"],
+                closed: ["closed"]),
+            Row(
+                stage: "in an event stream",
+                reach: [
+                    .client(request("GET /a.json", "Accept: text/event-stream"), "GET /a stream"),
+                    .result(.stream, "200 stream", "recheck"),
+                ], peerEnded: ["close after flush"], endIfIdle: ["close after flush"],
+                giveUpMemory: ["reset"],
+                closed: ["abandon jobs", "closed"]),
+        ] as [Row])
+    func ends(row: Row) {
+        func reached() -> HTTPDriver {
+            var driver = HTTPDriver()
+            for step in row.reach { #expect(step.run(on: &driver) == step.expected, "\(row.stage)") }
+            return driver
+        }
+        /// Of a response only its status.
+        func brief(_ lines: [String]) -> [String] {
+            lines.map { $0.hasPrefix("503") || $0.hasPrefix("200 {") ? String($0.prefix(3)) : $0 }
+        }
+        var driver = reached()
+        #expect(driver.event { $0.peerEnded(&$1) } == row.peerEnded, "the client closes its side")
+        driver = reached()
+        #expect(driver.event { $0.endIfIdle(&$1) } == row.endIfIdle, "the process ends")
+        driver = reached()
+        #expect(brief(driver.event { $0.giveUpMemory(&$1) }) == row.giveUpMemory, "memory is short")
+        driver = reached()
+        #expect(driver.event { $0.closed(inOrder: false, &$1) } == row.closed, "the socket is gone")
+        #expect(driver.machine.heldByteCount == 0, "and nothing is held")
+    }
+
+    /// A client that has closed its side, and a process that ends, wait for the response in progress, and no further
+    /// request is read.
+    @Test(arguments: [true, false])
+    func responseInProgressIsFinished(isPeer: Bool) {
+        var driver = HTTPDriver()
+        _ = driver.receive(request("GET /a.json"))
+        #expect(driver.event { isPeer ? $0.peerEnded(&$1) : $0.endIfIdle(&$1) } == [])
+        #expect(driver.receive(.read(node("1"))) == ["200 1", "close after flush"])
+        #expect(driver.machine.hasEnded)
+    }
+
+    /// The databases end the connection of a session that they have ended.
+    @Test func databasesEndTheConnection() {
+        var driver = HTTPDriver()
+        #expect(driver.event { $0.close(.goingAway, &$1) } == ["close after flush"])
+    }
+
+    /// A stream that opens after its client has closed its side: the client gets what there is.
+    @Test func streamOfClientThatHasClosedItsSide() {
+        var driver = HTTPDriver()
+        _ = driver.receive(request("GET /a.json", "Accept: text/event-stream"))
+        #expect(driver.event { $0.peerEnded(&$1) } == [])
+        #expect(driver.receive(.stream) == ["200 stream", "recheck"])
+        #expect(
+            driver.event { $0.receive([.put("/", node("1"))], &$1) } == [
+                #"event: put data: {"path":"/","data":1}"#, "close after flush",
+            ])
+    }
+}
+
+@Suite struct DevelopmentConnectionTests {
+    private static func development() -> HTTPDriver { HTTPDriver { $0.isDevelopment = true } }
+
+    /// Under `--dev` pages from elsewhere are refused (rest §11: 403), also a handshake and a poll of theirs.
+    @Test(
+        arguments: [
+            (request("GET /a.json", "Host: localhost", "Origin: http://evil.test"), false),
+            (request("GET /a.json", "Host: evil.test"), false),
+            (request("GET /.ws?v=5", "Host: evil.test"), false),
+            (request("GET /.lp?start=t", "Host: localhost", "Sec-Fetch-Site: cross-site"), false),
+            (write("PUT /a.json", "1", "Origin: http://evil.test"), false),
+            (request("GET /a.json", "Host: localhost", "Origin: http://localhost:3000"), true),
+        ] as [(String, Bool)])
+    func pagesFromElsewhere(bytes: String, isServed: Bool) {
+        var driver = Self.development()
+        let lines = driver.receive(bytes + request("GET /b.json"))
+        if isServed {
+            #expect(lines == ["GET /a"])
+        } else {
+            #expect(lines.first == "report foreign request" && lines[1].hasPrefix("403"), "\(lines)")
+            #expect(lines.last == "close after flush", "a body is not read, so nothing behind it")
+        }
+        driver = HTTPDriver()
+        #expect(driver.receive(bytes).contains("report foreign request") == false, "only under --dev")
+    }
+}

@@ -1,0 +1,132 @@
+import PandoWebSocket
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+/// How a WebSocket ends (realtime §3.4, RFC 6455 §7), and time: silence and slowness.
+@Suite struct WebSocketEndTests {
+    private static let close = [UInt8].clientFrame(.close, [0x03, 0xE8])
+
+    @Test(
+        arguments: [
+            WebSocketConversation(
+                "the client closes: its code is repeated, and the server ends the connection (RFC 6455 §5.5.1, §7.1.1)",
+                [
+                    .clientSends(close, "close 1000", "close after flush", "closed"), .server("{1}"),
+                    .client(putMessage(1)), .closed(),
+                ]),
+            WebSocketConversation(
+                "the client closes without a code",
+                [.clientSends(.clientFrame(.close, []), "close without code", "close after flush", "closed")]),
+            WebSocketConversation(
+                "requests before the close frame count, those behind it do not",
+                [
+                    .clientSends(
+                        .clientText(putMessage(1)) + close + .clientText(putMessage(2)), "close 1000",
+                        "close after flush", "request 1 put /a 1", "closed")
+                ]),
+            WebSocketConversation(
+                "the server closes first; the client's close frame changes nothing",
+                [
+                    .close(.finished, "close 1000", "close after flush", "closed"), .clientSends(close),
+                    .close(.goingAway), .closed(),
+                ]),
+            WebSocketConversation(
+                "a client that closes its side without a word: its session is over",
+                [.peerEnded("close after flush", "closed"), .server("{1}"), .closed()]),
+            WebSocketConversation("the connection breaks", [.closed("closed"), .server("{1}"), .closed()]),
+            WebSocketConversation(
+                "memory is short: a client whose message is not complete is told so",
+                [
+                    .clientSends(Array([UInt8].clientText(putMessage(1)).dropLast())),
+                    .giveUpMemory("close 1013", "close after flush", "closed"),
+                    .holds("nothing is held") { $0.machine.heldByteCount == 0 },
+                ]),
+            WebSocketConversation(
+                "memory is short: unread output is dropped with the connection",
+                [.clientStopsReading, .server("{1}", "{1}"), .giveUpMemory("reset")]),
+        ] as [WebSocketConversation])
+    func ends(conversation: WebSocketConversation) { conversation.check() }
+
+    @Test(
+        arguments: [
+            WebSocketConversation(
+                "silence for 75 s: a ping; another half without an answer: the end (§2.3)",
+                [
+                    .tick(after: 75), .tick(after: 1, "ping"), .tick(after: 1), .tick(after: 37),
+                    .tick(after: 2, "close"),
+                ]),
+            WebSocketConversation(
+                "an answer is a sign of life",
+                [
+                    .tick(after: 76, "ping"), .clientSends(.clientFrame(.pong, [])), .tick(after: 75),
+                    .tick(after: 1, "ping"),
+                ]),
+            WebSocketConversation(
+                "so is the keep-alive of a client (§2.3)",
+                [.tick(after: 45), .client("0"), .tick(after: 75), .tick(after: 1, "ping")]),
+            WebSocketConversation(
+                "a client that is not read cannot be called silent",
+                [
+                    Step("paused", []) { driver in driver.event { machine, _ in machine.pause(.congestion) }
+                    },
+                    .tick(after: 76), .tick(after: 76), .tick(after: 76),
+                    Step("resumed", []) { driver in
+                        driver.event { machine, _ in machine.resume(after: .congestion) }
+                    },
+                    .tick(after: 75), .tick(after: 1, "ping"),
+                ]),
+            WebSocketConversation(
+                "a client that takes nothing for 30 s is disconnected",
+                [
+                    .clientStopsReading, .server("{1}", "{1}"), .tick(after: 1), .tick(after: 30),
+                    .tick(after: 1, "reset"),
+                ]),
+            WebSocketConversation(
+                "one that has taken everything begins anew",
+                [
+                    .clientStopsReading, .server("{1}", "{1}"), .tick(after: 1), .tick(after: 29),
+                    .clientTakes(),
+                    .tick(after: 1), .server("{2}", "{2}"), .tick(after: 20), .tick(after: 20),
+                    .tick(after: 11, "reset"),
+                ]),
+            WebSocketConversation(
+                "a message that comes too slowly",
+                [
+                    .clientSends(Array([UInt8].clientText(putMessage(1)).dropLast())), .tick(after: 1),
+                    .tick(after: 30), .tick(after: 1, "close 1008", "close after flush", "closed"),
+                ]),
+            WebSocketConversation(
+                "a chunked message that comes too slowly",
+                [
+                    .clientSends(.clientText("3") + .clientText("{")), .tick(after: 1), .tick(after: 30),
+                    .tick(after: 1, "close 1008", "close after flush", "closed"),
+                ]),
+            WebSocketConversation(
+                "a large message on a slow link",
+                [
+                    .clientSends(
+                        Array(
+                            [UInt8].clientFrame(.text, [UInt8](repeating: 0x20, count: 100_000)).prefix(100)))
+                ]
+                    + (0..<30).flatMap { _ in
+                        [
+                            .tick(after: 1), .tick(after: 1),
+                            .clientSends((0..<1200).map { 0x20 ^ [0x78, 0x56, 0x34, 0x12][$0 % 4] }),
+                        ] as [Step<WebSocketDriver>]
+                    } + [.holds("it is open") { $0.machine.isOpen }]),
+        ] as [WebSocketConversation])
+    func time(conversation: WebSocketConversation) { conversation.check() }
+
+    /// A tick asks for what the client's machine has acknowledged only while a ping is on its way.
+    @Test func acknowledgedBytesAreNeededForAPing() {
+        var driver = WebSocketDriver()
+        #expect(!driver.machine.needsAcknowledgedByteCount)
+        driver.base.wait(76)
+        _ = driver.tick()
+        #expect(driver.machine.needsAcknowledgedByteCount)
+        _ = driver.receive("0")
+        #expect(!driver.machine.needsAcknowledgedByteCount)
+    }
+}

@@ -1,0 +1,254 @@
+import PandoBytes
+import PandoEngine
+import PandoIdentity
+import PandoReactor
+import PandoTree
+import PandoWebSocket
+import PandoWire
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+/// A message of a client with a request.
+func ask(_ number: Int, _ action: String, _ body: String) -> String {
+    #"{"t":"d","d":{"r":\#(number),"a":"\#(action)","b":\#(body)}}"#
+}
+
+func putMessage(_ number: Int, _ path: String = "/a", _ value: String = "1") -> String {
+    ask(number, "p", #"{"p":"\#(path)","d":\#(value)}"#)
+}
+
+/// A control message of a client.
+func control(_ verb: String) -> String { #"{"t":"c","d":{"t":"\#(verb)","d":{}}}"# }
+
+/// As the server writes it.
+let pong = #"{"t":"c","d":{"t":"o","d":null}}"#
+
+/// A message of the server as whole frames.
+func frames(_ message: String) -> [UInt8] {
+    var frames: [UInt8] = []
+    let isSendable = frames.append(framesOf: Array(message.utf8).rawSpan)
+    #expect(isSendable)
+    return frames
+}
+
+/// Encodes large messages, as a worker does.
+struct Encoder {
+    private let budget: EncodingBudget
+    private var hashes = HashMemo()
+
+    init() {
+        do {
+            budget = EncodingBudget(byteLimit: .max, signalling: try WakeupEvent())
+        } catch {
+            fatalError("no event: \(error)")
+        }
+    }
+
+    mutating func encode(_ message: LargeMessage) { message.encode(within: budget, &hashes) }
+}
+
+/// A reply with so many bytes of data, or a push.
+func largeReply(_ number: Int64, _ byteCount: Int = 40_000) -> LargeMessage {
+    LargeMessage(.reply(number, .string(Text(String(repeating: "r", count: byteCount)))))
+}
+
+func largePush(_ byteCount: Int = 40_000) -> LargeMessage {
+    LargeMessage(.push(.overwrite("a", .string(Text(String(repeating: "p", count: byteCount)))), tag: nil))
+}
+
+/// A ``WebSocketConnection`` on a scripted socket.
+struct WebSocketDriver {
+    static let id = SessionID(7)
+    static let polling = SessionID(5)
+
+    var base: SocketDriver<WebSocketConnection>
+    let output: ServerFrameReader
+    private var encoder = Encoder()
+
+    /// - Parameters:
+    ///   - polling: The session by long polling that may move here.
+    ///   - readsOutput: What is written is shown as the client reads it; otherwise it is only counted.
+    init(
+        joining polling: SessionID? = nil, readsOutput: Bool = true,
+        _ configure: (inout ConnectionSettings) -> Void = { _ in }
+    ) {
+        var settings = ConnectionSettings()
+        configure(&settings)
+        let output = ServerFrameReader()
+        self.output = output
+        base = SocketDriver(settings, reading: { readsOutput ? output.read($0) : [] }) {
+            WebSocketConnection(Self.id, joining: polling, &$0)
+        }
+    }
+
+    var machine: WebSocketConnection { base.machine }
+
+    mutating func event(_ body: (inout WebSocketConnection, inout ConnectionContext) -> Void) -> [String] {
+        let lines = base.event(body)
+        return lines + takeAll()
+    }
+
+    mutating func receive(_ bytes: [UInt8]) -> [String] {
+        let lines = base.input(bytes) { $0.received(&$1, &$2) }
+        return lines + takeAll()
+    }
+
+    /// A client that reads at once takes what an event has written.
+    private mutating func takeAll() -> [String] {
+        check()
+        var lines: [String] = []
+        while base.socket.takesAll, base.socket.take(.max) {
+            lines += base.event(isCaused: true) { $0.drained(&$1) }
+        }
+        return lines
+    }
+
+    mutating func receive(_ messages: String...) -> [String] {
+        receive(messages.flatMap { [UInt8].clientText($0) })
+    }
+
+    /// The databases send whole frames.
+    mutating func send(_ message: String, isShared: Bool = false) -> [String] {
+        let bytes = frames(message)
+        var outcome = SendOutcome.drop
+        var written: [String] = []
+        base.context.socket = base.socket.status
+        outcome =
+            isShared
+            ? base.machine.send(SharedBytes(bytes), &base.context)
+            : base.machine.send(bytes.rawSpan, &base.context)
+        switch outcome {
+        case .drop, .carryOut: break
+        case .write, .writeAndCarryOut: base.written(bytes, &written)
+        }
+        return written + event { _, _ in }
+    }
+
+    mutating func send(_ message: LargeMessage) -> [String] { event { $0.send(message, &$1) } }
+
+    /// A worker encodes the message, and says so.
+    mutating func encode(_ message: LargeMessage) -> [String] {
+        encoder.encode(message)
+        return event { $0.encoded(message, &$1) }
+    }
+
+    /// The client takes bytes, all of them by default.
+    mutating func take(_ byteCount: Int = .max) -> [String] {
+        guard base.socket.take(byteCount) else { return [] }
+        return event { $0.drained(&$1) }
+    }
+
+    mutating func tick() -> [String] { event { $0.tick(&$1) } }
+
+    /// What holds between any two events.
+    private func check() {
+        let machine = base.machine
+        #expect(
+            machine.heldByteCount >= 0 && machine.waitingByteCount >= 0 && machine.unfinishedByteCount >= 0)
+    }
+}
+
+typealias WebSocketConversation = Conversation<WebSocketDriver>
+
+extension Conversation<WebSocketDriver> {
+    init(_ name: String, _ steps: [Step<WebSocketDriver>]) { self.init(name, { WebSocketDriver() }, steps) }
+}
+
+extension Step<WebSocketDriver> {
+    /// The client sends messages, each in a frame of its own, in one piece.
+    static func client(_ message: String, _ expected: String...) -> Self {
+        Step("client \(message.prefix(60))", expected) { $0.receive(message) }
+    }
+
+    /// The client sends bytes.
+    static func clientSends(_ bytes: [UInt8], _ expected: String...) -> Self {
+        Step("client sends \(bytes.count) bytes", expected) { $0.receive(bytes) }
+    }
+
+    static func server(_ message: String, _ expected: String...) -> Self {
+        Step("server \(message.prefix(60))", expected) { $0.send(message) }
+    }
+
+    static func large(_ message: LargeMessage, _ expected: String...) -> Self {
+        Step("large message", expected) { $0.send(message) }
+    }
+
+    static func encoded(_ message: LargeMessage, _ expected: String...) -> Self {
+        Step("encoded", expected) { $0.encode(message) }
+    }
+
+    static func parsed(_ message: String, _ expected: String...) -> Self {
+        Step("parsed", expected) { driver in
+            let bytes = Array(message.utf8)
+            let result = Result { () throws(MalformedMessage) in try ClientMessage(parsing: bytes.rawSpan) }
+            return driver.event {
+                $0.parsed(
+                    ParsedMessage(session: WebSocketDriver.id, result: result, byteCount: bytes.count), &$1)
+            }
+        }
+    }
+
+    static func accepted(_ identity: Identity, _ expected: String...) -> Self {
+        Step("token accepted", expected) { driver in driver.event { $0.verified(.accepted(identity), &$1) } }
+    }
+
+    static func refused(_ error: TokenError, _ expected: String...) -> Self {
+        Step("token refused", expected) { driver in driver.event { $0.verified(.refused(error), &$1) } }
+    }
+
+    static func mark(_ expected: String...) -> Self {
+        Step("window mark returns", expected) { driver in driver.event { $0.windowMarkReturned(&$1) } }
+    }
+
+    static func expired(_ expected: String...) -> Self {
+        Step("credential expires", expected) { driver in driver.event { $0.expired(&$1) } }
+    }
+
+    static func recheck(_ revocations: RevocationState, _ expected: String...) -> Self {
+        Step("revocations change", expected) { driver in driver.event { $0.recheck(revocations, &$1) } }
+    }
+
+    static func close(_ reason: DisconnectReason, _ expected: String...) -> Self {
+        Step("databases end the session: \(reason)", expected) { driver in
+            driver.event { $0.close(reason, &$1) }
+        }
+    }
+
+    static func peerEnded(_ expected: String...) -> Self {
+        Step("client closes its side", expected) { driver in driver.event { $0.peerEnded(&$1) } }
+    }
+
+    static func closed(_ expected: String...) -> Self {
+        Step("closed", expected) { driver in driver.event { $0.closed(&$1) } }
+    }
+
+    static func giveUpMemory(_ expected: String...) -> Self {
+        Step("memory is short", expected) { driver in driver.event { $0.giveUpMemory(&$1) } }
+    }
+
+    static func tick(after seconds: Double, _ expected: String...) -> Self {
+        Step("tick after \(seconds) s", expected) { driver in
+            driver.base.wait(seconds)
+            return driver.tick()
+        }
+    }
+
+    /// The client takes nothing of what it is sent from now on.
+    static let clientStopsReading = Step("client stops reading", []) { driver in
+        driver.base.socket.takesAll = false
+        return []
+    }
+
+    static func clientTakes(_ byteCount: Int = .max, _ expected: String...) -> Self {
+        Step("client takes \(byteCount == .max ? "all" : "\(byteCount)") bytes", expected) {
+            $0.take(byteCount)
+        }
+    }
+
+    /// A condition that holds here.
+    static func holds(_ what: String, _ condition: @escaping @Sendable (WebSocketDriver) -> Bool) -> Self {
+        Step(what, [what]) { driver in condition(driver) ? [what] : ["not: " + what] }
+    }
+}
