@@ -166,8 +166,9 @@ final class SimulatedLoop {
         let delayed = fault?.takeDelayed(isBusy: isDatabaseBusy()) ?? []
         guard !services.context.messages.isEmpty || !delayed.isEmpty else { return }
         for message in services.context.messages { note(message) }
-        var messages = delayed + exchange(&services.context.messages, with: [])
+        var messages = exchange(&services.context.messages, with: [])
         fault?.change(&messages, isBusy: isDatabaseBusy())
+        messages = delayed + messages
         if exchange(&services.context.hasHeavyMessage, with: false) || random.chance(50) {
             seams.database.post(movingFrom: &messages)
             return
