@@ -150,6 +150,15 @@ let package = Package(
             libraries: [logging]
         ),
 
+        // The server in a simulated world: disk, network, clock, clients and steps from one seed. Not in `pando`.
+        library(
+            "Simulation",
+            on: [
+                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Identity",
+                "Journal", "SimulatedDisk", "Reactor", "Time", "Random", "Bytes",
+            ],
+            libraries: [logging]),
+
         // Executables
         executable(
             "CommandLine",
@@ -171,12 +180,7 @@ let package = Package(
         executable(
             "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Time", "Bytes"],
             libraries: [argumentParser]),
-        executable(
-            "Simulate",
-            on: [
-                "Server", "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Random", "Bytes",
-            ],
-            libraries: [argumentParser, logging]),
+        executable("Simulate", on: ["Simulation"], libraries: [argumentParser]),
 
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
         tests("Compression", on: ["Compression", "Bytes", "Random"], c: ["CZlib"]),
@@ -197,7 +201,7 @@ let package = Package(
         tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
-        tests("Simulate", on: ["Simulate"]),
+        tests("Simulation", on: ["Simulation", "Random"]),
         tests(
             "Storage",
             on: [

@@ -19,7 +19,8 @@ import Synchronization
 /// before any other thread.
 package final class DatabaseExecutor: @unchecked Sendable {
     private let mailbox: Mailbox<DatabaseMessage>
-    private let wakeup: WakeupEvent
+    /// Wakes the database thread.
+    package let wakeup: WakeupEvent
     /// The lock.
     private let isLocked = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
@@ -82,20 +83,33 @@ package final class DatabaseExecutor: @unchecked Sendable {
             // Read before the mailbox: what was posted before the stop is processed.
             let isStopped = isStopped.load(ordering: .acquiring)
             // Once also where the mailbox is empty: a loop may have left something to this thread.
-            var hasWork = false
+            var turn: Turn
             repeat {
-                if lock() {
-                    _ = work(onQueue: nil)
-                    hasWork = host?.hasWork ?? false
-                    unlock()
-                } else if isStopped {
-                    wakeup.wait(timeout: Self.retryInterval)
-                } else {
-                    break  // The thread that holds the lock looks again when it unlocks.
-                }
-            } while hasWork || !mailbox.isEmpty
+                turn = takeTurn()
+                if turn == .lockedOut, isStopped { wakeup.wait(timeout: Self.retryInterval) }
+            } while turn == .hasMore || turn == .lockedOut && isStopped
             if isStopped { return }
         }
+    }
+
+    /// How a turn of the database thread has ended.
+    package enum Turn {
+        /// Everything was processed.
+        case done
+        /// Another turn is needed at once.
+        case hasMore
+        /// Another thread has the lock, and looks into the mailbox when it releases it.
+        case lockedOut
+    }
+
+    /// The database thread: processes for a few milliseconds. A simulation, which has no thread, calls it in place of
+    /// ``serve()`` when ``wakeup`` was signalled, and again while there is more.
+    package func takeTurn() -> Turn {
+        guard lock() else { return .lockedOut }
+        _ = work(onQueue: nil)
+        let hasWork = host?.hasWork ?? false
+        unlock()
+        return hasWork || !mailbox.isEmpty ? .hasMore : .done
     }
 
     /// Any thread: ends ``serve()`` when everything that was posted before is processed.

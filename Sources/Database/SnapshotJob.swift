@@ -57,6 +57,19 @@ package struct NodeSizeCheck: Sendable {
     package var endOfPage: Window.PageEnd?
     package var isTooHeavy: Bool
     package var etag: String?
+
+    /// Does a ``NodeSizeCheckJob``; its parts are explained there. O(size).
+    package init(
+        of node: Node, _ query: Query?, for session: SessionID, byteLimit: Int?, wantsETag: Bool
+    ) {
+        self.session = session
+        let window = query.flatMap { $0.aggregates.isEmpty ? Window($0, over: node) : nil }
+        endOfPage = window?.endOfPage
+        filtered = window?.node ?? query.map { IndexedQuery($0).result(over: node) }
+        let selected = filtered ?? node
+        isTooHeavy = byteLimit.map { selected.isHeavier(than: $0) } ?? false
+        etag = wantsETag && !isTooHeavy ? selected.etag : nil
+    }
 }
 
 /// A computation that a request needs before it can be executed (``RequestPreparer``).
@@ -130,6 +143,17 @@ package struct ParsedMessage: Sendable {
     package var result: Result<ClientMessage, MalformedMessage>
     /// Bytes of the message.
     package var byteCount: Int
+
+    /// Parses a message. O(size).
+    package init(parsing message: [UInt8], for session: SessionID, nodeLimit: Int) {
+        self.session = session
+        byteCount = message.count
+        do throws(MalformedMessage) {
+            result = .success(try ClientMessage(parsing: message.rawSpan, nodeLimit: nodeLimit))
+        } catch {
+            result = .failure(error)
+        }
+    }
 }
 
 /// Work that takes long, and needs nothing but what it is given.

@@ -175,36 +175,19 @@ private final class SnapshotLane: Sendable {
 
         private mutating func perform(_ job: SnapshotJob) {
             switch job {
-            case .parse(let job): parse(job)
+            case .parse(let job):
+                job.results.post(
+                    ParsedMessage(parsing: job.message, for: job.session, nodeLimit: job.nodeLimit))
             case .encode(let job):
                 job.message.encode(within: budget, &hashes)
                 job.results.post(EncodedMessage(session: job.session, message: job.message))
-            case .survey(let job): survey(job)
+            case .survey(let job):
+                job.results.post(
+                    NodeSizeCheck(
+                        of: job.node, job.query, for: job.session, byteLimit: job.byteLimit,
+                        wantsETag: job.wantsETag))
             case .prepare(let job): job.perform(&hashes)
             }
-        }
-
-        private func parse(_ job: ParsingJob) {
-            let result: Result<ClientMessage, MalformedMessage>
-            do throws(MalformedMessage) {
-                result = .success(try ClientMessage(parsing: job.message.rawSpan, nodeLimit: job.nodeLimit))
-            } catch {
-                result = .failure(error)
-            }
-            job.results.post(
-                ParsedMessage(session: job.session, result: result, byteCount: job.message.count))
-        }
-
-        private func survey(_ job: NodeSizeCheckJob) {
-            let window = job.query.flatMap { $0.aggregates.isEmpty ? Window($0, over: job.node) : nil }
-            let filtered = window?.node ?? job.query.map { IndexedQuery($0).result(over: job.node) }
-            let node = filtered ?? job.node
-            let isTooHeavy = job.byteLimit.map { node.isHeavier(than: $0) } ?? false
-            let etag = job.wantsETag && !isTooHeavy ? node.etag : nil
-            job.results.post(
-                NodeSizeCheck(
-                    session: job.session, filtered: filtered, endOfPage: window?.endOfPage,
-                    isTooHeavy: isTooHeavy, etag: etag))
         }
     }
 }

@@ -1,20 +1,19 @@
 import ArgumentParser
 import Glibc
+import PandoSimulation
 
-//  `simulate`: a database server in a world made of one number.
+//  `simulate`: runs seeds of the module Simulation.
 //
 //  Enters:  a seed.   Leaves:  0, or 1 and the seed, the step and the last events of a broken promise.
-//  Start at Simulation.swift (the world), then Checker.swift (the promises) and Reference.swift (what must be
-//  true).
 
 @main
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
         abstract:
-            "Runs the server on a disk, a clock and connections that a seed decides, and checks its promises.",
+            "Runs the server on a disk, a network and a clock that a seed decides, and checks its promises.",
         discussion:
-            "Each seed is one small life of a data directory: sessions, crashes, power cuts, full and rotting disks."
+            "Each seed is one small life of a data directory: clients on slow and broken connections, crashes, power cuts, full and rotting disks."
     )
 
     @Option(help: "The first seed.")
@@ -47,13 +46,13 @@ struct Simulate: ParsableCommand {
         let limit = count ?? (seconds == nil ? 1 : UInt64.max)
         while ran < limit, seconds.map({ ContinuousClock.now - began < .seconds($0) }) ?? true {
             let seed = seed &+ ran
-            sayIfTrapped(seed, replay)
+            reportTraps(seed, replay)
             let isRepeated = ran % Self.repeatedEvery == 0 && !trace
             let simulation = Simulation(
                 seed: seed, log: trace ? .print : isRepeated ? .digest : .forget, floods: floods ? true : nil)
             do {
                 try simulation.run()
-                if isRepeated { try expect(simulation.digest, of: seed) }
+                if isRepeated { try expect(simulation.log.digest, of: seed) }
             } catch {
                 try explain(seed, error)
             }
@@ -74,14 +73,14 @@ struct Simulate: ParsableCommand {
     /// So many seeds meet everything, tens of times at least.
     private static let seedCountThatMeetsAll: UInt64 = 1000
 
-    /// Of so many seeds one is run twice: the same seed must be the same story.
+    /// Of so many seeds one is run twice: the same seed must give the same run.
     private static let repeatedEvery: UInt64 = 50
 
     private func expect(_ digest: UInt64, of seed: UInt64) throws {
         let again = Simulation(seed: seed, log: .digest, floods: floods ? true : nil)
         try again.run()
-        guard again.digest == digest else {
-            throw BrokenPromise(description: "run again, it is another story")
+        guard again.log.digest == digest else {
+            throw BrokenPromise(description: "run again, it is another run")
         }
     }
 
@@ -93,7 +92,7 @@ struct Simulate: ParsableCommand {
             try again.run()
             print("the failure did not come again: the simulation is not deterministic")
         } catch { failure = error }
-        if !trace { for event in again.events { print(event) } }
+        if !trace { for event in again.log.lines { print(event) } }
         print("seed \(seed) failed at step \(again.step): \(failure)")
         print("replay: \(replay(seed))")
         throw ExitCode(1)
@@ -105,7 +104,7 @@ struct Simulate: ParsableCommand {
 }
 
 extension Simulate {
-    /// Begins anew with hash tables whose order is the same in every process: a seed must be one story, also
+    /// Starts the process again with hash tables whose order is the same in every process: a seed must give one run, also
     /// where the order of two messages to different clients is that of a table.
     private static func fixHashing() {
         let name = "SWIFT_DETERMINISTIC_HASHING"
@@ -125,14 +124,14 @@ private func tenths(_ number: Double) -> String {
 }
 
 /// The line that a trap prints: nothing may be allocated then.
-nonisolated(unsafe) private var lastWords: [UInt8] = []
+nonisolated(unsafe) private var trapMessage: [UInt8] = []
 
-/// A trap of the code under test ends the process: it shall say which seed it was.
-private func sayIfTrapped(_ seed: UInt64, _ replay: (UInt64) -> String) {
-    unsafe lastWords = Array("seed \(seed) trapped; replay: \(replay(seed))\n".utf8)
+/// A trap of the code under test ends the process: the seed is printed.
+private func reportTraps(_ seed: UInt64, _ replay: (UInt64) -> String) {
+    unsafe trapMessage = Array("seed \(seed) trapped; replay: \(replay(seed))\n".utf8)
     for number in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT] {
         signal(number) { _ in
-            unsafe lastWords.withUnsafeBytes { _ = unsafe write(2, $0.baseAddress, $0.count) }
+            unsafe trapMessage.withUnsafeBytes { _ = unsafe write(2, $0.baseAddress, $0.count) }
             _exit(1)
         }
     }

@@ -225,12 +225,16 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
             operation: operation, path: directory, errorNumber: failureNumber, errorText: "simulated failure")
     }
 
+    /// The names in the directory, in ascending order.
+    /// - Throws: What ``onOperation`` says; EMFILE while ``lacksDescriptors``; EIO after a crash.
     package func list() throws(DiskFailure) -> [String] {
         if try begin(.list) { throw fail(.list) }
         try checkDescriptors(.list)
         return names.keys.sorted()
     }
 
+    /// Opens a file, or makes it.
+    /// - Throws: ENOENT where it is missing; otherwise as ``list()``.
     package func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
         if try begin(.open) { throw fail(.open) }
         try checkDescriptors(.open)
@@ -246,11 +250,16 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         return File(inode)
     }
 
+    /// The size of a file.
+    /// - Throws: What ``onOperation`` says; EIO after a crash.
     package func byteCount(of file: File) throws(DiskFailure) -> Int {
         if try begin(.size) { throw fail(.size) }
         return file.inode.bytes.count
     }
 
+    /// Reads as many bytes as there are, at most as many as the buffer takes.
+    /// - Returns: Their number; half of it where ``OperationOutcome/readHalf`` is the outcome.
+    /// - Throws: As ``byteCount(of:)``.
     @unsafe package func read(
         _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
     ) throws(DiskFailure) -> Int {
@@ -264,6 +273,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         return count
     }
 
+    /// Writes bytes. Half of them are written where it fails as ``onOperation`` says.
+    /// - Throws: ENOSPC where ``capacity`` is too small; otherwise as ``byteCount(of:)``.
     package func write(_ span: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
         let fails: Bool
         do throws(DiskFailure) { fails = try begin(.write) } catch {
@@ -285,6 +296,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         unsafe span.withUnsafeBytes { unsafe Array($0) }
     }
 
+    /// Makes the bytes of a file durable. A sync that fails loses those that were written since the last one.
+    /// - Throws: As ``byteCount(of:)``.
     package func sync(_ file: File) throws(DiskFailure) {
         let fails = try begin(.sync)
         syncCount += 1
@@ -299,12 +312,16 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         inode.sync()
     }
 
+    /// Reserves space.
+    /// - Throws: ENOSPC where ``capacity`` is too small; otherwise as ``byteCount(of:)``.
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
         if try begin(.reserve) { throw fail(.reserve) }
         try checkSpace(.reserve, of: file.inode, upTo: range.upperBound)
         file.inode.reservedByteCount = max(file.inode.reservedByteCount, range.upperBound)
     }
 
+    /// Makes a file shorter, and releases its space behind the end.
+    /// - Throws: As ``byteCount(of:)``.
     package func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
         if try begin(.truncate) { throw fail(.truncate) }
         let inode = file.inode
@@ -318,6 +335,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         }
     }
 
+    /// Renames a file.
+    /// - Throws: ENOENT where it is missing; otherwise as ``byteCount(of:)``.
     package func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
         if try begin(.rename) { throw fail(.rename) }
         guard let inode = names[oldName] else {
@@ -327,17 +346,23 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         change(.rename(oldName, newName, inode))
     }
 
+    /// Removes a name.
+    /// - Throws: As ``byteCount(of:)``.
     package func remove(_ name: String) throws(DiskFailure) {
         if try begin(.remove) { throw fail(.remove) }
         change(.remove(name))
     }
 
+    /// Makes all names durable.
+    /// - Throws: As ``byteCount(of:)``.
     package func syncDirectory() throws(DiskFailure) {
         if try begin(.syncDirectory) { throw fail(.syncDirectory) }
         nameHistory = [names]
         nameChanges = []
     }
 
+    /// Acquires the lock, unless a file holds it.
+    /// - Throws: As ``list()``.
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         if try begin(.lock) { throw fail(.lock) }
         try checkDescriptors(.lock)
