@@ -98,9 +98,7 @@ final class RESTHandler {
             return nil
         }
         guard let body else { throw .internalError }
-        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map {
-            $0 - byteCount
-        }
+        let limit = database.replacedByteLimit(of: request, byteCount: byteCount)
         guard limit ?? 0 >= 0 else { throw .writeTooLarge }
         return try write(request, body, replacingAtMost: limit, target, credential, database, session)
     }
@@ -146,7 +144,7 @@ final class RESTHandler {
         let indexed = database.engine.indexed(query, at: target.path)
         processor.noteUse(of: query, at: target.path, in: database)
         let inlineCount = indexed.index == nil ? Engine.inlineQueryChildCount : Engine.inlineWindowChildCount
-        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, query) }
+        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, indexed) }
         return .read(Window(indexed, over: node).node)
     }
 
@@ -238,10 +236,12 @@ final class RESTHandler {
         let isSecret = { (update: RESTUpdate) in
             !update.draft.placeholders.isEmpty || update.target.isPriority
         }
+        // Without server values and priorities the data is stored as it was sent.
+        guard updates.contains(where: isSecret) else { return updates.map(\.draft.node) }
         let root = database.engine.root
-        guard updates.contains(where: isSecret),
-            !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last)
-        else { return updates.map { root.value(at: $0.target.fullPath) } }
+        guard !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last) else {
+            return updates.map { root.value(at: $0.target.fullPath) }
+        }
         var askedCount = 0
         return updates.map { update in
             guard isSecret(update) else { return update.draft.node }

@@ -60,6 +60,7 @@ extension IndexCatalog {
         guard var index = slot.index.take() else { return true }
         readyCount -= 1
         let isRight: Bool
+        let changeCount = slot.olds.count
         if slot.olds.count == 1 {
             let (key, old) = slot.olds[0]
             let change = KeptIndex.Change(key: key, old: old, new: order.placedValue(of: children[key]))
@@ -77,7 +78,7 @@ extension IndexCatalog {
             }
             isRight = index.update(changes, in: children)
         }
-        if !slot.isDeclared { recharge(&slot, index.count) }
+        recharge(&slot, index, changeCount: changeCount)
         slot.index = index
         readyCount += 1
         return isRight
@@ -105,8 +106,13 @@ extension IndexCatalog {
     ) {
         let (before, after) = (old.children, new.children)
         if !location.slots.isEmpty, after.count < keptChildCount { small.append(location.path) }
-        for index in location.slots.indices where location.slots[index].index != nil {
+        for index in location.slots.indices {
             let order = location.slots[index].order
+            if !prepared.isEmpty, let kept = preparedIndex(order, at: location.path, over: new) {
+                put(kept, index, of: location)
+                continue
+            }
+            guard location.slots[index].index != nil else { continue }
             guard left > 0, let changes = after.differences(from: before, atMost: left) else {
                 rebuild(index, of: location)
                 continue

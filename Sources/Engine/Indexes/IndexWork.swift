@@ -17,8 +17,10 @@ struct IndexWork {
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
     var dropped: [KeptIndex] = []
+    /// Indexes on demand have grown: the host compares all engines' with its limit.
+    var hasGrown = false
 
-    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty }
+    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty && !hasGrown }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -85,6 +87,8 @@ package struct IndexBuild: Sendable {
     private(set) var base: (index: KeptIndex, node: Node)?
     /// The result.
     private(set) var index: KeptIndex?
+    /// Bytes that it takes.
+    private(set) var byteCount = 0
 
     init(_ build: IndexWork.Build, over node: Node) {
         path = build.path
@@ -101,6 +105,7 @@ package struct IndexBuild: Sendable {
         } else {
             index = KeptIndex(ordering: children, by: order)
         }
+        byteCount = index?.byteCount ?? 0
     }
 }
 
