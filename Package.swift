@@ -214,7 +214,7 @@ let package = Package(
                 "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "Reactor",
                 "Time", "Random", "Bytes",
             ],
-            libraries: [logging]),
+            c: ["CCounting"], libraries: [logging]),
         tests(
             "Connections",
             on: [

@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoEngine
 import PandoRandom
+import PandoRules
 import PandoTree
 
 // Queries of few among many children, and writes below windows.
@@ -66,10 +67,17 @@ private let orders: [(name: String, index: Index)] = [
     ("text", .child(Path(["s"]))),
 ]
 
+/// Rules that declare indexes of other locations.
+private let declaredElsewhere: Access = {
+    let rules = #"{"rules":{"players":{".indexOn":["n","s"]},"rooms":{"$room":{".indexOn":"n"}}}}"#
+    // The text is a constant, and valid.
+    return (try? Ruleset(loading: Array(rules.utf8))).map(Access.loaded) ?? .locked
+}()
+
 /// An engine whose indexes are ready.
-private func indexedEngine(_ count: Int, _ orders: [Index]) -> Engine {
+private func indexedEngine(_ count: Int, _ orders: [Index], access: Access = .open) -> Engine {
     var engine = Engine(
-        root: .object(Children(ascending: [.init(key: "scores", node: scores(count))])), access: .open)
+        root: .object(Children(ascending: [.init(key: "scores", node: scores(count))])), access: access)
     for order in orders {
         engine.noteUse(
             of: Query(index: order, limit: .init(count: 1, anchor: .first)), at: Path(["scores"]),
@@ -113,6 +121,10 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
                 OrderedIndex(ordering: children, by: index).count == count
             })
     }
+    timings.append(
+        writes(
+            "set one of \(count) children, indexes elsewhere", effort, count, [], listening: [],
+            access: declaredElsewhere))
     for (name, indexes) in [
         ("no index", []), ("one by number", [orders[3].index]), ("one by text", [orders[4].index]),
     ] {
@@ -177,9 +189,10 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
 
 /// Sets the number of one child after another, in an order without locality.
 private func writes(
-    _ name: String, _ effort: MicroEffort, _ count: Int, _ indexes: [Index], listening queries: [Query]
+    _ name: String, _ effort: MicroEffort, _ count: Int, _ indexes: [Index], listening queries: [Query],
+    access: Access = .open
 ) -> Timing {
-    var engine = indexedEngine(count, indexes)
+    var engine = indexedEngine(count, indexes, access: access)
     for (number, query) in queries.enumerated() {
         let listen = Listen(path: Path(["scores"]), query: query, tag: 1)
         _ = engine.execute(command(.listen(listen), session: UInt64(number + 2)))

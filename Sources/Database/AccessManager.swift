@@ -25,7 +25,7 @@ final class AccessManager {
         try processor.log.checkSpace(forPayloadOf: source.count)
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
-        processor.indexes.startWork(in: database)
+        processor.startIndexWork(in: database)
         revokeListens(of: database)
         processor.log.append(
             JournalRecord(
@@ -36,7 +36,7 @@ final class AccessManager {
     /// - Parameter rulesets: All of them, by namespace; the other databases are under their stored rules.
     func load(_ rulesets: [String: Ruleset]) {
         for database in processor.databases.setFileRules(rulesets) {
-            processor.indexes.startWork(in: database)
+            processor.startIndexWork(in: database)
             revokeListens(of: database)
         }
     }

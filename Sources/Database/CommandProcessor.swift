@@ -47,7 +47,8 @@ final class CommandProcessor {
         self.options = options
         self.environment = environment
         releaseElsewhere = workers.release
-        indexes = IndexBuilder(workers, hasWorkers: environment.hasWorkers, post: post)
+        indexes = IndexBuilder(
+            workers, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit, post: post)
         clock = WallClock(notBefore: recovered.lastTime, in: environment)
         databases = DatabaseTable(recovered)
         log = LogAppender(
@@ -143,18 +144,24 @@ final class CommandProcessor {
     ) throws(WriteRefusal) -> CommandResult? {
         let isListen = if case .listen = operation { true } else { false }
         let time = clock.last
+        // A write that was prepared is decided as of then.
+        let prepared = database.engine.preparedWrite
+        let decisionTime = prepared?.time ?? time
         let query = operation.query
         // The command and the delta are moved from step to step: nothing of them is copied.
         var delta = database.engine.decide(
-            Command(session: session, credential: credential, time: time, operation: operation))
+            Command(session: session, credential: credential, time: decisionTime, operation: operation))
         if case .denied(let operation) = delta.kind {
-            let command = Command(session: session, credential: credential, time: time, operation: operation)
-            denials.note(command, in: database)
+            let command = Command(
+                session: session, credential: credential, time: decisionTime, operation: operation)
+            denials.note(command, in: database, explains: prepared == nil)
         }
         if case .ok? = delta.result, var left = byteLimit {
             let root = database.engine.root
             // Behind the decision: a client that may not write does not learn how much data there is.
-            if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
+            let isTooLarge =
+                prepared?.replacesTooMuch ?? paths.contains { root.value(at: $0).weigh(&left) }
+            if isTooLarge { throw .tooLarge }
         }
         let savepoint = try log.append(&delta, of: database, at: time)
         let effects = database.engine.commit(consume delta)
@@ -163,7 +170,7 @@ final class CommandProcessor {
         if let query, effects.result?.isRead ?? false {
             database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
         }
-        if database.engine.hasIndexWork { startIndexWork(in: database) }
+        startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
         if coalescer.isEmpty || isListen {
             encoder.encode(effects.pushes)
@@ -177,21 +184,25 @@ final class CommandProcessor {
         return effects.result
     }
 
+    /// Starts what a database's indexes and live aggregates need, and keeps all databases' indexes within their limit.
+    /// O(1), mostly.
+    func startIndexWork(in database: StoredDatabase) {
+        guard database.engine.hasIndexWork else { return }
+        indexes.startWork(in: database)
+        indexes.limitMemory(of: databases.all)
+        sendAggregates(of: database)
+    }
+
     /// Notes that a query was answered, so that its index is built, or kept.
     func noteUse(of query: Query, at path: Path, in database: StoredDatabase) {
         database.engine.noteUse(of: query, at: path, isLasting: false, at: clock.last)
-        if database.engine.hasIndexWork { startIndexWork(in: database) }
-    }
-
-    /// Starts what a database's indexes and live aggregates need.
-    func startIndexWork(in database: StoredDatabase) {
-        indexes.startWork(in: database)
-        sendAggregates(of: database)
+        startIndexWork(in: database)
     }
 
     /// Takes what a worker has computed for a database's indexes and live aggregates.
     func finish(_ result: IndexJobResult, in database: StoredDatabase) {
         indexes.finish(result, in: database)
+        indexes.limitMemory(of: databases.all)
         sendAggregates(of: database)
     }
 

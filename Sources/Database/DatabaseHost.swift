@@ -229,7 +229,10 @@ package final class DatabaseHost {
             processedByteCount += request.byteCount
             processor.process(request)
         case .rest(let session, let call, let byteCount):
-            if !isLight, let database = preparer.suspend(call, byteCount: byteCount, of: session) {
+            // A small write may replace much.
+            if !isLight || call.isWrite,
+                let database = preparer.suspend(call, byteCount: byteCount, of: session)
+            {
                 return .suspended(session, database)
             }
             processedByteCount += byteCount
@@ -275,10 +278,14 @@ package final class DatabaseHost {
 
     /// Executes a request that was suspended, with what was computed for it.
     private func resume(_ prepared: PreparedRequest) -> Progress {
-        guard preparer.finish(prepared, execute: execute) else { return .done }
+        let isDone = preparer.finish(prepared, execute: execute)
+        // Freed by another thread: text, indexes and what only the snapshot holds may be large.
+        switch prepared.preparation {
+        case .printed, .write, .window: processor.releaseLater(prepared)
+        case .hash, .index, .abandoned: break
+        }
+        guard isDone else { return .done }
         processedByteCount += prepared.byteCount
-        // By another thread: what was printed may be large.
-        if case .printed = prepared.preparation { processor.releaseLater(prepared) }
         return .resumed(prepared.session)
     }
 

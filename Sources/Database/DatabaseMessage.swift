@@ -80,10 +80,12 @@ package final class PreparedRequest: Sendable {
     let preparation: Preparation
     /// Its own data, where it was printed before.
     let printed: PrintedNodes?
+    /// What is done for the request when this is.
+    let stage: PreparationStage
 
     init(
         _ session: SessionID, _ message: DatabaseMessage, _ target: Target, _ work: PreparationJob.Work,
-        _ preparation: Preparation, printed: PrintedNodes?
+        _ preparation: Preparation, printed: PrintedNodes?, stage: PreparationStage
     ) {
         self.session = session
         self.message = message
@@ -91,6 +93,7 @@ package final class PreparedRequest: Sendable {
         self.work = work
         self.preparation = preparation
         self.printed = printed
+        self.stage = stage
     }
 }
 

@@ -5,7 +5,7 @@ package struct DatabaseOptions: Sendable {
     /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = 1 << 20
 
-    /// Bytes that the indexes which no rule declares may take in one database, about.
+    /// Bytes that the indexes which no rule declares may take together, in all databases.
     package var indexByteLimit = 256 << 20
 
     package init() {}

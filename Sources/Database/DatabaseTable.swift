@@ -57,6 +57,9 @@ struct DatabaseTable {
         return changed
     }
 
+    /// All databases, in no particular order.
+    var all: some Collection<StoredDatabase> { byName.values }
+
     /// The names of all namespaces, sorted.
     var names: [String] { byName.keys.sorted() }
 

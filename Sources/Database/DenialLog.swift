@@ -56,8 +56,10 @@ struct DenialLog {
     }
 
     /// Notes that the engine of a database has denied a command. Before anything changes.
-    mutating func note(_ command: Command, in database: StoredDatabase) {
+    /// - Parameter explains: Whether it may be explained: not where the rules alone took long.
+    mutating func note(_ command: Command, in database: StoredDatabase, explains: Bool = true) {
         kept[database.id, default: Kept()].count += 1
+        guard explains else { return }
         let start = ContinuousClock.now
         guard nextExplanation - start <= Self.postponablePause,
             let denial = database.engine.explainDenial(of: command)

@@ -58,6 +58,12 @@ package final class RESTCall: Sendable {
 extension BackupBytes: ResponseBodySource {}
 
 extension StoredDatabase {
+    /// Bytes that the data may have which a REST write replaces, about; nil for any number.
+    /// - Parameter byteCount: Of its body.
+    func replacedByteLimit(of request: RESTRequest, byteCount: Int) -> Int? {
+        (request.writeSizeLimit ?? defaultWriteSizeLimit).byteCount.map { $0 - byteCount }
+    }
+
     /// What a REST write without `writeSizeLimit` is measured against (rest §4, §10).
     var defaultWriteSizeLimit: WriteSizeLimit {
         guard let json = settings["defaultWriteSizeLimit"],
@@ -71,9 +77,9 @@ extension StoredDatabase {
 package enum RESTCallResult: Sendable {
     /// The data at the location.
     case read(Node)
-    /// The children of a node that a query selects: a worker finds them, and the result becomes a
-    /// ``read(_:)``.
-    indirect case filtered(Node, Query)
+    /// The children of a node that a query selects: a worker finds them, by the index where there is one, and the
+    /// result becomes a ``read(_:)``.
+    indirect case filtered(Node, IndexedQuery)
     /// One page of the children that a query selects, and where it ends; nil for the last page (rest §5.5).
     indirect case page(Node, end: Window.PageEnd?)
     /// What a PUT or DELETE has left at its location.

@@ -101,9 +101,7 @@ final class RESTHandler {
             return nil
         }
         guard let body else { throw .internalError }
-        let limit = (request.writeSizeLimit ?? database.defaultWriteSizeLimit).byteCount.map {
-            $0 - byteCount
-        }
+        let limit = database.replacedByteLimit(of: request, byteCount: byteCount)
         guard limit ?? 0 >= 0 else { throw .writeTooLarge }
         return try write(request, body, replacingAtMost: limit, target, credential, database, session)
     }
@@ -151,7 +149,7 @@ final class RESTHandler {
         let indexed = database.engine.indexed(query, at: target.path)
         processor.noteUse(of: query, at: target.path, in: database)
         let inlineCount = indexed.index == nil ? Engine.inlineQueryChildCount : Engine.inlineWindowChildCount
-        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, query) }
+        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, indexed) }
         guard query.aggregates.isEmpty else { return .read(indexed.result(over: node)) }
         let window = Window(indexed, over: node)
         return request.page == nil ? .read(window.node) : .page(window.node, end: window.endOfPage)
@@ -245,10 +243,12 @@ final class RESTHandler {
         let isSecret = { (update: RESTUpdate) in
             !update.draft.placeholders.isEmpty || update.target.isPriority
         }
+        // Without server values and priorities the data is stored as it was sent.
+        guard updates.contains(where: isSecret) else { return updates.map(\.draft.node) }
         let root = database.engine.root
-        guard updates.contains(where: isSecret),
-            !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last)
-        else { return updates.map { root.value(at: $0.target.fullPath) } }
+        guard !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last) else {
+            return updates.map { root.value(at: $0.target.fullPath) }
+        }
         var askedCount = 0
         return updates.map { update in
             guard isSecret(update) else { return update.draft.node }

@@ -7,12 +7,15 @@ import PandoWire
 
 /// Has long computations of requests done by worker threads, on snapshots, while other sessions go on: a
 /// compare-and-set hashes its location (realtime §11.2, rest §7), a listen through a query orders the
-/// children there, a write prints its data for the log. Over a million children that takes up to a second.
+/// children there, a write prints its data for the log, and has its rules evaluated and its data ordered. Over a
+/// million children that takes up to a second.
 ///
 ///     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: the location is unchanged ──▶ decided with the hash
 ///                                               │             └─ it has changed ──▶ stale, whichever value was expected
 ///                                               ├─▶ window: caught up with what has changed, then the listen begins
-///                                               ├─▶ printed: executed, or suspended once more for a hash
+///                                               ├─▶ printed: executed, or suspended once more
+///                                               ├─▶ write: what rules have read is unchanged: executed
+///                                               │     └─ it has changed: suspended once more
 ///                                               └─▶ cancelled, since its session has ended: not executed
 ///
 /// The session of a suspended request waits; its later requests stay behind it. Used by one thread at a time.
@@ -24,6 +27,13 @@ final class RequestPreparer {
     private let cancel: @Sendable (SessionID) -> Void
     /// Posts a message to the databases.
     private let post: @Sendable (DatabaseMessage) -> Void
+
+    /// Bytes of a request from which on its rules are evaluated elsewhere: fewer bring a few thousand nodes, which takes
+    /// a millisecond or two. Messages above it are parsed elsewhere, too.
+    static let largeWriteByteCount = 64 << 10
+    /// How often a write is prepared. Then it is executed whatever has changed: others that write to the same locations
+    /// all the time must not keep it waiting for ever.
+    private static let attemptLimit = 4
 
     init(
         _ processor: CommandProcessor, start: @escaping @Sendable (PreparationJob) -> Void,
@@ -42,40 +52,67 @@ final class RequestPreparer {
     // MARK: Suspending
 
     /// Starts the computation that a realtime request needs first, if any.
-    /// - Parameter isPrinted: Its data was printed before.
+    /// - Parameter stage: What was done for it before.
     /// - Returns: The database of its session, which is to be suspended; nil where the request can be executed
     ///   at once.
-    func suspend(_ request: PostedRequest, isPrinted: Bool = false) -> RequestBacklog.DatabaseID? {
+    func suspend(
+        _ request: PostedRequest, after stage: PreparationStage = PreparationStage()
+    ) -> RequestBacklog.DatabaseID? {
         guard processor.environment.hasWorkers,
             let database = processor.sessions[request.session]?.database
         else { return nil }
         let (session, message) = (request.session, DatabaseMessage.request(request))
-        if !isPrinted, request.byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled {
+        if stage.step < .printed, request.byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled
+        {
             let nodes = request.action.drafts.nodesToPrint
-            if !nodes.isEmpty { return prepare(.print(nodes), for: session, message, in: database) }
+            if !nodes.isEmpty {
+                return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
+            }
         }
+        let isLarge =
+            request.byteCount > Self.largeWriteByteCount || request.action.entryCount > Engine.largeMergeCount
         switch request.action {
-        case .transaction(let write, let expectedHash, _):
-            guard let node = database.engine.nodeToHash(at: write.target, comparedWith: expectedHash),
-                // A client that may not write causes no work, and learns nothing.
-                database.engine.mayPut(write, as: request.credential, at: processor.clock.last)
-            else { return nil }
-            return prepare(.hash(node), at: write.target, for: session, message, in: database)
+        case .transaction(let write, let expectedHash, _) where stage.step < .hashed:
+            guard let node = database.engine.nodeToHash(at: write.target, comparedWith: expectedHash) else {
+                break
+            }
+            // A client that may not write causes no work, and learns nothing.
+            if isLarge {
+                guard stage.step < .permitted else {
+                    return prepare(
+                        .hash(node), at: write.target, for: session, message, in: database,
+                        stage.reaching(.hashed))
+                }
+                let permission = suspend(
+                    [write], as: request.credential, session, message, in: database,
+                    stage.reaching(.permitted))
+                if let permission { return permission }
+            }
+            guard database.engine.mayPut(write, as: request.credential, at: processor.clock.last) else {
+                return nil
+            }
+            return prepare(
+                .hash(node), at: write.target, for: session, message, in: database, stage.reaching(.hashed))
         case .listen(let listen, _):
             guard let query = listen.query,
                 let (indexed, node) = database.engine.locationOfWindow(of: query, at: listen.path),
                 database.engine.mayListen(
                     listen.path, query, as: request.credential, at: processor.clock.last)
             else { return nil }
-            return prepare(
-                .window(indexed, node), at: Target(listen.path), for: session, message, in: database)
-        default: return nil
+            return prepareWindow(indexed, node, at: Target(listen.path), for: session, message, in: database)
+        default: break
         }
+        guard isLarge, stage.step < .decided, let writes = request.action.writes else { return nil }
+        return suspend(
+            writes, mergeBase: request.action.mergeBase, as: request.credential, session, message,
+            in: database,
+            stage.reaching(.decided))
     }
 
     /// The same for REST: `if-match` is such a hash, an event stream such a listen.
     func suspend(
-        _ call: RESTCall, byteCount: Int, of session: SessionID, isPrinted: Bool = false
+        _ call: RESTCall, byteCount: Int, of session: SessionID,
+        after stage: PreparationStage = PreparationStage()
     ) -> RequestBacklog.DatabaseID? {
         guard processor.environment.hasWorkers,
             case .data(let request, let body, let credential) = call.action,
@@ -83,24 +120,51 @@ final class RequestPreparer {
             let database = processor.databases[call.namespace]
         else { return nil }
         let message = DatabaseMessage.rest(session, call, byteCount: byteCount)
-        if !isPrinted, byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled, let body {
+        if stage.step < .printed, byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled,
+            let body
+        {
             let nodes = body.drafts.nodesToPrint
-            if !nodes.isEmpty { return prepare(.print(nodes), for: session, message, in: database) }
+            if !nodes.isEmpty {
+                return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
+            }
         }
-        guard request.expectedHash != nil || request.wantsStream,
-            database.engine.mayRead(target.path, request.query, as: credential, at: processor.clock.last)
-        else { return nil }
         if request.wantsStream {
             guard let query = request.query, !query.loadsAllData,
-                let (indexed, node) = database.engine.locationOfWindow(of: query, at: target.path)
+                let (indexed, node) = database.engine.locationOfWindow(of: query, at: target.path),
+                database.engine.mayRead(target.path, query, as: credential, at: processor.clock.last)
             else { return nil }
-            return prepare(.window(indexed, node), at: target, for: session, message, in: database)
+            return prepareWindow(indexed, node, at: target, for: session, message, in: database)
         }
-        guard case .value(let draft)? = body, let expectedHash = request.expectedHash,
-            let node = database.engine.nodeToHash(at: target, comparedWith: expectedHash),
-            database.engine.mayPut(Write(target, draft), as: credential, at: processor.clock.last)
-        else { return nil }
-        return prepare(.hash(node), at: target, for: session, message, in: database)
+        guard let body else { return nil }
+        let isLarge = byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
+        if stage.step < .hashed, case .value(let draft) = body, let expectedHash = request.expectedHash,
+            let node = database.engine.nodeToHash(at: target, comparedWith: expectedHash)
+        {
+            guard
+                database.engine.mayRead(target.path, request.query, as: credential, at: processor.clock.last)
+            else { return nil }
+            if isLarge, stage.step < .permitted {
+                let permission = suspend(
+                    [Write(target, draft)], as: credential, session, message, in: database,
+                    stage.reaching(.permitted))
+                if let permission { return permission }
+            }
+            guard
+                stage.step == .permitted
+                    || database.engine.mayPut(Write(target, draft), as: credential, at: processor.clock.last)
+            else { return nil }
+            return prepare(
+                .hash(node), at: target, for: session, message, in: database, stage.reaching(.hashed))
+        }
+        // The key of a POST is made when it is executed.
+        guard stage.step < .decided, request.method != .post else { return nil }
+        let limit = database.replacedByteLimit(of: request, byteCount: byteCount)
+        let isWeighed = limit.map { replacesMuch(body, at: target, in: database, atMost: $0) } ?? false
+        guard isLarge || isWeighed else { return nil }
+        let mergeBase: Path? = if case .update = body { target.path } else { nil }
+        return suspend(
+            body.writes(at: target), replacing: isWeighed ? limit : nil, mergeBase: mergeBase, as: credential,
+            session, message, in: database, stage.reaching(.decided))
     }
 
     /// The same for the end of a session: its onDisconnect writes are printed.
@@ -111,19 +175,62 @@ final class RequestPreparer {
         else { return nil }
         let nodes = hosted.database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
         guard !nodes.isEmpty else { return nil }
-        return prepare(.print(nodes), for: session, .closed(session), in: hosted.database)
+        return prepare(.print(nodes), for: session, .closed(session), in: hosted.database, PreparationStage())
+    }
+
+    /// Replaced data with more bytes is weighed elsewhere.
+    private static let weighedByteCount = 256 << 10
+
+    /// Whether a REST write replaces so much that it takes long to weigh it. Bounded, whatever it replaces.
+    private func replacesMuch(
+        _ body: RESTBody, at target: Target, in database: StoredDatabase, atMost byteLimit: Int
+    ) -> Bool {
+        var left = Self.weighedByteCount
+        guard byteLimit > left else { return false }
+        switch body {
+        case .value: return database.engine.root.value(at: target.fullPath).weigh(&left)
+        case .update(let updates):
+            return updates.count > Engine.largeMergeCount
+                || updates.contains { database.engine.root.value(at: $0.target.fullPath).weigh(&left) }
+        }
+    }
+
+    /// Has rules evaluated and data ordered for a large write, and a merge of many paths done, if that is needed.
+    private func suspend(
+        _ writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
+        as credential: Credential, _ session: SessionID, _ message: DatabaseMessage,
+        in database: StoredDatabase, _ stage: PreparationStage
+    ) -> RequestBacklog.DatabaseID? {
+        guard stage.attempts <= Self.attemptLimit,
+            let preparation = database.engine.preparation(
+                for: writes, replacing: replacedByteLimit, mergeBase: mergeBase, as: credential,
+                at: processor.clock.last)
+        else { return nil }
+        return prepare(.write(preparation), for: session, message, in: database, stage)
+    }
+
+    private func prepareWindow(
+        _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
+        _ message: DatabaseMessage, in database: StoredDatabase
+    ) -> RequestBacklog.DatabaseID {
+        let makesIndex = database.engine.mayKeepIndex(query.query.index, at: target.path)
+        return prepare(
+            .window(query, node, makesIndex: makesIndex), at: target, for: session, message, in: database,
+            PreparationStage())
     }
 
     @discardableResult
     private func prepare(
         _ work: PreparationJob.Work, at target: Target = Target(.root), for session: SessionID,
-        _ message: DatabaseMessage, in database: StoredDatabase
+        _ message: DatabaseMessage, in database: StoredDatabase, _ stage: PreparationStage
     ) -> RequestBacklog.DatabaseID {
         let printed = processor.log.printed
         start(
             PreparationJob(session: session, work: work) { [post] preparation in
                 post(
-                    .prepared(PreparedRequest(session, message, target, work, preparation, printed: printed)))
+                    .prepared(
+                        PreparedRequest(
+                            session, message, target, work, preparation, printed: printed, stage: stage)))
             })
         return database.id
     }
@@ -138,42 +245,70 @@ final class RequestPreparer {
         processor.log.printed = prepared.printed
         defer { processor.log.printed = nil }
         switch (prepared.preparation, prepared.work) {
-        case (.window(let window), .window(_, let node)):
-            guard database.engine.prepare(window, at: prepared.target.path, over: node) else {
-                let path = prepared.target.path
+        case (.window(let window, let index), .window(_, let node, _)):
+            let path = prepared.target.path
+            if let index { database.engine.adopt(index, at: path, over: node, at: processor.clock.last) }
+            guard database.engine.prepare(window, at: path, over: node) else {
                 let (node, query) = (
                     database.engine.root[path], database.engine.indexed(window.query, at: path)
                 )
-                prepare(
-                    .window(query, node), at: prepared.target, for: prepared.session, prepared.message,
-                    in: database)
+                _ = prepareWindow(
+                    query, node, at: prepared.target, for: prepared.session, prepared.message, in: database)
                 return false
             }
             execute(prepared.message)
             database.engine.discardPreparedWindow()
         case (.hash(let hash), .hash(let node)):
-            if database.engine.note(hash, of: node, at: prepared.target) {
-                execute(prepared.message)
-            } else {
+            guard database.engine.note(hash, of: node, at: prepared.target) else {
                 refuseAsStale(prepared, database)
+                return true
             }
+            return executeUnlessSuspended(prepared, execute)
+        case (.write(let write), .write): return finish(write, of: prepared, in: database, execute)
         case (.printed(let nodes), _):
             processor.log.printed = nodes
-            guard !suspendPrinted(prepared.message) else { return false }
-            execute(prepared.message)
+            return executeUnlessSuspended(prepared, execute)
         case (.abandoned, _): break
-        case (.window, _), (.hash, _), (.index, _):
+        case (.window, _), (.hash, _), (.write, _), (.index, _):
             preconditionFailure("the result is not of the work that was asked for")
         }
         return true
     }
 
-    /// Starts the computation of a hash that a request needs whose data is printed.
-    private func suspendPrinted(_ message: DatabaseMessage) -> Bool {
+    /// Executes a write with the decision of its rules and its indexes, unless what they depend on has changed.
+    private func finish(
+        _ write: PreparedWrite, of prepared: PreparedRequest, in database: StoredDatabase,
+        _ execute: (DatabaseMessage) -> Void
+    ) -> Bool {
+        guard database.engine.adopt(write) else {
+            if suspend(prepared.message, after: prepared.stage.again) { return false }
+            execute(prepared.message)
+            return true
+        }
+        if prepared.stage.step == .permitted, !write.isDenied {
+            database.engine.discardPreparedWrite()
+            return executeUnlessSuspended(prepared, execute)
+        }
+        execute(prepared.message)
+        database.engine.discardPreparedWrite()
+        return true
+    }
+
+    /// - Returns: false where the request needs another computation first.
+    private func executeUnlessSuspended(
+        _ prepared: PreparedRequest, _ execute: (DatabaseMessage) -> Void
+    ) -> Bool {
+        if suspend(prepared.message, after: prepared.stage) { return false }
+        execute(prepared.message)
+        return true
+    }
+
+    /// Starts the next computation that a request needs.
+    private func suspend(_ message: DatabaseMessage, after stage: PreparationStage) -> Bool {
         switch message {
-        case .request(let request): suspend(request, isPrinted: true) != nil
+        case .request(let request): suspend(request, after: stage) != nil
         case .rest(let session, let call, let byteCount):
-            suspend(call, byteCount: byteCount, of: session, isPrinted: true) != nil
+            suspend(call, byteCount: byteCount, of: session, after: stage) != nil
         default: false
         }
     }
@@ -210,6 +345,35 @@ final class RequestPreparer {
     }
 }
 
+/// What was computed for a request. Each step needs those before.
+struct PreparationStage {
+    enum Step: Int, Comparable {
+        case arrived
+        /// Its data is printed.
+        case printed
+        /// A large compare-and-set is permitted; so its location is hashed.
+        case permitted
+        /// The hash of its location is known.
+        case hashed
+        /// Its rules are evaluated and its data ordered.
+        case decided
+
+        static func < (left: Step, right: Step) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    private(set) var step = Step.arrived
+    /// How often its rules were evaluated.
+    private(set) var attempts = 0
+
+    /// The stage when the next step is done.
+    func reaching(_ step: Step) -> PreparationStage {
+        PreparationStage(step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0))
+    }
+
+    /// What it depends on has changed: only what was printed still holds.
+    var again: PreparationStage { PreparationStage(step: .printed, attempts: attempts) }
+}
+
 extension PreparedRequest {
     /// Bytes of the request.
     var byteCount: Int {
@@ -231,11 +395,42 @@ extension Action {
         }
     }
 
-    /// The nodes of its data that take long to free.
-    var largeNodes: [Node] { drafts.largeNodes }
+    /// The nodes of its data that take long to free. None of a merge of many paths: it is freed with what was prepared.
+    var largeNodes: [Node] { entryCount > Engine.largeMergeCount ? [] : drafts.largeNodes }
+
+    /// Paths of a merge; 0 for any other request.
+    fileprivate var entryCount: Int {
+        switch self {
+        case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries.count
+        default: 0
+        }
+    }
+
+    /// The base of a merge; nil for any other request.
+    fileprivate var mergeBase: Path? { if case .merge(let base, _) = self { base } else { nil } }
+
+    /// What it writes, now or at the end of its session; nil for any other request.
+    fileprivate var writes: [Write]? {
+        switch self {
+        case .put(let write), .transaction(let write, _, _), .onDisconnectPut(let write): [write]
+        case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries
+        default: nil
+        }
+    }
 }
 
 extension RESTBody {
+    /// Paths of an update; 0 for a value.
+    fileprivate var entryCount: Int { if case .update(let updates) = self { updates.count } else { 0 } }
+
+    /// What it writes.
+    fileprivate func writes(at target: Target) -> [Write] {
+        switch self {
+        case .value(let draft): [Write(target, draft)]
+        case .update(let updates): updates.map { Write($0.target, $0.draft) }
+        }
+    }
+
     fileprivate var drafts: [Draft] {
         switch self {
         case .value(let draft): [draft]
@@ -251,5 +446,8 @@ extension [Draft] {
     fileprivate var largeNodes: [Node] { compactMap { PrintedNodes.isLarge($0.node) ? $0.node : nil } }
 
     /// Large nodes that the log holds as they are: where there are server values, it holds another node.
-    fileprivate var nodesToPrint: [Node] { filter(\.placeholders.isEmpty).largeNodes }
+    fileprivate var nodesToPrint: [Node] {
+        // A merge of many paths is printed as a whole when it is prepared.
+        count > Engine.largeMergeCount ? [] : filter(\.placeholders.isEmpty).largeNodes
+    }
 }

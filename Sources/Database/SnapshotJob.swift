@@ -24,19 +24,20 @@ package struct EncodedMessage: Sendable {
     package var message: LargeMessage
 }
 
-/// Finds the children that a query selects, whether that is more than may be sent, and its ETag. O(size).
+/// Finds the children that a query selects, whether that is more than may be sent, and its ETag. O(size), with an index
+/// O(log n) for each child that is selected.
 package struct NodeSizeCheckJob: Sendable {
     package var session: SessionID
     package var node: Node
     /// Nil for all of the node.
-    package var query: Query?
+    package var query: IndexedQuery?
     /// Bytes that it may print to, about; nil for any number.
     package var byteLimit: Int?
     package var wantsETag: Bool
     package var results: Mailbox<NodeSizeCheck>
 
     package init(
-        session: SessionID, node: Node, query: Query?, byteLimit: Int?, wantsETag: Bool,
+        session: SessionID, node: Node, query: IndexedQuery?, byteLimit: Int?, wantsETag: Bool,
         results: Mailbox<NodeSizeCheck>
     ) {
         self.session = session
@@ -60,12 +61,12 @@ package struct NodeSizeCheck: Sendable {
 
     /// Does a ``NodeSizeCheckJob``; its parts are explained there. O(size).
     package init(
-        of node: Node, _ query: Query?, for session: SessionID, byteLimit: Int?, wantsETag: Bool
+        of node: Node, _ query: IndexedQuery?, for session: SessionID, byteLimit: Int?, wantsETag: Bool
     ) {
         self.session = session
-        let window = query.flatMap { $0.aggregates.isEmpty ? Window($0, over: node) : nil }
+        let window = query.flatMap { $0.query.aggregates.isEmpty ? Window($0, over: node) : nil }
         endOfPage = window?.endOfPage
-        filtered = window?.node ?? query.map { IndexedQuery($0).result(over: node) }
+        filtered = window?.node ?? query.map { $0.result(over: node) }
         let selected = filtered ?? node
         isTooHeavy = byteLimit.map { selected.isHeavier(than: $0) } ?? false
         etag = wantsETag && !isTooHeavy ? selected.etag : nil
@@ -77,8 +78,10 @@ package struct PreparationJob: Sendable {
     package enum Work: Sendable {
         /// A compare-and-set needs the hash of the node.
         case hash(Node)
-        /// A listen needs the window of the query.
-        case window(IndexedQuery, Node)
+        /// A listen needs the window of the query. With it an index is made where there is none and there may be one.
+        case window(IndexedQuery, Node, makesIndex: Bool)
+        /// A large write: rules, indexes.
+        case write(WritePreparation)
         /// The log needs them as text.
         case print([Node])
         /// An engine needs it for an index; no request waits for it.
@@ -93,7 +96,7 @@ package struct PreparationJob: Sendable {
     /// Whether it is for a write, which is executed also when its session has ended.
     var outlivesSession: Bool {
         switch work {
-        case .print, .index: true
+        case .print, .index, .write: true
         case .hash, .window: false
         }
     }
@@ -102,7 +105,13 @@ package struct PreparationJob: Sendable {
     package func perform(_ hashes: inout HashMemo) {
         switch work {
         case .hash(let node): finish(.hash(hashes.hash(of: node)))
-        case .window(let query, let node): finish(.window(Window(query, over: node)))
+        case .window(var query, let node, let makesIndex):
+            let made =
+                makesIndex && query.index == nil
+                ? KeptIndex(ordering: node.children, by: query.query.index) : nil
+            if let made { query.index = made }
+            finish(.window(Window(query, over: node), made))
+        case .write(let preparation): finish(.write(preparation.perform()))
         case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
         case .index(let job): finish(.index(job.perform()))
         }
@@ -112,7 +121,9 @@ package struct PreparationJob: Sendable {
 /// The result of a ``PreparationJob``.
 package enum Preparation: Sendable {
     case hash(String)
-    case window(Window)
+    /// With the index that was made with it.
+    case window(Window, KeptIndex?)
+    case write(PreparedWrite)
     case printed(PrintedNodes)
     case index(IndexJobResult)
     /// The session has ended: nothing was computed.
@@ -195,7 +206,8 @@ extension SnapshotJob {
         case .prepare(let job):
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)
-            case .window(let query, let node): query.visits(moreThan: childLimit, of: node)
+            case .window(let query, let node, _): query.visits(moreThan: childLimit, of: node)
+            case .write: true
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }

@@ -68,6 +68,9 @@ extension Engine {
         at time: Int64
     ) -> Bool {
         if let isAllowed = access.decisionWithoutRules(for: credential) { return isAllowed }
+        if let preparedWrite, let isAllowed = preparedWrite.decision(about: targets(), as: credential) {
+            return isAllowed
+        }
         let scope = RuleScope(credential: credential, milliseconds: time, root: root)
         return access.allowsWrite(at: targets(), after: root.applying(changes()), in: scope)
     }
@@ -119,7 +122,7 @@ extension Engine {
 
 extension Node {
     /// The tree after all of the changes.
-    fileprivate func applying(_ changes: [Change]) -> Node {
+    func applying(_ changes: [Change]) -> Node {
         var node = self
         for change in changes { node.apply(change) }
         return node

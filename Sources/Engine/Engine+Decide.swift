@@ -164,6 +164,12 @@ extension Engine {
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
+        if let merge = preparedMerge(base, writes.count),
+            let isAllowed = preparedWrite?.isAllowed ?? access.decisionWithoutRules(for: command.credential)
+        {
+            guard isAllowed else { return denial(command, .merge(base: base, writes)) }
+            return delta(command, merge.changes.isEmpty ? .nothing : .write(base: base, merge.changes), .ok)
+        }
         let changes = changes(of: writes, at: command.time)
         // A merge without entries succeeds and does nothing, whatever the rules say (§4.6).
         guard writes.isEmpty || mayWrite(command, writes, changes) else {
@@ -173,36 +179,8 @@ extension Engine {
         return delta(command, changes.isEmpty ? .nothing : .write(base: base, changes), .ok)
     }
 
-    /// Resolves the server values of writes, all at one instant, and drops writes that change nothing.
-    ///
-    /// The changes are in the order in which they must be done. Values come first: otherwise an ancestor could be
-    /// without children for a moment, and would vanish together with its priority. Removals follow, then
-    /// priorities, so that a write can set the priority of a node that it creates.
-    ///
-    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone such a write fails
-    /// (§4.5); in a merge it succeeds, as recorded traffic of the JavaScript SDK expects.
-    /// - Parameter writes: None at or above another.
-    func changes(of writes: [Write], at time: Int64) -> [Change] {
-        var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
-        for write in writes {
-            let change = resolve(write, at: time)
-            if write.target.isPriority {
-                priorities.append(change)
-            } else if !root.holds(change.node, at: change.path) {
-                if change.node.isEmpty { removals.append(change) } else { changes.append(change) }
-            }
-        }
-        if !removals.isEmpty { changes += removals }
-        guard !priorities.isEmpty else { return changes }
-        // A priority applies to the node as the other changes leave it, and is compared with that.
-        var after = root
-        for change in changes { after.apply(change) }
-        for change in priorities {
-            let node = after[change.path.parent]
-            if !node.isEmpty, node.priority != Priority(change.node) { changes.append(change) }
-        }
-        return changes
-    }
+    /// The changes of these writes to the tree as it is now (``Node/changes(of:at:)``).
+    func changes(of writes: [Write], at time: Int64) -> [Change] { root.changes(of: writes, at: time) }
 
     /// Resolves the server values of a write (§10).
     private func resolve(_ write: consuming Write, at time: Int64) -> Change {
@@ -212,9 +190,7 @@ extension Engine {
                 path: exchange(&write.target.path, with: Path()),
                 node: exchange(&write.draft.node, with: .empty))
         }
-        let path = write.target.fullPath
-        return Change(
-            path: path, node: write.draft.resolved(current: root.value(at: path), milliseconds: time))
+        return root.resolving(write, at: time)
     }
 
     /// The changes of the session's onDisconnect queue: one atomic write at one instant (§12.3). Writes that
@@ -242,5 +218,47 @@ extension Target {
     /// The path, with the pseudo-key at its end when the target is a priority.
     package var fullPath: Path {
         isPriority ? path.appending(Path.priorityKey) : path
+    }
+}
+
+extension Node {
+    /// Resolves the server values of writes, all at one instant, and drops writes that change nothing.
+    ///
+    /// The changes are in the order in which they must be done. Values come first: otherwise an ancestor could be
+    /// without children for a moment, and would vanish together with its priority. Removals follow, then
+    /// priorities, so that a write can set the priority of a node that it creates.
+    ///
+    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone such a write fails
+    /// (§4.5); in a merge it succeeds, as recorded traffic of the JavaScript SDK expects.
+    /// - Parameter writes: None at or above another.
+    func changes(of writes: [Write], at time: Int64) -> [Change] {
+        var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])
+        // Of all writes together, as of one.
+        var left = Node.comparedNodeLimit
+        for write in writes {
+            let change = resolving(write, at: time)
+            if write.target.isPriority {
+                priorities.append(change)
+            } else if !holds(change.node, at: change.path, visiting: &left) {
+                if change.node.isEmpty { removals.append(change) } else { changes.append(change) }
+            }
+        }
+        if !removals.isEmpty { changes += removals }
+        guard !priorities.isEmpty else { return changes }
+        // A priority applies to the node as the other changes leave it, and is compared with that.
+        var after = self
+        for change in changes { after.apply(change) }
+        for change in priorities {
+            let node = after[change.path.parent]
+            if !node.isEmpty, node.priority != Priority(change.node) { changes.append(change) }
+        }
+        return changes
+    }
+
+    /// Resolves the server values of a write to this tree (§10).
+    fileprivate func resolving(_ write: Write, at time: Int64) -> Change {
+        let path = write.target.fullPath
+        if write.draft.placeholders.isEmpty { return Change(path: path, node: write.draft.node) }
+        return Change(path: path, node: write.draft.resolved(current: value(at: path), milliseconds: time))
     }
 }

@@ -32,6 +32,20 @@ extension Engine {
         return (indexed, node)
     }
 
+    /// Whether an index in this order may be kept at a location: then one is made with the first window, so that the
+    /// window finds its next children by it. O(depth).
+    package func mayKeepIndex(_ order: Index, at path: Path) -> Bool {
+        order != .key && indexes.mayKeep(order, at: path, childCount: root[path].children.count)
+    }
+
+    /// Takes the index that was made with a window: see ``prepare(_:at:over:)``.
+    /// - Parameters:
+    ///   - node: The snapshot.
+    ///   - time: Milliseconds since 1970.
+    package mutating func adopt(_ index: KeptIndex, at path: Path, over node: Node, at time: Int64) {
+        indexes.adopt(index, at: path, over: node, now: root[path], time: time)
+    }
+
     /// Stores a window that was made over a snapshot, for the listen that is executed next.
     /// - Parameter node: The snapshot.
     /// - Returns: false when too much has changed since. Then the window has to be made anew.

@@ -26,8 +26,12 @@ package struct Engine: ~Copyable, Sendable {
     var aggregatePushes: [Push] = []
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
+    /// What was done before for the next write; nil mostly.
+    package internal(set) var preparedWrite: PreparedWrite?
+    /// Of a prepared merge: its location's data when it is done.
+    var mergeResult: Node?
     /// Large nodes that commits have removed from the tree: see ``removeReplacedNodes()``.
-    private var replaced = ReplacedNodes()
+    var replaced = ReplacedNodes()
 
     package init(root: Node = .empty, access: Access) {
         self.root = root
@@ -69,8 +73,12 @@ package struct Engine: ~Copyable, Sendable {
             hashes.invalidate(change.path)
             effects.isRedundant = !put(consume change, &effects)
         case .write(let base, let changes):
-            hashes.invalidate(changes)
-            write(changes, base: base, &effects)
+            if let result = mergeResult, let merge = preparedWrite?.merge {
+                write(merge, result, &effects)
+            } else {
+                hashes.invalidate(changes)
+                write(changes, base: base, &effects)
+            }
         case .listen(let listen): effects.pushes = begin(listen, for: session)
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let author): queues.add(writes, by: [author], to: session)
@@ -156,7 +164,9 @@ package struct Engine: ~Copyable, Sendable {
     private mutating func write(_ changes: [Change], pushing paths: [Path], base: Path) -> [Push] {
         let olds = paths.map { root[$0] }
         for path in paths { listens.table.capturePreimages(at: path, in: root) }
-        _ = perform(changes)
+        for old in perform(changes) { replaced.store(old) }
+        // The old values hold what was replaced; it is freed with them.
+        defer { for old in olds { replaced.store(old) } }
         let pushed = paths.map { Change(path: $0, node: root[$0]) }
         if pushed.count == 1 { return listens.table.pushes(for: pushed[0], old: olds[0], in: root, indexes) }
         return listens.table.pushes(for: pushed, olds: olds, base: base, in: root, indexes)
@@ -164,13 +174,14 @@ package struct Engine: ~Copyable, Sendable {
 
     /// Does one change that names no priority, in the tree and in its indexes.
     /// - Returns: The previous value.
-    private mutating func perform(_ change: consuming Change) -> Node {
+    mutating func perform(_ change: consuming Change) -> Node {
         if indexes.ignoresWrites { return root.exchange(change) }
         indexes.capture(change.path, in: root)
         let old = root.exchange(copy change)
         indexes.follow(in: root)
         indexes.replace(at: change.path, old, with: change.node)
         indexes.noteGrowth(by: change.path, change.node, in: root)
+        indexes.evictBeyondLimit()
         return old
     }
 
@@ -195,6 +206,7 @@ package struct Engine: ~Copyable, Sendable {
             indexes.replace(at: change.path, old, with: change.node)
             indexes.noteGrowth(by: change.path, change.node, in: root)
         }
+        indexes.evictBeyondLimit()
         return olds
     }
 

@@ -93,7 +93,7 @@ extension ListenerTable {
     }
 
     /// Makes the pushes of a node whose whole value is new, because of a change above it.
-    private func pushWhole(
+    func pushWhole(
         _ value: Change, to node: TrieNode, _ tree: Node, _ indexes: IndexCatalog, _ pushes: inout [Push]
     ) {
         if !node.defaults.isEmpty {
@@ -104,7 +104,7 @@ extension ListenerTable {
     }
 
     /// One change is an overwrite; several are one merge (§17.1).
-    private func message(_ changes: [Change], base: Path) -> Push.Body {
+    func message(_ changes: [Change], base: Path) -> Push.Body {
         if changes.count == 1 { return .overwrite(changes[0].path, changes[0].node) }
         return .merge(base, changes.map { Push.Entry(path: base.relative($0.path), node: $0.node) })
     }
@@ -149,23 +149,33 @@ extension ListenerTable {
         return notices
     }
 
-    /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of keys.
-    /// Recursion as deep as the trie: at most ``Limits/pathDepth``.
-    private func visitListeners(
+    /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of keys. Where
+    /// equal values are large they are not compared to the end, and count as different.
+    func visitListeners(
         below node: TrieNode, old: Node, new: Node, _ visit: (TrieNode, Node) -> Void
+    ) {
+        var left = Node.comparedNodeLimit
+        visitListeners(below: node, old: old, new: new, comparing: &left, visit)
+    }
+
+    /// Recursion as deep as the trie: at most ``Limits/pathDepth``.
+    /// - Parameter left: Nodes that may still be compared.
+    private func visitListeners(
+        below node: TrieNode, old: Node, new: Node, comparing left: inout Int,
+        _ visit: (TrieNode, Node) -> Void
     ) {
         guard !node.children.isEmpty else { return }
         var differing: [(key: Key, node: TrieNode, before: Node, after: Node)] = []
         for (key, child) in node.children {
             let (before, after) = (old[key], new[key])
-            // Cheap: equal subtrees share their storage, or are small.
-            if before != after { differing.append((key, child, before, after)) }
+            if !before.isEqual(to: after, visiting: &left) { differing.append((key, child, before, after)) }
         }
         // The order of a hash table would differ from machine to machine.
         if differing.count > 1 { differing.sort { $0.key < $1.key } }
         for child in differing {
             if child.node.hasListeners { visit(child.node, child.after) }
-            visitListeners(below: child.node, old: child.before, new: child.after, visit)
+            visitListeners(
+                below: child.node, old: child.before, new: child.after, comparing: &left, visit)
         }
     }
 
@@ -175,7 +185,7 @@ extension ListenerTable {
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
-    private func updateViews(
+    func updateViews(
         of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ indexes: IndexCatalog,
         _ pushes: inout [Push]
     ) {
@@ -267,7 +277,7 @@ extension ListenerTable.QueryView {
     /// Replaces the window's data.
     /// - Returns: nil when the window is as it was.
     fileprivate func replace(with node: Node, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
-        let index = indexes.index(query.index, at: path)
+        let index = indexes.indexAfterReplacement(query.index, at: path, over: node)
         return window.replace(with: node, by: index).isEmpty ? nil : .overwrite(path, window.node)
     }
 

@@ -63,7 +63,12 @@ extension Delta {
     ) -> LogRecord.Kind {
         if let kind = appendPut(to: &payload, using: &printed) { return kind }
         switch kind {
-        case .write(_, let changes): return payload.append(delta: changes, using: &printed)
+        case .write(_, let changes):
+            if let record = printed?.takeRecord() {
+                payload.append(contentsOf: record)
+                return .delta
+            }
+            return payload.append(delta: changes, using: &printed)
         case .queue(let writes, let author):
             return payload.append(registered: writes, [author.credential], for: session, using: &printed)
         case .unqueue(let paths): return payload.append(cancelled: paths[index], for: session)

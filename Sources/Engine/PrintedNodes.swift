@@ -7,6 +7,8 @@ package struct PrintedNodes: Sendable {
     /// In the order of the writes. Each search begins behind the node found before.
     private var nodes: [(node: Node, json: [UInt8])] = []
     private var next = 0
+    /// The whole record of a merge of many paths.
+    private var record: [UInt8]?
     /// Nodes behind the last one that was found.
     package var unusedCount: Int { nodes.count - next }
 
@@ -21,6 +23,12 @@ package struct PrintedNodes: Sendable {
             self.nodes.append((node, json))
         }
     }
+
+    /// The whole record of a write.
+    init(record: [UInt8]) { self.record = record }
+
+    /// Moves the record out; nil where there is none.
+    mutating func takeRecord() -> [UInt8]? { record.take() }
 
     /// Whether a node is printed ahead. No leaf is: the largest string prints within milliseconds.
     package static func isLarge(_ node: Node) -> Bool { !node.isLeaf && node.isHeavier(than: leastByteCount) }

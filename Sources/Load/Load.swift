@@ -29,7 +29,7 @@ struct Load: ParsableCommand {
             """,
         subcommands: [
             FanOut.self, Writes.self, Presence.self, Chat.self, Counter.self, Query.self, ReconnectStorm.self,
-            Idle.self, REST.self, Hostile.self,
+            Idle.self, REST.self, Hostile.self, BesideHeavy.self,
         ]
     )
 }

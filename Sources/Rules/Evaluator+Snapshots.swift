@@ -3,19 +3,46 @@ import PandoTree
 // The nodes of snapshots: `data`, `newData` and `root`, and the results of `child` and `parent` (rules §6).
 
 extension Evaluator {
+    @inline(__always)
     mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
+        if Observer.isTracking { noteRead(program, index) }
+        return try bareNode(program, index)
+    }
+
+    private mutating func bareNode(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
         let instruction = program.instructions[Int(index)]
         switch instruction.code {
         case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
         case .child, .childByKey, .childByText:
-            return try step(program, index, from: try node(program, instruction.a))
+            return try step(program, index, from: try bareNode(program, instruction.a))
         case .choice:
-            return try node(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+            return try bareNode(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
         case .parent, .aboveRoot:
             let place = try place(program, index)
             return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
         default: throw RuleError(reason: .noValue, instruction: index)
         }
+    }
+
+    /// Notes a location that is read, unless it is at or below the written one. The steps for finding it are not
+    /// counted: the observer changes no result.
+    private mutating func noteRead(_ program: RuleProgram, _ index: Int32) {
+        var instruction = program.instructions[Int(index)]
+        while true {
+            switch instruction.code {
+            case .child, .childByKey, .childByText:
+                instruction = program.instructions[Int(instruction.a)]
+                continue
+            case .base where Int(instruction.b) >= writtenLevel: return
+            default: break
+            }
+            break
+        }
+        let saved = work
+        defer { work = saved }
+        guard let place = try? place(program, index) else { return }
+        // A location deeper than data can be has none, before and after any write.
+        if place.missing == 0 { observer.didRead(place.keys[...]) }
     }
 
     /// The node of a `.child…` below another.

@@ -7,7 +7,9 @@ import PandoTree
 struct Evaluator<Observer: RuleObserver> {
     var scene: EvaluationContext
     var observer: Observer
-    private var work: EvaluationBudget
+    /// The keys of the path that is written; used only for an observer that tracks.
+    var writtenLevel = 0
+    var work: EvaluationBudget
 
     init(scene: EvaluationContext, observer: Observer, work: EvaluationBudget) {
         self.scene = scene

@@ -4,6 +4,8 @@ import PandoTree
 protocol RuleObserver {
     /// Whether the observer uses what it gets.
     static var isObserving: Bool { get }
+    /// Whether the observer uses ``didRead(_:)``.
+    static var isTracking: Bool { get }
     /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path before, with
     /// the same results.
     mutating func willWalk(from level: Int)
@@ -17,6 +19,13 @@ protocol RuleObserver {
     mutating func operand(_ instruction: Int32, _ outcome: Bool?)
     /// An instruction was evaluated.
     mutating func value(_ instruction: Int32, _ value: RuleValue)
+    /// The data of a location that is not at or below the written one was read, before or after the write.
+    mutating func didRead(_ keys: ArraySlice<Key>)
+}
+
+extension RuleObserver {
+    static var isTracking: Bool { false }
+    func didRead(_ keys: ArraySlice<Key>) {}
 }
 
 /// Observes nothing.

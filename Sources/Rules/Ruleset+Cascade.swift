@@ -41,6 +41,7 @@ struct RuleCascade<Observer: RuleObserver> {
             let shared = index == 0 ? -1 : paths[index - 1].sharedKeyCount(path)
             evaluator.observer.willWalk(from: shared + 1)
             evaluator.scene.start(to: path)
+            evaluator.writtenLevel = path.count
             if grantedLevel > shared {
                 guard let level = grantingLevel(.write, from: shared + 1) else {
                     return WriteRefusal(path: path, isGranted: false)

@@ -43,7 +43,7 @@ package struct Configuration: Sendable {
     /// Bytes that clients may make the server hold beside the data (``MemoryBudget``); 0 stands for a share
     /// of the machine's memory, or of what its container may have.
     package var memoryByteLimit = 0
-    /// Bytes that the indexes which no rule declares may take in one database; 0 for no such index.
+    /// Bytes that the indexes which no rule declares may take together; 0 for no such index.
     package var indexByteLimit = DatabaseOptions().indexByteLimit
     /// Silence after which a connection is asked whether it lives (realtime §2.3: clients speak every 45
     /// s).

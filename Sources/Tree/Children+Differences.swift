@@ -17,13 +17,16 @@ package struct ChildChange: Sendable {
 }
 
 extension Children {
-    /// The children that differ from those of an earlier snapshot, in key order.
+    /// The children that differ from those of an earlier snapshot, in key order. Among them may be some that are equal,
+    /// where they are large: they are not compared to the end.
     /// - Parameters:
     ///   - old: The earlier snapshot.
     ///   - limit: Most entries that are compared.
     /// - Returns: nil when there would be more: then it is cheaper to compare all children.
     /// - Complexity: O(pages that differ × height), however large both are.
     package func differences(from old: Children, atMost limit: Int) -> [ChildChange]? {
+        // As many are missing on one side, at least.
+        guard abs(count - old.count) <= limit else { return nil }
         var (before, after) = ([old.root], [root])
         var (beforeHeight, afterHeight) = (old.root.height, root.height)
         // First down to the same height, so that pages are compared with pages of their level.
@@ -48,6 +51,7 @@ extension Children {
 
     private static func merge(_ old: [Entry], _ new: [Entry]) -> [ChildChange] {
         var changes: [ChildChange] = []
+        var left = Node.comparedNodeLimit
         var (i, j) = (0, 0)
         while i < old.count || j < new.count {
             if j == new.count || i < old.count && old[i].key < new[j].key {
@@ -57,7 +61,7 @@ extension Children {
                 changes.append(ChildChange(key: new[j].key, old: .empty, new: new[j].node))
                 j += 1
             } else {
-                if old[i].node != new[j].node {
+                if !old[i].node.isEqual(to: new[j].node, visiting: &left) {
                     changes.append(ChildChange(key: old[i].key, old: old[i].node, new: new[j].node))
                 }
                 i += 1

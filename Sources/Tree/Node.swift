@@ -106,6 +106,15 @@ extension Node {
         withNode(at: path.keys.span, from: 0, node) { $0.isEqualWithinLimit(to: $1) }
     }
 
+    /// As ``holds(_:at:)``, where several comparisons have one limit.
+    /// - Parameter left: Nodes that may still be compared.
+    package func holds(_ node: Node, at path: Path, visiting left: inout Int) -> Bool {
+        switch node {
+        case .object, .prioritized: self[path].isEqual(to: node, visiting: &left)
+        default: holds(node, at: path)
+        }
+    }
+
     /// Calls `body` with the node at the path `keys[depth...]` below this one, or with `.empty`. No reference
     /// is counted above it.
     /// - Parameter context: Passed to `body`. A closure's captures would be retained on every level.
@@ -124,14 +133,20 @@ extension Node {
     /// compared, and give false unless they are the same snapshot. For callers that only do unneeded work
     /// when equal nodes give false.
     package func isEqualWithinLimit(to other: Node) -> Bool {
+        var left = Self.comparedNodeLimit
+        return isEqual(to: other, visiting: &left)
+    }
+
+    /// As ``isEqualWithinLimit(to:)``, where several comparisons have one limit.
+    /// - Parameter left: Nodes that may still be compared; negative afterwards where there were more.
+    package func isEqual(to other: Node, visiting left: inout Int) -> Bool {
         switch (self, other) {
         case (.object(let a), .object(let b)) where a.count == b.count: break
         case (.prioritized, .prioritized): break
         default: return self == other
         }
         if isSameSnapshot(as: other) { return true }
-        var left = Self.comparedNodeLimit
-        return countNodes(&left) && self == other
+        return left >= 0 && countNodes(&left) && self == other
     }
 
     /// Most nodes of an object that ``isEqualWithinLimit(to:)`` compares: about a millisecond.

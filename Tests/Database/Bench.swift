@@ -55,8 +55,16 @@ final class Bench {
     private var batch: [OutputBatch] = []
     private let endsTurns: Bool
 
-    /// - Parameter directory: nil keeps everything in memory.
-    init(directory: String?, isDevelopment: Bool = true, environment: Environment = .machine) throws {
+    /// Values that another thread is to free.
+    let released = Released()
+
+    /// - Parameters:
+    ///   - directory: nil keeps everything in memory.
+    ///   - indexByteLimit: Of the indexes that no rule declares.
+    init(
+        directory: String?, isDevelopment: Bool = true, environment: Environment = .machine,
+        indexByteLimit: Int = 256 << 20
+    ) throws {
         endsTurns = environment.hasWorkers
         wakeup = try WakeupEvent()
         mailbox = Mailbox(signalling: wakeup)
@@ -64,6 +72,7 @@ final class Bench {
         outputs = Mailbox(signalling: try WakeupEvent())
         var options = DatabaseOptions()
         options.createsNamespaces = isDevelopment
+        options.indexByteLimit = indexByteLimit
         var state = RecoveredState(access: isDevelopment ? .open : .locked)
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -84,13 +93,35 @@ final class Bench {
             environment: environment, logger: logger,
             preparation: PreparationWorkers(
                 start: { [preparationJobs] job in preparationJobs.post(job) },
-                cancel: { [abandoned] session in abandoned.sessions.append(session) }),
+                cancel: { [abandoned] session in abandoned.sessions.append(session) },
+                release: { [released] value in released.values.append(value) }),
             post: { [mailbox] in mailbox.post($0) })
     }
 
     /// Sessions whose preparations are not wanted any more. On the thread of the test.
     final class Abandoned: @unchecked Sendable {
         var sessions: [SessionID] = []
+    }
+
+    /// Values that the databases have another thread free. On the thread of the test.
+    final class Released: @unchecked Sendable {
+        var values: [any Sendable] = []
+    }
+
+    /// Does the work that waits for other threads, and processes its results, until there is none.
+    /// - Parameter isDone: Whether a job is done; otherwise it is dropped.
+    func work(_ isDone: (PreparationJob) -> Bool = { _ in true }) {
+        var hashes = HashMemo()
+        while true {
+            var jobs: [PreparationJob] = []
+            preparationJobs.drain(into: &jobs)
+            for job in jobs where isDone(job) { job.perform(&hashes) }
+            released.values.removeAll()
+            var messages: [DatabaseMessage] = []
+            mailbox.drain(into: &messages)
+            guard !jobs.isEmpty || !messages.isEmpty else { return }
+            process(messages)
+        }
     }
 
     func process(_ messages: [DatabaseMessage]) {

@@ -158,7 +158,7 @@ import Testing
         #expect(!Self.isReady(held, .child("n"), "rooms/small"), "few children")
         // Two of them fit. The one by value was not used for the longest time.
         use(.child("n"), "scores", at: 5)
-        held.engine.indexByteLimit = 2 * 300 * IndexCatalog.entryByteCount
+        held.engine.indexByteLimit = held.engine.onDemandIndexByteCount + 1000
         use(.child("n"), "other", isLasting: true, at: 6)
         #expect(Self.isReady(held, .child("n"), "other"))
         #expect(Self.isReady(held, .child("n"), "scores"))

@@ -1,5 +1,6 @@
 #include "ccounting.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -10,55 +11,69 @@ extern void (*_swift_release)(void *object);
 extern void (*_swift_release_n)(void *object, uint32_t count);
 extern _Atomic(_Bool) _swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly;
 
-static pando_counts counts;
+static _Thread_local pando_counts counts;
+static pthread_mutex_t installation = PTHREAD_MUTEX_INITIALIZER;
+static int users;
 static void *(*own_alloc)(void const *, size_t, size_t);
 static void *(*own_retain)(void *);
 static void *(*own_retain_n)(void *, uint32_t);
 static void (*own_release)(void *);
 static void (*own_release_n)(void *, uint32_t);
 
+// The runtime's callers may keep values in any register but r11 across these calls.
+#define PRESERVING __attribute__((preserve_most))
+
 static void *counting_alloc(void const *metadata, size_t byte_count, size_t alignment_mask) {
     counts.allocations++;
     return own_alloc(metadata, byte_count, alignment_mask);
 }
-static void *counting_retain(void *object) {
+PRESERVING static void *counting_retain(void *object) {
     counts.retains++;
     return own_retain(object);
 }
-static void *counting_retain_n(void *object, uint32_t count) {
+PRESERVING static void *counting_retain_n(void *object, uint32_t count) {
     counts.retains++;
     return own_retain_n(object, count);
 }
-static void counting_release(void *object) {
+PRESERVING static void counting_release(void *object) {
     counts.releases++;
     own_release(object);
 }
-static void counting_release_n(void *object, uint32_t count) {
+PRESERVING static void counting_release_n(void *object, uint32_t count) {
     counts.releases++;
     own_release_n(object, count);
 }
 
 void pando_counting_start(void) {
+    pthread_mutex_lock(&installation);
+    if (users++ == 0) {
+        own_alloc = _swift_allocObject;
+        own_retain = _swift_retain;
+        own_retain_n = _swift_retain_n;
+        own_release = _swift_release;
+        own_release_n = _swift_release_n;
+        _swift_allocObject = counting_alloc;
+        _swift_retain = (void *(*)(void *))counting_retain;
+        _swift_retain_n = (void *(*)(void *, uint32_t))counting_retain_n;
+        _swift_release = (void (*)(void *))counting_release;
+        _swift_release_n = (void (*)(void *, uint32_t))counting_release_n;
+        atomic_store(&_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly, 1);
+    }
+    pthread_mutex_unlock(&installation);
     counts = (pando_counts){0};
-    own_alloc = _swift_allocObject;
-    own_retain = _swift_retain;
-    own_retain_n = _swift_retain_n;
-    own_release = _swift_release;
-    own_release_n = _swift_release_n;
-    _swift_allocObject = counting_alloc;
-    _swift_retain = counting_retain;
-    _swift_retain_n = counting_retain_n;
-    _swift_release = counting_release;
-    _swift_release_n = counting_release_n;
-    atomic_store(&_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly, 1);
 }
 
 pando_counts pando_counting_stop(void) {
-    atomic_store(&_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly, 0);
-    _swift_allocObject = own_alloc;
-    _swift_retain = own_retain;
-    _swift_retain_n = own_retain_n;
-    _swift_release = own_release;
-    _swift_release_n = own_release_n;
-    return counts;
+    pando_counts result = counts;
+    pthread_mutex_lock(&installation);
+    if (--users == 0) {
+        atomic_store(&_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly, 0);
+        _swift_allocObject = own_alloc;
+        _swift_retain = own_retain;
+        _swift_retain_n = own_retain_n;
+        _swift_release = own_release;
+        _swift_release_n = own_release_n;
+    }
+    pthread_mutex_unlock(&installation);
+    return result;
 }

@@ -30,7 +30,7 @@ package enum ConnectionAction {
     /// `encoded`: a message that workers encode.
     case encode(LargeMessage)
     /// `measured`: the size and ETag of data, or of what a query lets through.
-    indirect case measure(Node, Query?, byteLimit: Int?, wantsETag: Bool)
+    indirect case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
     /// `bodyRead`: a large or compressed body.
     indirect case readBody([UInt8], isGzip: Bool, RESTRequest)
     /// The result of ``readBody(_:isGzip:_:)`` is not needed any more.

@@ -5,10 +5,27 @@ import PandoTree
 // which queries would use them. What it does with them never changes the result of a command.
 
 extension Engine {
-    /// Bytes that the indexes which no rule declares may take together, about.
+    /// Bytes that the indexes of this engine which no rule declares may take together. A lower limit than before drops
+    /// those that were not used for the longest time.
     package var indexByteLimit: Int {
         get { indexes.onDemandByteLimit }
-        set { indexes.onDemandByteLimit = newValue }
+        set {
+            indexes.onDemandByteLimit = newValue
+            indexes.evictBeyondLimit()
+        }
+    }
+
+    /// Bytes of the indexes which no rule declares, ready or being built: at least as many as they take. O(1).
+    package var onDemandIndexByteCount: Int { indexes.onDemandByteCount }
+
+    /// When a query used the one of them that was not used for the longest time; nil where there is none.
+    /// O(locations with indexes).
+    package var leastRecentIndexUse: Int64? { indexes.leastRecentlyUsed()?.lastUse }
+
+    /// Drops that index: see ``takeIndexWork()``. O(locations with indexes).
+    package mutating func dropLeastRecentlyUsedIndex() {
+        guard let oldest = indexes.leastRecentlyUsed() else { return }
+        indexes.drop { $1.number == oldest.number }
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
@@ -21,6 +38,7 @@ extension Engine {
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
         let work = indexes.work
         indexes.work = IndexWork()
+        indexes.noteReport()
         var jobs: [IndexJob] = []
         for path in work.discoveries {
             guard let declarations = indexes.declarations?[path] else { continue }
@@ -60,7 +78,8 @@ extension Engine {
             return indexes.dropAll(at: build.path)
         }
         if let index = built.following(build.node, to: node, atMost: Self.indexDifferenceLimit) {
-            return indexes.put(index, number: build.number, at: build.path)
+            let byteCount = node.isSameSnapshot(as: build.node) ? build.byteCount : index.byteCount
+            return indexes.put(index, byteCount: byteCount, number: build.number, at: build.path)
         }
         indexes.work.builds.append(
             IndexWork.Build(

@@ -12,19 +12,15 @@ extension IndexCatalog {
     }
 
     /// Puts a built index in force.
-    func put(_ index: KeptIndex, number: Int, at path: Path) {
+    /// - Parameter byteCount: That it takes.
+    func put(_ index: KeptIndex, byteCount: Int, number: Int, at path: Path) {
         guard let location = location(at: path),
             let slot = location.slots.firstIndex(where: { $0.number == number })
         else { return }
         location.slots[slot].index = index
         readyCount += 1
-        if !location.slots[slot].isDeclared { recharge(&location.slots[slot], index.count) }
+        charge(&location.slots[slot], counted: byteCount)
         evictBeyondLimit(butNot: number)
-    }
-
-    func recharge(_ slot: inout Slot, _ count: Int) {
-        onDemandCount += count - slot.chargedCount
-        slot.chargedCount = count
     }
 
     // MARK: Dropping
@@ -60,12 +56,39 @@ extension IndexCatalog {
     }
 
     private func drop(_ index: Int, of location: Location) {
-        let slot = location.slots.remove(at: index)
-        onDemandCount -= slot.chargedCount
+        var slot = location.slots.remove(at: index)
+        charge(&slot, 0)
         guard let kept = slot.index else { return }
         readyCount -= 1
         work.dropped.append(kept)
     }
+
+    /// Puts an index that was made elsewhere in force, in place of the one of a slot, or before that is built. O(pages).
+    func put(_ kept: KeptIndex, _ index: Int, of location: Location) {
+        if let old = location.slots[index].index { work.dropped.append(old) } else { readyCount += 1 }
+        location.slots[index].index = kept
+        charge(&location.slots[index], counted: kept.byteCount)
+    }
+
+    /// Takes an index that was built for a listen, over a snapshot, unless there is one that is ready.
+    /// - Parameters:
+    ///   - old: The snapshot.
+    ///   - new: The location's data now.
+    /// - Complexity: O(changes since the snapshot × log n + pages), bounded.
+    func adopt(_ kept: KeptIndex, at path: Path, over old: Node, now new: Node, time: Int64) {
+        noteUse(of: kept.order, at: path, over: new, isLasting: true, at: time)
+        guard let location = location(at: path),
+            let index = location.slots.firstIndex(where: { $0.order == kept.order && $0.measure == nil }),
+            location.slots[index].index == nil,
+            let current = kept.following(old, to: new, atMost: Self.adoptedDifferenceLimit)
+        else { return }
+        let number = location.slots[index].number
+        work.builds.removeAll { $0.number == number }
+        put(current, index, of: location)
+        evictBeyondLimit(butNot: number)
+    }
+
+    private static let adoptedDifferenceLimit = 4096
 
     /// Has the index of a slot built anew.
     func rebuild(_ index: Int, of location: Location) {
@@ -82,20 +105,26 @@ extension IndexCatalog {
 
     /// Drops indexes on demand, the one that was not used for the longest time first, until the others take no more
     /// than they may.
-    func evictBeyondLimit(butNot number: Int) {
-        while onDemandCount * Self.entryByteCount > onDemandByteLimit {
-            var oldest: Slot?
-            func visit(_ location: Location) {
-                for slot in location.slots where !slot.isDeclared && slot.number != number {
-                    if let oldest, (oldest.lastUse, oldest.number) < (slot.lastUse, slot.number) { continue }
-                    oldest = slot
-                }
-                for child in location.children.values { visit(child) }
-            }
-            visit(root)
-            guard let oldest else { return }
+    /// - Parameter number: One that stays; nil for none.
+    /// - Complexity: O(1) within the limit; O(locations) for each one that is dropped.
+    func evictBeyondLimit(butNot number: Int? = nil) {
+        while onDemandByteCount > onDemandByteLimit, let oldest = leastRecentlyUsed(butNot: number) {
             drop { $1.number == oldest.number }
         }
+    }
+
+    /// The index on demand that was not used for the longest time: its number, and when it was used. O(locations).
+    func leastRecentlyUsed(butNot number: Int? = nil) -> (number: Int, lastUse: Int64)? {
+        var oldest: Slot?
+        func visit(_ location: Location) {
+            for slot in location.slots where slot.chargedByteCount > 0 && slot.number != number {
+                if let oldest, (oldest.lastUse, oldest.number) < (slot.lastUse, slot.number) { continue }
+                oldest = slot
+            }
+            for child in location.children.values { visit(child) }
+        }
+        visit(root)
+        return oldest.map { ($0.number, $0.lastUse) }
     }
 
     // MARK: Invariants
@@ -114,9 +143,12 @@ extension IndexCatalog {
             let children = tree[location.path].children
             for slot in location.slots {
                 precondition(slot.olds.isEmpty, "the state of a write is left")
-                precondition(!slot.isDeclared || slot.chargedCount == 0)
-                charged += slot.chargedCount
+                precondition(!slot.isDeclared || slot.chargedByteCount == 0)
+                charged += slot.chargedByteCount
                 guard let index = slot.index else { continue }
+                precondition(
+                    slot.isDeclared || slot.chargedByteCount >= index.byteCount,
+                    "an index takes more bytes than it counts for")
                 ready += 1
                 index.checkInvariants(of: children)
             }
@@ -127,7 +159,7 @@ extension IndexCatalog {
         }
         visit(root)
         precondition(
-            ready == readyCount && locations == locationCount && charged == onDemandCount, "miscounted")
+            ready == readyCount && locations == locationCount && charged == onDemandByteCount, "miscounted")
     }
 
     // MARK: Rules

@@ -61,6 +61,7 @@ extension IndexCatalog {
         guard var index = slot.index.take() else { return true }
         readyCount -= 1
         let isRight: Bool
+        let changeCount = slot.olds.count
         if slot.olds.count == 1 {
             let change = slot.change(slot.olds[0], children)
             guard change.movesChild || change.changesNumber else {
@@ -77,7 +78,7 @@ extension IndexCatalog {
             }
             isRight = index.update(changes, in: children)
         }
-        if !slot.isDeclared { recharge(&slot, index.count) }
+        recharge(&slot, index, changeCount: changeCount)
         slot.index = index
         readyCount += 1
         return isRight
@@ -105,8 +106,14 @@ extension IndexCatalog {
     ) {
         let (before, after) = (old.children, new.children)
         if !location.slots.isEmpty, after.count < keptChildCount { small.append(location.path) }
-        for index in location.slots.indices where location.slots[index].index != nil {
+        for index in location.slots.indices {
             let order = location.slots[index].order
+            if !prepared.isEmpty, location.slots[index].measure == nil,
+                let kept = preparedIndex(order, at: location.path, over: new) {
+                put(kept, index, of: location)
+                continue
+            }
+            guard location.slots[index].index != nil else { continue }
             guard left > 0, let changes = after.differences(from: before, atMost: left) else {
                 rebuild(index, of: location)
                 continue

@@ -10,7 +10,8 @@ import PandoTree
 ///
 /// There are two kinds. Those that the rules declare are built for every location with many children, and kept
 /// while the rules name them. The others are built when queries ask for their order, and the one that was not used
-/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``.
+/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``. (The host has one
+/// limit for all engines, and drops the one that no query has used for the longest time in any of them.)
 ///
 /// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
 /// A location in the trie has an index, or some location below it has; except for the root.
@@ -50,8 +51,10 @@ final class IndexCatalog: @unchecked Sendable {
         var isDeclared: Bool
         /// Nil while it is not ready.
         var index: KeptIndex?
-        /// Entries that count against the limit: none of a declared one.
-        var chargedCount = 0
+        /// Bytes that count against the limit: none of a declared one. At least as many as the index takes.
+        var chargedByteCount = 0
+        /// Entries that were added or removed since its bytes were counted.
+        var uncountedChangeCount = 0
         /// When a query used it last: milliseconds since 1970.
         var lastUse: Int64
         /// The children that the write in progress is about to change, with their values before it; nil for none.
@@ -70,12 +73,21 @@ final class IndexCatalog: @unchecked Sendable {
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
-    /// Bytes that all indexes on demand may take together, about.
+    /// Bytes that all indexes on demand may take together.
     var onDemandByteLimit = 256 << 20
-    /// Bytes that an index takes for each child, about: 24, and what is not used in its pages.
-    static let entryByteCount = 32
-    /// Entries of all indexes on demand.
-    var onDemandCount = 0
+    /// Bytes that an index takes for each child when it is built: 24, and its part of the pages' heads and of the pages
+    /// above. Counted when the index is ready.
+    static let builtEntryByteCount = 28
+    /// The most bytes that one more entry adds in a page of entries: a full page splits, and one half grows again.
+    static let addedEntryByteCount = 864
+    /// The part of an index by which pages above those of entries may grow before its bytes are counted again.
+    static let slackPart = 8
+    /// Bytes of all indexes on demand, ready or being built.
+    private(set) var onDemandByteCount = 0
+    /// ``onDemandByteCount`` when the host was last told of it.
+    private var reportedByteCount = 0
+    /// The host is told when indexes have grown by as much.
+    private static let reportedGrowthByteCount = 64 << 10
 
     /// What the host is to do: see ``IndexWork``.
     var work = IndexWork()
@@ -84,6 +96,8 @@ final class IndexCatalog: @unchecked Sendable {
     private static let askedOnceLimit = 64
     /// Locations that the write in progress changes the children of.
     var touched: [Location] = []
+    /// Indexes of data that the next write brings; none mostly.
+    var prepared: [PreparedIndex] = []
     /// Writes so far: one in some is looked at for locations that have grown.
     var writeCount = 0
     static let growthCheckMask = 31
@@ -196,18 +210,58 @@ final class IndexCatalog: @unchecked Sendable {
         guard !hasSlot(order, measuring: measure, at: path), locationCount < Self.locationLimit else {
             return
         }
-        let chargedCount = isDeclared ? 0 : childCount
-        guard chargedCount * Self.entryByteCount <= onDemandByteLimit else { return }
+        let byteCount = isDeclared ? 0 : childCount * Self.builtEntryByteCount
+        guard byteCount <= onDemandByteLimit else { return }
         lastNumber += 1
         var slot = Slot(
             order: order, measure: measure, number: lastNumber, isDeclared: isDeclared, lastUse: time)
-        slot.chargedCount = chargedCount
-        onDemandCount += chargedCount
+        charge(&slot, byteCount)
         makeLocation(at: path).slots.append(slot)
         work.builds.append(
             IndexWork.Build(path: path, order: order, measure: measure, number: lastNumber, base: nil))
         evictBeyondLimit(butNot: lastNumber)
     }
+
+    /// Whether there may be an index of a location in this order.
+    func mayKeep(_ order: Index, at path: Path, childCount: Int) -> Bool {
+        let isDeclared = declarations?[path]?.orders.contains(order) ?? false
+        return childCount > unindexedChildCount
+            && (isDeclared || childCount * Self.builtEntryByteCount <= onDemandByteLimit)
+    }
+
+    // MARK: Counting bytes
+
+    /// Sets the bytes that an index on demand counts for. Nothing is counted for a declared one.
+    func charge(_ slot: inout Slot, _ byteCount: Int) {
+        guard !slot.isDeclared else { return }
+        onDemandByteCount += byteCount - slot.chargedByteCount
+        slot.chargedByteCount = byteCount
+        if onDemandByteCount - reportedByteCount >= Self.reportedGrowthByteCount { work.hasGrown = true }
+    }
+
+    /// The host looks at ``onDemandByteCount``.
+    func noteReport() { reportedByteCount = onDemandByteCount }
+
+    /// Charges the bytes that an index takes, as they were counted.
+    func charge(_ slot: inout Slot, counted byteCount: Int) {
+        slot.uncountedChangeCount = 0
+        charge(&slot, byteCount + byteCount / Self.slackPart)
+    }
+
+    /// After a write: charges what it can have added, and counts the bytes anew after some changes.
+    /// - Complexity: O(1), and O(pages) once for so many changes as there are pages.
+    func recharge(_ slot: inout Slot, _ index: KeptIndex, changeCount: Int) {
+        guard !slot.isDeclared else { return }
+        slot.uncountedChangeCount += changeCount
+        if slot.uncountedChangeCount > index.count / Self.entriesPerPage {
+            charge(&slot, counted: index.byteCount)
+        } else {
+            charge(&slot, slot.chargedByteCount + changeCount * Self.addedEntryByteCount)
+        }
+    }
+
+    /// Of a full page.
+    private static let entriesPerPage = 64
 
     private func makeLocation(at path: Path) -> Location {
         var location = root

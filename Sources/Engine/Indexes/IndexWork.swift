@@ -20,8 +20,12 @@ struct IndexWork {
     var dropped: [KeptIndex] = []
     /// Live aggregates that are to be computed by visiting children.
     var scans: [AggregateScan] = []
+    /// Indexes on demand have grown: the host compares all engines' with its limit.
+    var hasGrown = false
 
-    var isEmpty: Bool { builds.isEmpty && discoveries.isEmpty && dropped.isEmpty && scans.isEmpty }
+    var isEmpty: Bool {
+        builds.isEmpty && discoveries.isEmpty && dropped.isEmpty && scans.isEmpty && !hasGrown
+    }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -95,6 +99,8 @@ package struct IndexBuild: Sendable {
     private(set) var base: (index: KeptIndex, node: Node)?
     /// The result.
     private(set) var index: KeptIndex?
+    /// Bytes that it takes.
+    private(set) var byteCount = 0
 
     init(_ build: IndexWork.Build, over node: Node) {
         path = build.path
@@ -112,6 +118,7 @@ package struct IndexBuild: Sendable {
         } else {
             index = KeptIndex(ordering: children, by: order, measuring: measure)
         }
+        byteCount = index?.byteCount ?? 0
     }
 }
 

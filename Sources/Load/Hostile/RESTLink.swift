@@ -36,14 +36,20 @@ final class RESTLink: ChannelDelegate {
         self.loop = loop
     }
 
-    /// - Parameter path: Without the leading slash.
+    /// - Parameters:
+    ///   - path: Without the leading slash.
+    ///   - parameters: Further ones of the query, each behind a `&`.
+    ///   - isAnonymous: Without the token.
     func request(
-        _ method: StaticString, _ path: String, _ value: [UInt8]? = nil, then handler: @escaping ReplyHandler
+        _ method: StaticString, _ path: String, parameters: String = "", isAnonymous: Bool = false,
+        _ value: [UInt8]? = nil, then handler: @escaping ReplyHandler
     ) {
         handlers[nextNumber] = handler
         nextNumber += 1
         var text: [UInt8] = []
-        text.append(restRequest: method, site, path: path, contentByteCount: value?.count)
+        text.append(
+            restRequest: method, site, path: path, parameters: parameters, isAnonymous: isAnonymous,
+            contentByteCount: value?.count)
         if let value { text.append(contentsOf: value) }
         if let channel { return channel.write(text.rawSpan) }
         unsent.append(text)
@@ -131,11 +137,12 @@ extension [UInt8] {
     /// Appends the head of a REST request.
     /// - Parameter contentByteCount: Length of the body, which the caller appends; nil for none.
     mutating func append(
-        restRequest method: StaticString, _ site: HostileSite, path: String, contentByteCount: Int? = nil
+        restRequest method: StaticString, _ site: HostileSite, path: String, parameters: String = "",
+        isAnonymous: Bool = false, contentByteCount: Int? = nil
     ) {
-        append(requestLine: method, target: site.restTarget(path))
+        append(requestLine: method, target: site.restTarget(path) + parameters)
         append(field: "Host", text: site.target.host)
-        if let token = site.token { append(field: "Authorization", text: "Bearer \(token)") }
+        if !isAnonymous, let token = site.token { append(field: "Authorization", text: "Bearer \(token)") }
         if let contentByteCount { append(field: "Content-Length", decimal: UInt64(contentByteCount)) }
         appendEndOfHead()
     }

@@ -142,7 +142,9 @@ final class SessionServices {
 
     /// Has a worker measure large data; the session's `measured` gets the result.
     /// - Parameter query: What of the node is wanted; nil for all of it.
-    func measure(_ node: Node, _ query: Query?, byteLimit: Int?, wantsETag: Bool, for session: SessionID) {
+    func measure(
+        _ node: Node, _ query: IndexedQuery?, byteLimit: Int?, wantsETag: Bool, for session: SessionID
+    ) {
         workers.post(
             .survey(
                 NodeSizeCheckJob(

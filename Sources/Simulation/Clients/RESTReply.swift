@@ -20,7 +20,7 @@ enum RESTReply {
         switch result {
         case .read(let node), .page(let node, _), .written(let node), .writtenUnread(let node):
             self = .data(node.reference)
-        case .filtered(let node, let query): self = .data(IndexedQuery(query).result(over: node).reference)
+        case .filtered(let node, let query): self = .data(query.result(over: node).reference)
         case .updated: self = .ok
         case .pushed(let key, _): self = .pushed(key.text.string)
         case .stale: self = .stale

@@ -1,0 +1,308 @@
+import CCounting
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import PandoWire
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+/// What the databases do between two messages is bounded, however many children a request is about. Counted and not
+/// timed: each node that is visited, copied or freed counts some references up or down, or allocates.
+///
+/// Each operation is done with `few` children and with `many`. A step that visits all of them would count four times as
+/// much.
+@Suite(.serialized) struct StallTests {
+    /// Above every limit up to which something is done at once: 16 384 nodes are compared, 8192 children.
+    private static let few = 12_000
+    private static let many = 48_000
+    /// Runtime calls that any small step takes in a debug build, so that small counts are not compared.
+    private static let allowance = 20_000
+
+    struct Operation: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        var rules: String?
+        /// Messages before the operation. They are not measured.
+        var before: @Sendable (_ count: Int) -> [DatabaseMessage] = { [put(1, "list", children($0))] }
+        /// Whether indexes are built before the operation.
+        var buildsIndexes = true
+        var messages: @Sendable (_ count: Int) -> [DatabaseMessage]
+        /// The children of the list afterwards.
+        var childCount: @Sendable (_ count: Int) -> Int = { $0 }
+    }
+
+    // MARK: Messages
+
+    private static func key(_ number: Int) -> Key { Key(unchecked: Text("k\(1_000_000 + number)")) }
+
+    /// So many children `{n, s}`.
+    private static func children(_ count: Int, adding offset: Int = 0) -> Node {
+        .children(
+            Children(
+                ascending: (0..<count).map { number in
+                    .init(
+                        key: key(number),
+                        node: .object(
+                            Children(ascending: [
+                                .init(key: "n", node: .integer(Int64(number &* 7919 % 100_003 + offset))),
+                                .init(key: "s", node: .string(Text("text \(number)"))),
+                            ])))
+                }))
+    }
+
+    private static func request(_ slot: UInt32, _ action: Action, byteCount: Int) -> DatabaseMessage {
+        .request(Bench.session(slot), Request(number: 1, action: action), .anonymous, byteCount: byteCount)
+    }
+
+    private static func put(_ slot: UInt32, _ path: Path, _ node: Node) -> DatabaseMessage {
+        request(
+            slot, .put(Write(Target(path), Draft(node))),
+            byteCount: node.isLeaf ? 100 : node.weight(upTo: 16 << 20))
+    }
+
+    private static func merge(_ slot: UInt32, _ base: Path, _ entries: [(Path, Node)]) -> DatabaseMessage {
+        request(
+            slot, .merge(base, entries.map { Write(Target(base.appending($0.0.keys)), Draft($0.1)) }),
+            byteCount: 30 * entries.count)
+    }
+
+    /// New values for all children, one by one.
+    private static func entries(_ count: Int) -> [(Path, Node)] {
+        children(count, adding: 5).children.entries.map { (Path([$0.key]), $0.node) }
+    }
+
+    private static func get(_ slot: UInt32, _ path: Path, _ query: Query?) -> DatabaseMessage {
+        request(slot, .get(path, query ?? Query()), byteCount: 100)
+    }
+
+    private static func listen(_ slot: UInt32, _ path: Path, _ query: Query? = nil) -> DatabaseMessage {
+        request(
+            slot, .listen(Listen(path: path, query: query, tag: query == nil ? nil : 7, hash: "")),
+            byteCount: 100)
+    }
+
+    private static let top = Query(index: .child("n"), limit: .init(count: 10, anchor: .last))
+    private static let declared = #"{"rules":{".read":true,".write":true,"list":{".indexOn":["n","s"]}}}"#
+    private static let validated = #"""
+        {"rules":{".read":true,".write":true,"list":{"$k":{".validate":
+          "newData.hasChildren(['n','s']) && newData.child('n').isNumber() && !data.exists()"}}}}
+        """#
+
+    // MARK: Operations
+
+    static let operations: [Operation] = [
+        Operation(testDescription: "put of many", before: { _ in [] }) { [put(1, "list", children($0))] },
+        Operation(
+            testDescription: "put above many listens",
+            before: { _ in
+                [listen(2, "list")] + (0..<20).map { listen(3, Path(["list", key($0)])) }
+            }
+        ) { [put(1, "list", children($0))] },
+        Operation(testDescription: "put of as many") { [put(1, "list", children($0, adding: 1))] },
+        Operation(testDescription: "put of the same") { [put(1, "list", children($0))] },
+        Operation(
+            testDescription: "put of the same, above a listen to the list",
+            before: {
+                [put(1, "a/list", children($0)), listen(2, "a/list")]
+            }
+        ) {
+            [
+                put(1, "a", .object(Children(ascending: [.init(key: "list", node: children($0))]))),
+                put(1, "list", children($0)),
+            ]
+        },
+        Operation(testDescription: "put of as many, with indexes", rules: declared) {
+            [put(1, "list", children($0, adding: 1))]
+        },
+        Operation(
+            testDescription: "put of as many, with a window",
+            before: {
+                [put(1, "list", children($0)), listen(2, "list", top)]
+            }
+        ) { [put(1, "list", children($0, adding: 1))] },
+        Operation(
+            testDescription: "put of as many, with a window and no index",
+            before: {
+                [put(1, "list", children($0)), listen(2, "list", top)]
+            }, buildsIndexes: false
+        ) { [put(1, "list", children($0, adding: 1))] },
+        Operation(
+            testDescription: "put above, with a window",
+            before: {
+                [put(1, "list", children($0)), listen(2, "list", top)]
+            }
+        ) {
+            [put(1, "", .object(Children(ascending: [.init(key: "list", node: children($0, adding: 1))])))]
+        },
+        Operation(
+            testDescription: "removal", messages: { _ in [put(1, "list", .empty)] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "removal, with indexes", rules: declared,
+            messages: { _ in [put(1, "list", .empty)] },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "removal, with listens and windows",
+            before: { [put(1, "list", children($0)), listen(2, "list"), listen(3, "list", top)] },
+            messages: { _ in [put(1, "list", .empty)] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "removal by a merge that sets a priority",
+            before: { [put(1, "list", children($0)), listen(2, "list")] },
+            messages: { _ in
+                [merge(1, "", [("list", .empty), ("other/.priority", .integer(1)), ("other", .integer(1))])]
+            },
+            childCount: { _ in 0 }),
+        Operation(testDescription: "merge of many paths") { [merge(1, "list", entries($0))] },
+        Operation(testDescription: "merge of many paths into nothing", before: { _ in [] }) {
+            [merge(1, "list", entries($0))]
+        },
+        Operation(
+            testDescription: "merge of many paths, with listens, a window and indexes", rules: declared,
+            before: {
+                [
+                    put(1, "list", children($0)), listen(2, "list"), listen(3, "list", top),
+                    listen(1, Path(["list", key(3)])),
+                ]
+            }
+        ) { [merge(1, "list", entries($0))] },
+        Operation(
+            testDescription: "merge of many paths that are not below one",
+            before: {
+                [put(1, "a/list", children($0)), put(1, "list", children($0)), listen(2, "a")]
+            }
+        ) {
+            [
+                merge(
+                    1, "",
+                    entries($0).map { (Path(["a", "list"]).appending($0.0.keys), $0.1) } + [
+                        ("list", children($0))
+                    ])
+            ]
+        },
+        Operation(
+            testDescription: "removal by a merge of many paths",
+            messages: { [merge(1, "list", (0..<$0).map { (Path([key($0)]), .empty) })] },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "merge of many paths under rules that validate each", rules: validated,
+            before: { _ in [] }
+        ) { [merge(1, "list", entries($0))] },
+        Operation(testDescription: "get of all") { _ in [get(1, "list", nil)] },
+        Operation(testDescription: "get of ten, without index", buildsIndexes: false) { _ in
+            [get(1, "list", top)]
+        },
+        Operation(testDescription: "get of ten, with an index", rules: declared) { _ in [get(1, "list", top)]
+        },
+        Operation(testDescription: "get of half of them, with an index", rules: declared) { _ in
+            [
+                get(
+                    1, "list",
+                    Query(
+                        index: .child("n"),
+                        start: Bound(value: .integer(50_000), key: .lowest, isInclusive: true)))
+            ]
+        },
+        Operation(testDescription: "listens to ten, without index", buildsIndexes: false) { _ in
+            [listen(1, "list", top), listen(2, "list", top)]
+        },
+        Operation(
+            testDescription: "a window loses a member while its index is built",
+            before: {
+                [put(1, "list", children($0)), listen(2, "list", top)]
+            }, buildsIndexes: false,
+            messages: { count in
+                let highest = (0..<count).max { $0 &* 7919 % 100_003 < $1 &* 7919 % 100_003 }!
+                return [put(1, Path(["list", key(highest)]), .empty)]
+            }, childCount: { $0 - 1 }),
+        Operation(
+            testDescription: "put under rules that validate each child", rules: validated, before: { _ in [] }
+        ) {
+            [put(1, "list", children($0))]
+        },
+        Operation(testDescription: "new rules", rules: declared) { _ in
+            [
+                .rules([
+                    "demo": try! Ruleset(
+                        loading: Array(declared.replacing(#"["n","s"]"#, with: #"["n"]"#).utf8))
+                ])
+            ]
+        },
+        Operation(testDescription: "transaction") {
+            [
+                request(
+                    1,
+                    .transaction(
+                        Write(Target("list"), Draft(.boolean(true))), expectedHash: Text(children($0).hash),
+                        wantsCurrentValue: true), byteCount: 100)
+            ]
+        } childCount: { _ in
+            0
+        },
+        Operation(
+            testDescription: "end of a session that had queued many",
+            before: {
+                [
+                    put(1, "list", children($0)),
+                    request(
+                        3, .onDisconnectPut(Write(Target("list"), Draft(children($0, adding: 1)))),
+                        byteCount: 1 << 20),
+                ]
+            }
+        ) { _ in [.closed(Bench.session(3))] },
+    ]
+
+    @Test(arguments: operations) func noStepVisitsAllChildren(operation: Operation) throws {
+        let (few, many) = (
+            try Self.worstStep(of: operation, Self.few), try Self.worstStep(of: operation, Self.many)
+        )
+        #expect(
+            many <= few * 3 / 2 + Self.allowance,
+            "\(operation.testDescription): \(few) calls for \(Self.few) children, \(many) for \(Self.many)")
+    }
+
+    /// - Returns: Runtime calls of the largest step.
+    private static func worstStep(of operation: Operation, _ count: Int) throws -> Int {
+        let bench = try Bench(directory: nil)
+        bench.process((1...3).map { Bench.open($0) })
+        if let rules = operation.rules {
+            bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
+        }
+        for message in operation.before(count) {
+            bench.process([message])
+            bench.work { job in
+                if case .index = job.work { operation.buildsIndexes } else { true }
+            }
+        }
+        _ = bench.takeMessages()
+        var worst = 0
+        var hashes = HashMemo()
+        func step(_ message: DatabaseMessage) {
+            var batch = [message]
+            repeat {
+                pando_counting_start()
+                bench.host.receive(&batch)
+                let counts = pando_counting_stop()
+                worst = max(worst, Int(counts.allocations + counts.retains + counts.releases))
+            } while bench.host.hasWork
+        }
+        // No message is held here while it is processed: what it frees counts.
+        for index in operation.messages(count).indices {
+            step(operation.messages(count)[index])
+            while true {
+                var jobs: [PreparationJob] = []
+                bench.preparationJobs.drain(into: &jobs)
+                while let job = jobs.popLast() { job.perform(&hashes) }
+                var results: [DatabaseMessage] = []
+                bench.mailbox.drain(into: &results)
+                guard !results.isEmpty else { break }
+                while !results.isEmpty { step(results.removeFirst()) }
+            }
+        }
+        bench.released.values.removeAll()
+        let root = bench.host.processor.databases["demo"]!.engine.root
+        #expect(
+            root["list" as Key].children.count == operation.childCount(count), "\(operation.testDescription)")
+        return worst
+    }
+}

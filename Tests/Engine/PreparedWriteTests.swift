@@ -1,0 +1,207 @@
+import PandoBytes
+import PandoRandom
+import PandoRules
+import PandoTree
+import Testing
+
+@testable import PandoEngine
+
+/// Writes that another thread has prepared on a snapshot: what is decided is the same as without.
+@Suite struct PreparedWriteTests {
+    /// Rules that read beside, above and below what is written.
+    private static let validations = [
+        "newData.child('n').isNumber()", "!data.exists()", "root.child('config/open').val() === true",
+        "newData.parent().child('owner').val() === 'ann'",
+        "root.child('users').child(newData.child('by').val()).exists()",
+        "data.parent().parent().hasChildren(['config','users'])", "newData.child('n').val() <= now",
+        "root.child('list').child($k).child('n').val() !== 3",
+        "newData.parent().parent().child('config/open').exists()",
+        "$k !== 'k3' || root.child('list/k1').exists()",
+        "data.child('n').val() === newData.child('n').val() || true",
+        "root.child(newData.child('by').val() + '/x/..').exists() || newData.hasChildren(['n'])",
+    ]
+
+    private static func rules(_ random: inout SeededGenerator) -> Access {
+        let (list, child) = (random.pick(validations), random.pick(validations))
+        let write = random.pick([
+            "true", "root.child('config/open').exists()", "!data.child('lock').exists()",
+        ])
+        let text = #"""
+            {"rules":{".read":true,"list":{".write":"\#(write)",
+              ".validate":"\#(list.replacing("$k", with: "'k1'"))","$k":{".validate":"\#(child)"}}}}
+            """#.replacing("''k1''", with: "'k1'")
+        return .loaded(try! Ruleset(loading: Array(text.utf8)))
+    }
+
+    private static func child(_ random: inout SeededGenerator) -> Draft {
+        var json = #"{"n":\#(Int.random(in: 0..<6, using: &random)),"by":"\#(random.pick(["ann", "bob"]))"}"#
+        if random.chance(20) { json = "{}" }
+        if random.chance(10) { json = #"{"n":{".sv":"timestamp"}}"# }
+        return Draft(json)
+    }
+
+    private static func write(_ random: inout SeededGenerator) -> PandoEngine.Operation {
+        func child() -> (Path, Draft) {
+            (Path(["list", Key(unchecked: random.pick(["k1", "k2", "k3"]))]), Self.child(&random))
+        }
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0:
+            let (path, draft) = child()
+            return .put(Write(Target(path), draft))
+        case 1:
+            var keys = ["k1", "k2", "k3"]
+            if random.chance(50) { keys.removeLast() }
+            return .merge(
+                base: "list",
+                keys.map { Write(Target(Path(["list", Key(unchecked: Text($0))])), Self.child(&random)) })
+        default:
+            let members = ["k1", "k3"].map {
+                #""\#($0)":{"n":\#(Int.random(in: 0..<6, using: &random)),"by":"ann"}"#
+            }
+            let owner = random.chance(60) ? #","owner":"ann""# : ""
+            return .put(Write(Target("list"), Draft("{\(members.joined(separator: ","))\(owner)}")))
+        }
+    }
+
+    /// What another client changes meanwhile.
+    private static func disturbance(_ random: inout SeededGenerator) -> Write {
+        let path = random.pick([
+            "config/open", "users/ann", "users/bob", "list/k1/n", "list/k2", "list/lock", "list/owner",
+            "beside/x", "config", "list",
+        ])
+        return Write(path, random.pick(["null", "true", "3", #""ann""#, #"{"open":true}"#]))
+    }
+
+    @Test(arguments: 0..<12) func decisionsAreThoseWithoutPreparation(seed: Int) {
+        var random = SeededGenerator(seed: seed)
+        var (adopted, refused, denied, permitted) = (0, 0, 0, 0)
+        let held = Held(Engine(access: .open))
+        for step in 0..<400 {
+            if step % 20 == 0 { held.engine.access = Self.rules(&random) }
+            let operation = Self.write(&random)
+            let writes: [Write] =
+                switch operation {
+                case .put(let write): [write]
+                case .merge(_, let writes): writes
+                default: []
+                }
+            let time = Int64(step / 100)
+            guard let preparation = held.engine.preparation(for: writes, as: .anonymous, at: time) else {
+                Issue.record("the rules decide")
+                return
+            }
+            let prepared = preparation.perform()
+            if random.chance(60) {
+                for _ in 0..<Int.random(in: 1...2, using: &random) {
+                    _ = held.engine.execute(
+                        Command(
+                            session: SessionID(2), credential: .admin, time: time + 1,
+                            operation: .put(Self.disturbance(&random))))
+                }
+            }
+            if random.chance(3) { held.engine.access = Self.rules(&random) }
+            func isDenied() -> Bool {
+                let command = Command(
+                    session: SessionID(1), credential: .anonymous, time: prepared.time, operation: operation)
+                if case .permissionDenied? = held.engine.decide(command).result { return true }
+                return false
+            }
+            let isAdopted = held.engine.adopt(prepared)
+            let withPreparation = isDenied()
+            held.engine.discardPreparedWrite()
+            #expect(withPreparation == isDenied(), "seed \(seed), step \(step): \(operation)")
+            if isAdopted { adopted += 1 } else { refused += 1 }
+            if withPreparation { denied += 1 } else { permitted += 1 }
+            _ = held.engine.execute(
+                Command(
+                    session: SessionID(1), credential: .anonymous, time: prepared.time, operation: operation))
+        }
+        #expect(
+            adopted > 20 && refused > 20 && denied > 20 && permitted > 20,
+            "seed \(seed): \(adopted) \(refused) \(denied) \(permitted)")
+    }
+
+    /// What others write elsewhere prevents nothing.
+    @Test(arguments: [
+        ("newData.child('n').isNumber()", "beside/x", true),
+        ("newData.child('n').isNumber()", "list/k9", false),
+        ("root.child('config/open').exists()", "beside/x", true),
+        ("root.child('config/open').exists()", "config/open", false),
+        ("root.child('config/open').exists()", "config/shut", true),
+        ("root.child('users').child(newData.child('by').val()).exists()", "users/zoe/x", true),
+        ("root.child('users').child(newData.child('by').val()).exists()", "users/ann", false),
+    ])
+    func dependencies(rule: String, changed: String, isStillValid: Bool) {
+        let text = #"{"rules":{".read":true,".write":true,"list":{"$k":{".validate":"\#(rule)"}}}}"#
+        let held = Held(Engine(access: .loaded(try! Ruleset(loading: Array(text.utf8)))))
+        let write = Write("list", #"{"a":{"n":1,"by":"ann"}}"#)
+        let prepared = held.engine.preparation(for: [write], as: .anonymous, at: 1)!.perform()
+        _ = held.engine.execute(
+            Command(session: SessionID(2), credential: .admin, time: 2, operation: .put(Write(changed, "7"))))
+        let isAdopted = held.engine.adopt(prepared)
+        #expect(isAdopted == isStillValid)
+    }
+
+    // MARK: Indexes and windows
+
+    private static func many(_ count: Int, _ random: inout SeededGenerator) -> Node {
+        .children(
+            Children(
+                ascending: (0..<count).map { number in
+                    .init(
+                        key: Key(unchecked: Text("k\(1_000_000 + number)")),
+                        node: .object(
+                            Children(ascending: [
+                                .init(key: "n", node: .integer(Int64.random(in: 0..<99_999, using: &random)))
+                            ])))
+                }))
+    }
+
+    /// A large value takes the place of another one, below windows: the pushes are those of a write that was not
+    /// prepared, and indexes go on.
+    @Test(arguments: 0..<4) func windowsOverReplacedData(seed: Int) {
+        var random = SeededGenerator(seed: seed)
+        let (with, without) = (Held(Engine(access: .open)), Held(Engine(access: .open)))
+        func run(_ operation: PandoEngine.Operation, _ session: UInt64 = 1) -> [String] {
+            let command = Command(
+                session: SessionID(session), credential: .anonymous, time: 1, operation: operation)
+            let (pushed, expected) = (with.engine.execute(command).1, without.engine.execute(command).1)
+            #expect("\(pushed.pushes)" == "\(expected.pushes)", "seed \(seed)")
+            return pushed.pushes.map { "\($0)" }
+        }
+        _ = run(.put(Write(Target("a/list"), Draft(Self.many(3000, &random)))))
+        for (number, order) in [Index.child("n"), .child("n"), .value, .priority, .key].enumerated() {
+            let limit = Query.Limit(count: 3 + number, anchor: number % 2 == 0 ? .first : .last)
+            _ = run(
+                .listen(
+                    Listen(path: "a/list", query: Query(index: order, limit: limit), tag: Int64(number + 1))),
+                UInt64(number + 2))
+        }
+        for held in [with, without] {
+            held.engine.noteUse(
+                of: Query(index: .child("n"), limit: .init(count: 1, anchor: .first)), at: "a/list",
+                isLasting: true, at: 1)
+            while held.engine.hasIndexWork {
+                for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+            }
+        }
+        for round in 0..<4 {
+            let new = Self.many(3000 + round * 500, &random)
+            let write =
+                round % 2 == 0
+                ? Write(Target("a/list"), Draft(new))
+                : Write(Target("a"), Draft(.object(Children(ascending: [.init(key: "list", node: new)]))))
+            let prepared = with.engine.preparation(for: [write], as: .anonymous, at: 1)!.perform()
+            let isAdopted = with.engine.adopt(prepared)
+            #expect(isAdopted)
+            #expect(!run(.put(write)).isEmpty)
+            with.engine.discardPreparedWrite()
+            #expect(with.engine.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
+            _ = with.engine.checkInvariants()
+            for _ in 0..<5 {
+                let key = Key(unchecked: Text("k\(1_000_000 + Int.random(in: 0..<3000, using: &random))"))
+                _ = run(.put(Write(Target(Path(["a", "list", key])), Draft(.empty))))
+            }
+        }
+    }
+}
