@@ -151,7 +151,7 @@ final class CommandProcessor {
             // Behind the decision: a client that may not write does not learn how much data there is.
             if paths.contains(where: { root.value(at: $0).weigh(&left) }) { throw .tooLarge }
         }
-        let savepoint = try log.append(&delta, of: database, at: time)
+        let savepoint = try log.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
         if let replaced = database.engine.removeReplacedNodes() { releaseElsewhere(replaced) }
