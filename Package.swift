@@ -132,8 +132,8 @@ let package = Package(
         library(
             "Connections",
             on: [
-                "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP", "Identity",
-                "Time", "Bytes",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
+                "Identity", "Time", "Bytes",
             ]),
 
         // Composition
@@ -196,7 +196,8 @@ let package = Package(
         tests(
             "Storage",
             on: [
-                "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Time", "Bytes",
+                "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Time", "Random",
+                "Bytes",
             ],
             libraries: [logging]),
         tests(

@@ -136,6 +136,7 @@ package enum SnapshotJob: Sendable {
     case encode(EncodingJob)
     case survey(NodeSizeCheckJob)
     case prepare(PreparationJob)
+    case evaluate(PostedEvaluation)
 
     var session: SessionID {
         switch self {
@@ -143,6 +144,7 @@ package enum SnapshotJob: Sendable {
         case .encode(let job): job.session
         case .survey(let job): job.session
         case .prepare(let job): job.session
+        case .evaluate(let evaluation): evaluation.session
         }
     }
 }
@@ -173,6 +175,8 @@ extension SnapshotJob {
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }
+        // The rules for one request take at most some milliseconds.
+        case .evaluate: false
         }
     }
 }

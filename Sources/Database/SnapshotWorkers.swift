@@ -181,6 +181,7 @@ private final class SnapshotLane: Sendable {
                 job.results.post(EncodedMessage(session: job.session, message: job.message))
             case .survey(let job): survey(job)
             case .prepare(let job): job.perform(&hashes)
+            case .evaluate(let evaluation): evaluation.finish(evaluation.job.perform())
             }
         }
 

@@ -391,7 +391,7 @@ extension SteppedServer.RESTResult {
         case .pushed(_, let node): self = .done(node?.json)
         case .verbatim(let bytes): self = .done(bytes)
         case .filtered(let node, let query): self = .done(Window(query, over: node).node.json)
-        case .updated, .stream, .admitted, .backup: self = .done(nil)
+        case .updated, .stream, .admitted, .backup, .deferred, .report: self = .done(nil)
         }
     }
 }

@@ -3,6 +3,7 @@ import PandoDatabase
 import PandoIdentity
 import PandoREST
 import PandoRules
+import PandoStorage
 import PandoTime
 import PandoTree
 
@@ -99,6 +100,12 @@ final class PendingRequest {
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)
         case .inspect("backup", isPage: true): return .backup(credential)
+        case .inspect("history", isPage: false):
+            let parameters = try HistoryParameters(
+                request, usualLimit: HistoryLimits.usualWriteCount, highestLimit: HistoryLimits.writeCount)
+            return .history(parameters, credential)
+        case .inspect("evaluate", isPage: false):
+            return .evaluate(try EvaluationRequest(reading: bytes.rawSpan), credential)
         case .inspect: throw .invalidPath
         }
     }

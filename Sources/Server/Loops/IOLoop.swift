@@ -5,6 +5,7 @@ import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
+import PandoStorage
 import PandoTime
 
 /// One I/O thread: its event loop, its sessions, and its queues to the other threads.
@@ -57,7 +58,7 @@ final class IOLoop: @unchecked Sendable {
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseExecutor,
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
-        bodyThread: BodyThread, memory: MemoryBudget, congestion: Backpressure,
+        bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
         limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator, logger: Logger
     ) {
@@ -75,7 +76,7 @@ final class IOLoop: @unchecked Sendable {
         self.logger = logger
         services = SessionServices(
             loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
-            bodyThread: bodyThread, congestion: congestion)
+            bodyThread: bodyThread, history: history, congestion: congestion)
         verified = Mailbox(signalling: loop.wakeup)
         services.router = self
         attachMailboxes()
@@ -99,6 +100,9 @@ final class IOLoop: @unchecked Sendable {
         }
         loop.attach(services.parsed) { [self] messages in
             for message in messages { session(message.session)?.parsed(message) }
+        }
+        loop.attach(services.inspected) { [self] results in
+            for result in results { session(result.session)?.inspected(result.report) }
         }
         loop.attach(services.bodies) { [self] bodies in
             for body in bodies { session(body.session)?.bodyRead(body) }

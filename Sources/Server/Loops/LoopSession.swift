@@ -67,6 +67,7 @@ class LoopSession {
     func encoded(_ message: LargeMessage) {}
     func parsed(_ message: ParsedMessage) {}
     func measured(_ size: NodeSizeCheck) {}
+    func inspected(_ report: RESTReport) {}
     func bodyRead(_ body: BodyResult) {}
     func verified(_ verdict: VerificationResult) {}
 
@@ -123,6 +124,7 @@ class LoopSession {
         case .encode(let message): services.encode(message, for: id)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
+        case .inspect(let job): services.inspect(job, for: id)
         case .abandonJobs: services.abandonJobs(of: id)
         case .nextTurn: services.turns.post(id)
         case .wake(let time): wake(at: time)
