@@ -135,7 +135,7 @@ let package = Package(
         library(
             "Connections",
             on: [
-                "Database", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles", "WebSocket", "HTTP",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles", "WebSocket", "HTTP",
                 "Identity", "Time", "Bytes",
             ]),
 
@@ -205,7 +205,8 @@ let package = Package(
         tests(
             "Storage",
             on: [
-                "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Time", "Bytes",
+                "Storage", "Engine", "Rules", "Tree", "Journal", "SimulatedDisk", "Reactor", "Time", "Random",
+                "Bytes",
             ],
             libraries: [logging]),
         tests(

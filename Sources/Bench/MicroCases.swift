@@ -117,7 +117,7 @@ private func put(
         payloads.removeAll(keepingCapacity: true)
         var printed: PrintedNodes?
         for record in 0..<delta.recordCount(hadQueue: false) {
-            _ = delta.append(record: record, to: &payloads, using: &printed)
+            _ = delta.append(record: record, by: .anonymous, to: &payloads, using: &printed)
         }
         let effects = engine.commit(delta)
         guard case .ok? = effects.result else { return false }

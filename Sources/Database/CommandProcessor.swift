@@ -163,7 +163,7 @@ final class CommandProcessor {
                 prepared?.replacesTooMuch ?? paths.contains { root.value(at: $0).weigh(&left) }
             if isTooLarge { throw .tooLarge }
         }
-        let savepoint = try log.append(&delta, of: database, at: time)
+        let savepoint = try log.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
         if let replaced = database.engine.removeReplacedNodes() { releaseElsewhere(replaced) }

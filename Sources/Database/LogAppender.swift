@@ -78,17 +78,20 @@ struct LogAppender {
     // MARK: Appending
 
     /// Appends a delta as one entry. O(bytes of the entry).
-    /// - Parameter time: Milliseconds since 1970.
+    /// - Parameters:
+    ///   - credential: That of the command: the log keeps who wrote.
+    ///   - time: Milliseconds since 1970.
     /// - Returns: Where the entry begins, for ``rollback(to:)``; nil where there is nothing to append.
     /// - Throws: ``WriteRefusal``; then nothing was appended.
     mutating func append(
-        _ delta: inout Delta, of database: StoredDatabase, at time: Int64
+        _ delta: inout Delta, by credential: borrowing Credential, of database: StoredDatabase, at time: Int64
     ) throws(WriteRefusal) -> LogBatch.Savepoint? {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }
         let savepoint = entries.append(
-            &delta, recordCount: recordCount, namespace: database.id, timestamp: time, using: &printed)
+            &delta, by: credential, recordCount: recordCount, namespace: database.id, timestamp: time,
+            using: &printed)
         // The end of a session cannot be refused for its size, nor for the space that is left to it.
         let mayBeRefused = delta.result != nil
         let byteCount = entries.byteCount - savepoint.byteCount

@@ -26,6 +26,10 @@ package final class RESTCall: Sendable {
         case listChildren(ChildListing, Credential)
         /// `/.inspect/backup`.
         case backup(Credential)
+        /// `/.inspect/history.json`.
+        case history(HistoryParameters, Credential)
+        /// `/.inspect/evaluate.json`.
+        case evaluate(EvaluationRequest, Credential)
     }
 
     /// Nil means `default`.
@@ -39,7 +43,7 @@ package final class RESTCall: Sendable {
         switch action {
         case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _):
             !request.method.isRead
-        case .refuse, .admit, .listDatabases, .listDenials, .listChildren, .backup: false
+        case .refuse, .admit, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate: false
         }
     }
 
@@ -50,7 +54,7 @@ package final class RESTCall: Sendable {
             switch action {
             case .refuse, .admit: true
             case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
-            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup: false
+            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate: false
             }
     }
 }
@@ -103,6 +107,10 @@ package enum RESTCallResult: Sendable {
     case verbatim([UInt8])
     /// Everything as it is now; all of it is durable when this result is released.
     case backup(BackupBytes)
+    /// Another thread does it; the result becomes a ``report(_:)``.
+    indirect case deferred(InspectionJob)
+    /// What an administrator asked for.
+    indirect case report(RESTReport)
     /// The body may be sent.
     case admitted
 }
@@ -113,7 +121,8 @@ extension RESTCallResult {
         switch self {
         case .read(let node), .written(let node), .stale(let node), .page(let node, _): node
         case .pushed(_, let node): node
-        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .admitted:
+        case .filtered, .writtenUnread, .updated, .refused, .failed, .stream, .verbatim, .backup, .deferred,
+            .report, .admitted:
             nil
         }
     }
@@ -163,7 +172,8 @@ extension RESTCallResult {
         case .failed(let text): return .error(.badRequest, text: text, context)
         case .verbatim(let bytes): return .verbatim(bytes, context)
         case .backup(let bytes): return .download(bytes, name: bytes.fileName, context)
-        case .filtered, .stream, .admitted: return .error(.internalError, context)
+        case .report(let report): return .report(report, to: request, context)
+        case .filtered, .stream, .deferred, .admitted: return .error(.internalError, context)
         }
     }
 }

@@ -71,6 +71,15 @@ final class RESTHandler {
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(.backup(processor.backup), to: session)
+            case .history(let parameters, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                processor.encoder.respond(history(parameters, database), to: session)
+            case .evaluate(let request, let credential):
+                guard credential.isAdmin else { throw .unauthorized }
+                let job = EvaluationJob(
+                    request: request, root: database.engine.root, access: database.engine.access,
+                    time: processor.clock.now())
+                processor.encoder.respond(.deferred(.evaluation(job)), to: session)
             }
         } catch {
             processor.encoder.respond(.refused(error), to: session)
@@ -351,6 +360,23 @@ final class RESTHandler {
         var json: [UInt8] = []
         json.append(json: node)
         try orRefuse { () throws(WriteRefusal) in try processor.change(name, to: json, in: database) }
+    }
+
+    /// A question for the thread that reads the log. (Where the log is only in memory there is none.)
+    private func history(_ parameters: HistoryParameters, _ database: StoredDatabase) -> RESTCallResult {
+        guard processor.log.isEnabled else {
+            return .report(
+                RESTReport(.notImplemented, error: "This server keeps no log: it was started without --data.")
+            )
+        }
+        // What is written from now on may not be durable when the answer leaves.
+        let now = processor.clock.now()
+        return .deferred(
+            .history(
+                HistoryQuestion(
+                    namespace: database.id, path: parameters.path, time: min(parameters.time ?? now, now),
+                    limit: parameters.limit, before: parameters.before.map(SequenceNumber.init),
+                    lastSequence: processor.log.lastSequence)))
     }
 
     private var databaseList: [UInt8] {

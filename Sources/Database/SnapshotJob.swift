@@ -173,6 +173,7 @@ package enum SnapshotJob: Sendable {
     case encode(EncodingJob)
     case survey(NodeSizeCheckJob)
     case prepare(PreparationJob)
+    case evaluate(PostedEvaluation)
 
     var session: SessionID {
         switch self {
@@ -180,6 +181,7 @@ package enum SnapshotJob: Sendable {
         case .encode(let job): job.session
         case .survey(let job): job.session
         case .prepare(let job): job.session
+        case .evaluate(let evaluation): evaluation.session
         }
     }
 }
@@ -211,6 +213,8 @@ extension SnapshotJob {
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }
+        // The rules for one request take at most some milliseconds.
+        case .evaluate: false
         }
     }
 }

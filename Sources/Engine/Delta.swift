@@ -25,8 +25,8 @@ package struct Delta: Sendable {
         indirect case queue([Write], DisconnectQueue.Author)
         /// Removes queued writes at these paths and below. Never empty.
         case unqueue([Path])
-        /// The session ends, and these changes of its queue are done.
-        case endSession([Change])
+        /// The session ends, and these changes of its queue are done. Each belongs to one of the runs.
+        case endSession([Change], [AuthoredRun])
 
         /// Moves the change of a put out, and leaves ``nothing``. Returns nil for any other kind, and changes
         /// nothing.

@@ -78,11 +78,11 @@ extension Engine {
     /// The queued writes that are permitted now, together: each with the credentials that queued it, and against the
     /// tree that all permitted ones leave. A write that is not permitted is dropped alone (realtime §12.3).
     /// That changes the resulting tree, so the others are then checked again.
-    func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [Write] {
+    func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry] {
         // Where writes depend on one another in a long chain, only those remain that are permitted alone.
         let settled =
             settle(queued, at: time) ?? settle(queued.filter { mayRun($0, with: [$0], at: time) }, at: time)
-        return (settled ?? []).map(\.write)
+        return settled ?? []
     }
 
     /// Drops writes that are not permitted, until all remaining ones are.

@@ -83,7 +83,7 @@ package struct Engine: ~Copyable, Sendable {
         case .unlisten(let path, let query, let tag): end(path, query, tag, for: session)
         case .queue(let writes, let author): queues.add(writes, by: [author], to: session)
         case .unqueue(let paths): for path in paths { queues.cancel(at: path, of: session) }
-        case .endSession(let changes):
+        case .endSession(let changes, _):
             // Listens first: the closed connection gets no push of its own writes.
             endAllListens(of: session)
             queues.removeAll(of: session)

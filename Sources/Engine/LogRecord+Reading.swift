@@ -5,13 +5,26 @@ import PandoTree
 // Reads the payloads that ``LogRecord`` describes.
 
 extension LogRecord {
-    /// The changes of a delta record.
+    /// The changes of a delta record of a former version.
     /// - Throws: For a payload that cannot be read.
     package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
         var changes: [Change] = []
         try read(payload) { cursor throws(UnreadableRecord) in try cursor.forEachChange { changes.append($0) }
         }
         return changes
+    }
+
+    /// The writer and the changes of a delta record.
+    /// - Throws: For a payload that cannot be read.
+    package static func authoredChanges(
+        reading payload: RawSpan
+    ) throws(UnreadableRecord) -> (Authorship, [Change]) {
+        try read(payload) { cursor throws(UnreadableRecord) in
+            let authorship = try cursor.readAuthorship()
+            var changes: [Change] = []
+            try cursor.forEachChange { changes.append($0) }
+            return (authorship, changes)
+        }
     }
 
     static func read<Result>(
@@ -33,6 +46,11 @@ extension Engine {
         case .delta:
             // Each change is applied as it is read. After an error the whole state is dropped.
             try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                try cursor.forEachChange { restore($0) }
+            }
+        case .authoredDelta:
+            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+                _ = try cursor.readAuthorship()
                 try cursor.forEachChange { restore($0) }
             }
         case .tree:
@@ -111,7 +129,7 @@ extension ByteCursor {
 
     func ended() -> UnreadableRecord { UnreadableRecord(reason: "the record ends at byte \(offset)") }
 
-    private mutating func readCount() throws(UnreadableRecord) -> Int {
+    mutating func readCount() throws(UnreadableRecord) -> Int {
         // Every counted item takes at least a byte, so a larger count is invalid.
         guard let value = try? readVarint(), value <= UInt64(count) else { throw ended() }
         return Int(value)
@@ -163,11 +181,20 @@ extension ByteCursor {
         return Path(keys)
     }
 
-    private mutating func readJSON() throws(UnreadableRecord) -> Node {
+    private mutating func readJSON() throws(UnreadableRecord) -> Node { try node(try readJSONRange()) }
+
+    /// Moves behind a value.
+    /// - Returns: Where its JSON lies.
+    mutating func readJSONRange() throws(UnreadableRecord) -> Range<Int> {
         guard let length = try? readLittleEndian(UInt32.self), Int(length) <= remaining else { throw ended() }
         let range = offset..<(offset + Int(length))
         advance(Int(length))
-        if length > 0, self[range.lowerBound] != UInt8(ascii: "{") { return try leaf(range) }
+        return range
+    }
+
+    /// Reads JSON that ``readJSONRange()`` has found.
+    func node(_ range: Range<Int>) throws(UnreadableRecord) -> Node {
+        if !range.isEmpty, self[range.lowerBound] != UInt8(ascii: "{") { return try leaf(range) }
         do {
             return try unsafe withBytes(range) { bytes in
                 try unsafe Node(json: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(bytes)))

@@ -5,6 +5,8 @@ import PandoTree
 // The records of a delta for the journal, which does not read the payloads.
 //
 //  delta                     base path, count, then for each change:  path below the base, JSON
+//                            (former versions; now only read)
+//  authoredDelta             writer (Writer.swift), then the same
 //  onDisconnectRegistered    session (8), credential, count, then for each write:  path, JSON, depth,
 //                            placeholder count, then for each:  path, 0 (timestamp) | 1 (increment) JSON;
 //                            then further credentials, to the end, if one write has several authors
@@ -19,7 +21,11 @@ import PandoTree
 /// One record of the log: its kind and its payload.
 package struct LogRecord: Sendable {
     package enum Kind: Sendable {
-        case delta, onDisconnectRegistered, onDisconnectCancelled
+        /// Changes of a former version, which kept no writer.
+        case delta
+        /// Changes, and who wrote them.
+        case authoredDelta
+        case onDisconnectRegistered, onDisconnectCancelled
         /// A part of the current tree: see `TreeRecord.swift`.
         case tree
     }
@@ -47,7 +53,7 @@ extension Delta {
         case .nothing, .denied, .listen, .unlisten: 0
         case .put, .write, .queue: 1
         case .unqueue(let paths): paths.count
-        case .endSession(let changes): !hadQueue ? 0 : changes.isEmpty ? 1 : 2
+        case .endSession(_, let runs): !hadQueue ? 0 : runs.count + 1
         }
     }
 
@@ -55,47 +61,55 @@ extension Delta {
     /// it is printed, so that no reference is counted.
     /// - Parameters:
     ///   - index: Below ``recordCount(hadQueue:)``.
+    ///   - credential: That of the command. (The changes of a session's end have those that queued them.)
     ///   - printed: Nodes that were printed ahead.
     /// - Returns: The kind of the record.
     /// - Complexity: O(size of the record).
     package mutating func append(
-        record index: Int, to payload: inout [UInt8], using printed: inout PrintedNodes?
+        record index: Int, by credential: borrowing Credential, to payload: inout [UInt8],
+        using printed: inout PrintedNodes?
     ) -> LogRecord.Kind {
-        if let kind = appendPut(to: &payload, using: &printed) { return kind }
+        if let kind = appendPut(by: credential, to: &payload, using: &printed) { return kind }
         switch kind {
         case .write(_, let changes):
+            payload.append(writer: credential, isOnDisconnect: false)
             if let record = printed?.takeRecord() {
                 payload.append(contentsOf: record)
-                return .delta
+                return .authoredDelta
             }
-            return payload.append(delta: changes, using: &printed)
+            return payload.append(delta: changes[...], using: &printed)
         case .queue(let writes, let author):
             return payload.append(registered: writes, [author.credential], for: session, using: &printed)
         case .unqueue(let paths): return payload.append(cancelled: paths[index], for: session)
-        case .endSession(let changes):
+        case .endSession(let changes, let runs):
             // First the changes of the queue, if there are any.
-            return changes.isEmpty || index == 1
-                ? payload.append(cancelled: nil, for: session)
-                : payload.append(delta: changes, using: &printed)
+            guard index < runs.count else { return payload.append(cancelled: nil, for: session) }
+            payload.append(writer: runs[index].credential, isOnDisconnect: true)
+            let start = index == 0 ? 0 : runs[index - 1].end
+            return payload.append(delta: changes[start..<runs[index].end], using: &printed)
         case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")
         }
     }
 
     /// Appends the record of a put; nil for anything else.
-    private mutating func appendPut(to payload: inout [UInt8], using printed: inout PrintedNodes?)
-        -> LogRecord.Kind?
-    {
+    private mutating func appendPut(
+        by credential: borrowing Credential, to payload: inout [UInt8], using printed: inout PrintedNodes?
+    ) -> LogRecord.Kind? {
         guard let change = kind.extractPut() else { return nil }
+        payload.append(writer: credential, isOnDisconnect: false)
         payload.append(delta: change, using: &printed)
         kind = .put(consume change)
-        return .delta
+        return .authoredDelta
     }
 
-    /// All records as an array, for tests and tools.
-    package func records(hadQueue: Bool) -> [LogRecord] {
+    /// All records as an array: for recovery, tests and tools.
+    /// - Parameter credential: That of the command.
+    package func records(hadQueue: Bool, by credential: Credential = .anonymous) -> [LogRecord] {
         var delta = self
         return (0..<recordCount(hadQueue: hadQueue)).map { index in
-            LogRecord { payload, printed in delta.append(record: index, to: &payload, using: &printed) }
+            LogRecord { payload, printed in
+                delta.append(record: index, by: credential, to: &payload, using: &printed)
+            }
         }
     }
 }
@@ -107,9 +121,22 @@ extension LogRecord {
         kind = print(&payload, &printed)
     }
 
-    /// The record of a delta with these changes. O(size).
+    /// The record that a former version wrote for these changes. O(size).
     package static func delta(_ changes: [Change]) -> LogRecord {
-        LogRecord { $0.append(delta: changes, using: &$1) }
+        LogRecord {
+            _ = $0.append(delta: changes[...], using: &$1)
+            return .delta
+        }
+    }
+
+    /// The record of these changes. O(size).
+    package static func delta(
+        _ changes: [Change], by credential: Credential, isOnDisconnect: Bool = false
+    ) -> LogRecord {
+        LogRecord {
+            $0.append(writer: credential, isOnDisconnect: isOnDisconnect)
+            return $0.append(delta: changes[...], using: &$1)
+        }
     }
 
     /// - Parameter credentials: At least one.
@@ -132,7 +159,7 @@ extension [UInt8] {
         }
     }
 
-    fileprivate mutating func append(delta changes: [Change], using printed: inout PrintedNodes?)
+    fileprivate mutating func append(delta changes: ArraySlice<Change>, using printed: inout PrintedNodes?)
         -> LogRecord.Kind
     {
         // Paths are relative to the base, so that many changes deep in the tree do not repeat the keys above them.
@@ -145,11 +172,11 @@ extension [UInt8] {
             append(counted: keys.span.extracting(baseCount...))
             append(countedJSON: change.node, using: &printed)
         }
-        return .delta
+        return .authoredDelta
     }
 
     /// The number of keys of the deepest path that all changes are at or below.
-    private static func commonBaseCount(of changes: [Change]) -> Int {
+    private static func commonBaseCount(of changes: ArraySlice<Change>) -> Int {
         guard let first = changes.first?.path else { return 0 }
         var count = first.count
         for change in changes.dropFirst() {

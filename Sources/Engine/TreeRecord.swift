@@ -124,13 +124,13 @@ package struct TreeRecords: Sendable {
     }
 }
 
-private enum PartKind: UInt8 {
+enum PartKind: UInt8 {
     case node = 0
     case children = 1
     case priority = 2
 }
 
-private enum NodeTag {
+enum NodeTag {
     static let no: UInt8 = 0
     static let yes: UInt8 = 1
     static let integer: UInt8 = 2
@@ -235,15 +235,7 @@ enum TreePart {
             guard path.count <= Limits.pathDepth, !path.namesPriority else {
                 throw UnreadableRecord(reason: "no path before byte \(cursor.offset): \(path)")
             }
-            switch PartKind(rawValue: try cursor.readByte()) {
-            case .node: return .node(path, try cursor.readNode(depth: path.count))
-            case .children:
-                var entries: ContiguousArray<Children.Entry> = []
-                while !cursor.isAtEnd { try cursor.readChild(into: &entries, depth: path.count) }
-                return .children(path, entries)
-            case .priority: return .priority(path, try cursor.readPriority())
-            case nil: throw UnreadableRecord(reason: "unknown part at byte \(cursor.offset)")
-            }
+            return try cursor.readPart(at: path)
         }
     }
 }
@@ -263,6 +255,19 @@ extension LogRecord {
 }
 
 extension ByteCursor {
+    /// Reads the content of a record behind its path.
+    mutating func readPart(at path: Path) throws(UnreadableRecord) -> TreePart {
+        switch PartKind(rawValue: try readByte()) {
+        case .node: return .node(path, try readNode(depth: path.count))
+        case .children:
+            var entries: ContiguousArray<Children.Entry> = []
+            while !isAtEnd { try readChild(into: &entries, depth: path.count) }
+            return .children(path, entries)
+        case .priority: return .priority(path, try readPriority())
+        case nil: throw UnreadableRecord(reason: "unknown part at byte \(offset)")
+        }
+    }
+
     fileprivate mutating func readPriority() throws(UnreadableRecord) -> Priority {
         let start = offset
         // A priority has no children: anything deeper is refused before it is read.
@@ -273,7 +278,7 @@ extension ByteCursor {
     }
 
     /// Recursion as deep as paths may be.
-    fileprivate mutating func readNode(
+    mutating func readNode(
         depth: Int, mayHavePriority: Bool = true
     ) throws(UnreadableRecord) -> Node {
         switch try readByte() {

@@ -13,6 +13,7 @@ package enum HTTPStatus: UInt16, Sendable {
     case notFound = 404
     case methodNotAllowed = 405
     case requestTimeout = 408
+    case gone = 410
     case preconditionFailed = 412
     case contentTooLarge = 413
     case targetTooLong = 414
@@ -45,6 +46,7 @@ package enum HTTPStatus: UInt16, Sendable {
         case .notFound: "Not Found"
         case .methodNotAllowed: "Method Not Allowed"
         case .requestTimeout: "Request Timeout"
+        case .gone: "Gone"
         case .preconditionFailed: "Precondition Failed"
         case .contentTooLarge: "Content Too Large"
         case .targetTooLong: "URI Too Long"

@@ -9,9 +9,16 @@ package struct QueryString: Sendable {
         package let name: String
         /// Empty for `name=`; nil for `name` alone.
         package let value: String?
+
+        package init(name: String, value: String?) {
+            self.name = name
+            self.value = value
+        }
     }
 
     package let pairs: [Pair]
+
+    package init(_ pairs: [Pair]) { self.pairs = pairs }
 
     /// - Parameters:
     ///   - bytes: The query without `?`.

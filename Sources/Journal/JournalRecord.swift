@@ -2,7 +2,8 @@ import PandoBytes
 
 /// The meaning of a payload to the host. The journal never reads payloads. The numbers never change.
 package enum RecordKind: UInt16, Sendable, CaseIterable {
-    /// Resolved sets and removals of one namespace.
+    /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and not
+    /// written any more.
     case delta = 1
     /// The security rules of a namespace.
     case rules = 2
@@ -14,6 +15,8 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     case onDisconnectCancelled = 7
     /// A part of a namespace's tree as it stands: checkpoints are made of them.
     case tree = 8
+    /// Resolved sets and removals of one namespace, and who wrote them.
+    case authoredDelta = 9
 }
 
 /// The position of a record in its entry.

@@ -47,6 +47,9 @@ package enum RESTError: Error, Equatable, Sendable {
     /// The order needs an index that the rules do not define. The name is spelled as in `.indexOn`.
     case indexMissing(index: String, path: Path)
 
+    // Inspection (§10)
+    case parameter(Parameter)
+
     // Conditions (§7)
     case mixedCondition
     case mixedShallowAndETag
@@ -89,7 +92,14 @@ package enum RESTError: Error, Equatable, Sendable {
 
     /// The methods of a kind of location.
     package enum Methods: Equatable, Sendable {
-        case data, priority, settings, inspect
+        case data, priority, settings, inspect, evaluate
+    }
+
+    /// A parameter of `/.inspect`, or a member of such a request's body, that is missing or malformed.
+    package enum Parameter: Equatable, Sendable {
+        case pathMissing, pathMalformed
+        case atMalformed, limitMalformed, beforeMalformed
+        case methodMalformed, valueMissing, authMalformed, rulesMalformed, queryMalformed, unknownMember
     }
 
     package enum Condition: Equatable, Sendable {
@@ -112,9 +122,7 @@ package enum RESTError: Error, Equatable, Sendable {
             .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
             .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing,
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
-            .cursorOfAnotherQuery,
-            .cursorTooLong, .cursorStream,
-            .mixedCondition,
+            .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
             .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
             .badRequest
@@ -159,6 +167,8 @@ package enum RESTError: Error, Equatable, Sendable {
         case .cursorStream: "cursor is not supported for event streams"
         case .indexMissing(let index, let path):
             "Index not defined, add \".indexOn\": \"\(index)\", for path \"\(path)\", to the rules"
+
+        case .parameter(let parameter): parameter.text
 
         case .mixedCondition:
             "Mixing 'shallow', querying parameters or 'print=silent' and if-match or if-none-match requests is not supported"
@@ -206,6 +216,28 @@ extension RESTError.Methods {
         case .priority: "GET, HEAD, PUT, DELETE, OPTIONS"
         case .settings: "GET, HEAD, PUT, OPTIONS"
         case .inspect: "GET, HEAD, OPTIONS"
+        case .evaluate: "POST, OPTIONS"
+        }
+    }
+}
+
+extension RESTError.Parameter {
+    fileprivate var text: String {
+        switch self {
+        case .pathMissing: "path is missing: give the location, such as /rooms/r1"
+        case .pathMalformed: "path must be the legal path of a location, such as /rooms/r1"
+        case .atMalformed: "at must be a time in milliseconds since 1970"
+        case .limitMalformed: "limit must be a positive number"
+        case .beforeMalformed: "before must be the sequence of a write"
+        case .methodMalformed: "method must be \"read\" or \"write\""
+        case .valueMissing: "value is missing: give what would be written, or null for a removal"
+        case .authMalformed:
+            "auth must be null, \"admin\" or an object such as {\"uid\":\"ann\",\"token\":{}}"
+        case .rulesMalformed: "rules must be the text of a rules document"
+        case .queryMalformed:
+            "query must be an object of orderBy, limitToFirst, limitToLast, startAt, startAfter, endAt, endBefore and equalTo"
+        case .unknownMember:
+            "the members of the body are method, path, value, auth, query and rules; the database is named in the query string: ?ns=…"
         }
     }
 }

@@ -16,6 +16,7 @@ extension RESTMethod {
             switch location {
             case .data(let target): target.isPriority ? .priority : .data
             case .settings: .settings
+            case .inspect("evaluate", isPage: false): .evaluate
             case .inspect: .inspect
             }
         switch head.method {
@@ -34,6 +35,7 @@ extension RESTMethod {
             case .priority: self != .post && self != .patch
             case .settings: self == .put || !isWrite
             case .inspect: !isWrite
+            case .evaluate: self == .post || self == .options
             }
         guard isAllowed else { throw .methodNotAllowed(allowed: allowed) }
     }

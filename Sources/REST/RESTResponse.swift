@@ -173,6 +173,14 @@ extension RESTResponse {
         if let name = form.downloadName {
             head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
         }
+        return response(of: printer, status, head, context)
+    }
+
+    /// A response of what a printer prints: as a whole, or in pieces.
+    private static func response(
+        of printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
+        _ context: ResponseContext
+    ) -> RESTResponse {
         let limit =
             context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeResponseByteCount
         if let bytes = printer.whole(atMost: limit) {
@@ -282,6 +290,23 @@ extension RESTResponse {
         guard status == .notModified else { return RESTResponse(status, head, whole: body, context) }
         return RESTResponse(status, head, .nothing, contentLength: nil, context)
     }
+
+    /// A report for an administrator (§10): its value in export form with `format=export`.
+    package static func report(
+        _ report: RESTReport, to request: RESTRequest, _ context: ResponseContext
+    ) -> RESTResponse {
+        var head = startOfHead(report.httpStatus, jsonType)
+        if report.status == .unavailable { head.append(field: "Retry-After", decimal: busySeconds) }
+        guard let node = report.node else { return whole(report.prefix, report.httpStatus, head, context) }
+        var json = JSONForm()
+        json.hasPriorities = request.form.isExport
+        json.hasArrays = !request.form.isExport
+        let printer = ValuePrinter(.node(node), json, prefix: report.prefix, suffix: report.suffix)
+        return response(of: printer, report.httpStatus, head, context)
+    }
+
+    /// `Retry-After` in seconds where a worker of administrators has enough to do.
+    private static let busySeconds: UInt64 = 1
 
     /// A download of any size.
     package static func download(_ source: any ResponseBodySource, name: String, _ context: ResponseContext)

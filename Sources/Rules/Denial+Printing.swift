@@ -45,13 +45,18 @@ extension Denial {
         output.append(#","rules":["#)
         for (index, rule) in failedRules.enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
-            Self.append(rule, to: &output)
+            Self.append(rule, rule.failure == nil ? false : nil, to: &output)
         }
         output.append("]}")
         return output
     }
 
-    private static func append(_ rule: FailedRule, to output: inout [UInt8]) {
+    /// - Parameters:
+    ///   - outcome: Nil for an error.
+    ///   - decides: Printed unless it is nil.
+    static func append(
+        _ rule: FailedRule, _ outcome: Bool?, decides: Bool? = nil, to output: inout [UInt8]
+    ) {
         output.append(#"{"rule":"#)
         output.append(json: Text(rule.rule))
         output.append(#","kind":"#)
@@ -60,7 +65,8 @@ extension Denial {
         output.append(#","location":"#)
         output.append(json: Text(spelling(of: rule.location)))
         output.append(#","outcome":"#)
-        output.append(json: rule.failure == nil ? "false" : "error")
+        output.append(json: Text(outcome.map { "\($0)" } ?? "error"))
+        if let decides { output.append(decides ? #","decides":true"# : #","decides":false"#) }
         if let failure = rule.failure {
             output.append(#","error":{"reason":"#)
             output.append(json: Text(failure.reason))
@@ -88,7 +94,7 @@ extension Denial {
         output.append(decimal: Int64(position.column))
     }
 
-    private static func spelling(of path: Path) -> String {
+    static func spelling(of path: Path) -> String {
         path.isRoot
             ? "/" : path.keys.map { "/" + cut($0.string, to: RulesLimits.quotedCharacterCount) }.joined()
     }

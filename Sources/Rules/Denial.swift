@@ -33,7 +33,7 @@ package struct Denial: Sendable {
         package let position: SourcePosition
     }
 
-    /// A rule that was evaluated and was not true.
+    /// A rule that was evaluated: of a denial one that was not true, of a ``RuleTrace`` any.
     package struct FailedRule: Sendable {
         package let kind: RuleKind
         /// The rule's node, as the rules spell it: `/rooms/$room`.
@@ -41,7 +41,7 @@ package struct Denial: Sendable {
         package let position: SourcePosition
         /// The location it was evaluated for.
         package let location: Path
-        /// Nil when the rule was false, without an error.
+        /// Nil when there was no error.
         package let failure: Failure?
         /// In the order in which they were evaluated; at most ``Denial/observationCount``.
         package let observations: [Observation]
@@ -99,27 +99,42 @@ extension Access {
     }
 }
 
-/// Records the rules that were evaluated and not true.
+/// Records the rules that were evaluated and not true, and some of the others where that is asked for.
 ///
 /// Most rules are true, or do not matter for the denial in the end. So the values are only stored, and turned into
 /// text when the decision is known.
-private struct DenialRecorder: RuleObserver {
+struct DenialRecorder: RuleObserver {
     static var isObserving: Bool { true }
 
     private struct Evaluation {
         let rule: RuleExpression
         let kind: RuleKind
         let keys: [Key]
+        let outcome: Bool?
         let error: RuleError?
         let values: [(instruction: Int32, value: RuleValue)]
     }
 
-    /// For the rules on the way to the path, at most one for each key; and for a `.validate` rule that is not
-    /// true.
+    /// For the rules on the way to the path, at most one for each key; for a `.validate` rule that is not true; and
+    /// for at most `trueCount` others.
     private var evaluations: [Evaluation] = []
     private var program: RuleProgram?
     /// The values of the rule that is being evaluated, in the order of evaluation.
     private var values: [(instruction: Int32, value: RuleValue)] = []
+    /// How many more rules that are true may be recorded.
+    private var trueCount: Int
+    /// Rules that were true and not recorded.
+    private(set) var omittedCount = 0
+
+    /// - Parameter trueCount: How many rules that are true are recorded, too.
+    init(trueCount: Int = 0) {
+        self.trueCount = trueCount
+    }
+
+    var isEmpty: Bool { evaluations.isEmpty }
+
+    /// In the order of ``failedRules(of:)``; nil for an error.
+    var outcomes: [Bool?] { evaluations.map(\.outcome) }
 
     mutating func willWalk(from level: Int) {
         while let last = evaluations.last, last.keys.count >= level { evaluations.removeLast() }
@@ -134,9 +149,13 @@ private struct DenialRecorder: RuleObserver {
         _ rule: RuleExpression, _ kind: RuleKind, _ outcome: Bool?, _ error: RuleError?,
         at keys: ArraySlice<Key>
     ) {
-        guard outcome != true else { return }
+        if outcome == true {
+            guard trueCount > 0 else { return omittedCount += 1 }
+            trueCount -= 1
+        }
         evaluations.append(
-            Evaluation(rule: rule, kind: kind, keys: Array(keys), error: error, values: values))
+            Evaluation(
+                rule: rule, kind: kind, keys: Array(keys), outcome: outcome, error: error, values: values))
     }
 
     func operand(_ instruction: Int32, _ outcome: Bool?) {}
@@ -149,8 +168,12 @@ private struct DenialRecorder: RuleObserver {
     // MARK: Text
 
     func failedRules(of rules: Ruleset) -> [Denial.FailedRule] {
-        evaluations.map { evaluation in
+        // A rule may have been evaluated many times, and to find its position costs a walk over the source.
+        var positions: [Int: SourcePosition] = [:]
+        return evaluations.map { evaluation in
             let rule = evaluation.rule
+            let position = positions[rule.number] ?? rules.source.position(at: rule.literal.lowerBound)
+            positions[rule.number] = position
             var failure: Denial.Failure?
             if let error = evaluation.error, let range = rule.program?.ranges[Int(error.instruction)] {
                 failure = Denial.Failure(
@@ -159,7 +182,7 @@ private struct DenialRecorder: RuleObserver {
             }
             return Denial.FailedRule(
                 kind: evaluation.kind, rule: rules.spelling(of: evaluation.keys[...]),
-                position: rules.source.position(at: rule.literal.lowerBound),
+                position: position,
                 location: Path(evaluation.keys), failure: failure, observations: observations(in: evaluation))
         }
     }

@@ -21,6 +21,7 @@ import Synchronization
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
+///     pando-history     what the log holds of the past                 (HistoryThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
@@ -35,6 +36,7 @@ package final class Server: @unchecked Sendable {
     private let journal: JournalThread?
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
+    private let history: HistoryThread?
     private let trimmer: HeapTrimmer
     private let acceptor: Acceptor
     private let descriptors: DescriptorBudget
@@ -102,6 +104,13 @@ package final class Server: @unchecked Sendable {
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
         bodyThread = try BodyThread()
+        if let path = configuration.dataDirectory {
+            history = try HistoryThread { () throws(DiskFailure) in
+                try SystemDisk(directory: path, create: false)
+            }
+        } else {
+            history = nil
+        }
         trimmer = try HeapTrimmer(logger)
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
@@ -109,6 +118,7 @@ package final class Server: @unchecked Sendable {
                 IOLoop(
                     loop, index: UInt8(index), configuration: configuration, database: database,
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
+                    history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
                     limiter: limiter,
                     directory: directory, authenticator: authenticator, site: site, logger: logger))
@@ -206,6 +216,7 @@ package final class Server: @unchecked Sendable {
         journal?.stop()
         workers.stop()
         bodyThread.stop()
+        history?.stop()
         trimmer.stop()
     }
 

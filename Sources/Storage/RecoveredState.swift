@@ -90,7 +90,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     ) throws(UnreadableRecord) {
         lastTime = max(lastTime, time)
         switch kind {
-        case .delta, .tree, .onDisconnectRegistered, .onDisconnectCancelled:
+        case .delta, .authoredDelta, .tree, .onDisconnectRegistered, .onDisconnectCancelled:
             guard let logKind = LogRecord.Kind(kind), databases[namespace] != nil else {
                 throw UnreadableRecord(reason: "namespace \(namespace) does not exist")
             }
@@ -165,6 +165,7 @@ extension LogRecord.Kind {
     init?(_ kind: RecordKind) {
         switch kind {
         case .delta: self = .delta
+        case .authoredDelta: self = .authoredDelta
         case .tree: self = .tree
         case .onDisconnectRegistered: self = .onDisconnectRegistered
         case .onDisconnectCancelled: self = .onDisconnectCancelled
@@ -176,6 +177,7 @@ extension LogRecord.Kind {
     package var journalKind: RecordKind {
         switch self {
         case .delta: .delta
+        case .authoredDelta: .authoredDelta
         case .tree: .tree
         case .onDisconnectRegistered: .onDisconnectRegistered
         case .onDisconnectCancelled: .onDisconnectCancelled

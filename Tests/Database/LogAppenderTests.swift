@@ -44,7 +44,7 @@ import Testing
         #expect(log.lastTicket == 0 && posted.isEmpty)
         for ticket: UInt64 in 1...3 {
             var delta = put("value \(ticket)")
-            _ = try log.append(&delta, of: database, at: 1)
+            _ = try log.append(&delta, by: .anonymous, of: database, at: 1)
             #expect(log.lastTicket == ticket)
         }
         log.append(JournalRecord(.rules, namespace: 1, timestamp: 1, payload: [1]))
@@ -59,10 +59,10 @@ import Testing
     @Test func rollbackRemovesTheLastEntry() throws {
         var log = log(granted: .max)
         var first = put("one")
-        _ = try log.append(&first, of: database, at: 1)
+        _ = try log.append(&first, by: .anonymous, of: database, at: 1)
         let (ticket, byteCount, sequence) = (log.lastTicket, log.byteCount, log.lastSequence)
         var second = put("two")
-        let savepoint = try #require(try log.append(&second, of: database, at: 1))
+        let savepoint = try #require(try log.append(&second, by: .anonymous, of: database, at: 1))
         log.rollback(to: savepoint)
         #expect(log.lastTicket == ticket && log.byteCount == byteCount && log.lastSequence == sequence)
         log.flush()
@@ -73,7 +73,7 @@ import Testing
     @Test func theReserveIsLeftToEndsOfSessions() throws {
         var log = log(granted: 10_000, reserve: 5000)
         var delta = put(String(repeating: "x", count: 6000))
-        #expect(throws: WriteRefusal.diskFull) { try log.append(&delta, of: database, at: 1) }
+        #expect(throws: WriteRefusal.diskFull) { try log.append(&delta, by: .anonymous, of: database, at: 1) }
         #expect(log.refusedByteCount > 6000 && log.lastTicket == 0 && log.pendingByteCount == 0)
         #expect(throws: WriteRefusal.diskFull) { try log.checkSpace(forPayloadOf: 6000) }
         #expect(!log.hasReservedSpace(forWriteOf: 6000) && log.hasReservedSpace(forWriteOf: 4000))
@@ -87,7 +87,7 @@ import Testing
         _ = database.engine.commit(queued)
         var end = database.engine.decide(
             Command(session: SessionID(1), credential: .anonymous, time: 1, operation: .endSession))
-        _ = try log.append(&end, of: database, at: 1)
+        _ = try log.append(&end, by: .anonymous, of: database, at: 1)
         #expect(log.lastTicket == 1)
     }
 
@@ -96,14 +96,14 @@ import Testing
         _ = database.engine.commit(put("same"))
         var log = log(granted: 0)
         var delta = put("same")
-        #expect(try log.append(&delta, of: database, at: 1) == nil)
+        #expect(try log.append(&delta, by: .anonymous, of: database, at: 1) == nil)
         #expect(log.lastTicket == 0)
     }
 
     @Test func inMemoryNothingIsLogged() throws {
         var log = LogAppender(nil, sessionEndReserveByteCount: 1 << 20, environment: .machine)
         var delta = put("one")
-        #expect(try log.append(&delta, of: database, at: 1) == nil)
+        #expect(try log.append(&delta, by: .anonymous, of: database, at: 1) == nil)
         log.append(JournalRecord(.rules, namespace: 1, timestamp: 1, payload: [1]))
         log.flush()
         #expect(log.lastTicket == 0 && !log.isEnabled && log.hasSpace(for: .max / 2))

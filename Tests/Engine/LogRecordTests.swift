@@ -97,7 +97,7 @@ import Testing
         let expected = delta.records(hadQueue: true).map(\.payload)
         let records = (0..<delta.recordCount(hadQueue: true)).map { index in
             var payload: [UInt8] = []
-            _ = delta.append(record: index, to: &payload, using: &printed)
+            _ = delta.append(record: index, by: .anonymous, to: &payload, using: &printed)
             return payload
         }
         #expect(records == expected)
@@ -122,7 +122,10 @@ import Testing
                 Command(session: SessionID(1), credential: .anonymous, time: 1, operation: put))
             guard case .put(let change) = delta.kind else { continue }
             putCount += 1
-            #expect(delta.records(hadQueue: false).map(\.payload) == [LogRecord.delta([change]).payload])
+            #expect(
+                delta.records(hadQueue: false).map(\.payload) == [
+                    LogRecord.delta([change], by: .anonymous).payload
+                ])
         }
         #expect(putCount >= 2)
     }
@@ -134,7 +137,7 @@ import Testing
             return scene.records.map(\.kind)
         }
         scene.put(1, "a", "1")
-        #expect(kinds() == [.delta])
+        #expect(kinds() == [.authoredDelta])
         scene.listen(1, "a")
         scene.unlisten(1, "a")
         scene.run(1, .get("a", Query()))
@@ -143,7 +146,10 @@ import Testing
         scene.run(1, .onDisconnect([Write("b", "1")]))
         scene.run(1, .cancelOnDisconnect("c"))
         scene.run(1, .endSession)
-        #expect(kinds() == [.onDisconnectRegistered, .onDisconnectCancelled, .delta, .onDisconnectCancelled])
+        #expect(
+            kinds() == [
+                .onDisconnectRegistered, .onDisconnectCancelled, .authoredDelta, .onDisconnectCancelled,
+            ])
         scene.run(1, .onDisconnect([Write("b", "1")]))
         scene.run(1, .endSession)
         #expect(

@@ -81,7 +81,7 @@ struct Scene {
         let hadQueue = engine.hasQueue(session)
         let (delta, effects) = engine.execute(
             Command(session: session, credential: credential, time: time, operation: operation))
-        let records = delta.records(hadQueue: hadQueue)
+        let records = delta.records(hadQueue: hadQueue, by: credential)
         precondition(records.isEmpty != delta.isDurable(hadQueue: hadQueue), "records, and no word of them")
         if effects.isRedundant {
             precondition(effects.pushes.isEmpty, "a push without a change")

@@ -51,7 +51,7 @@ import Testing
     @Test func kindNumbersAreStable() {
         let names: [UInt16: String] = [
             1: "delta", 2: "rules", 3: "settings", 4: "namespaceMade", 5: "namespaceDeleted",
-            6: "onDisconnectRegistered", 7: "onDisconnectCancelled", 8: "tree",
+            6: "onDisconnectRegistered", 7: "onDisconnectCancelled", 8: "tree", 9: "authoredDelta",
         ]
         for kind in RecordKind.allCases { #expect(names[kind.rawValue] == "\(kind)") }
         #expect(RecordKind.allCases.count == names.count)

@@ -11,7 +11,7 @@ struct Log: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the journal of a data directory, one line a record.",
         discussion: """
-            sequence  time  namespace  kind  what changed
+            sequence  time  namespace  kind  what changed, and who wrote it
             A line for each checkpoint follows.
             """
     )
@@ -34,7 +34,8 @@ struct Log: ParsableCommand {
                 var line: [UInt8] = []
                 line.append(
                     utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
-                line.append(utf8: "\(record.kind)\t")
+                let kind = record.kind == .authoredDelta ? .delta : record.kind
+                line.append(utf8: "\(kind)\t")
                 line.append(utf8: describe(record, payload))
                 line.append(UInt8(ascii: "\n"))
                 guard failure == nil else { return }
@@ -60,6 +61,12 @@ struct Log: ParsableCommand {
         case .delta:
             guard let changes = try? LogRecord.changes(reading: payload) else { return "unreadable" }
             return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+        case .authoredDelta:
+            guard let (authorship, changes) = try? LogRecord.authoredChanges(reading: payload) else {
+                return "unreadable"
+            }
+            let text = changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+            return "\(text)\t\(authorship)"
         case .tree:
             guard let part = try? LogRecord.treePart(reading: payload) else { return "unreadable" }
             return "\(part.path) = \(cut(part.node.description))"

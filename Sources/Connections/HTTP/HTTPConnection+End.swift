@@ -65,6 +65,8 @@ extension HTTPConnection {
             context.append(.http(.pollIsLost(of: polling)))
             return context.append(.closeAfterFlush)
         }
+        // It may be a long reading, and most clients that close their side have given up.
+        if isInspecting { return context.append(.close) }
         if case .answering = stage { endsAfterResponse = true } else { context.append(.closeAfterFlush) }
     }
 
@@ -111,6 +113,9 @@ extension HTTPConnection {
         deliveries.end(inOrder: inOrder, &context)
         endSession(&context)
     }
+
+    /// Another thread works on ``InspectionJob``.
+    var isInspecting: Bool { if case .deferred? = measured { true } else { false } }
 
     /// A worker may be measuring data for this connection.
     private var isMeasuring: Bool {

@@ -28,6 +28,10 @@ extension HTTPConnection {
         guard let request = pending.request else {
             return send(result.response(to: nil, [], etag: nil, pending.response), pending, &context)
         }
+        if case .deferred(let job) = result {
+            measured = result
+            return context.append(.inspect(job))
+        }
         if case .stream = result { return openStream(request, for: pending.identity, &context) }
         let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
         if case .filtered(let node, let query) = result {
@@ -62,6 +66,13 @@ extension HTTPConnection {
             sendEvents(&context)
         case .head, .body, .admitting, .draining, .ended: break
         }
+    }
+
+    /// Another thread has done what the databases have deferred.
+    package mutating func inspected(_ report: RESTReport, _ context: inout ConnectionContext) {
+        guard case .answering(let pending) = stage, isInspecting else { return }
+        measured = nil
+        respond(.report(report), etag: nil, pending, &context)
     }
 
     private mutating func respond(
@@ -165,6 +176,7 @@ extension HTTPConnection {
     mutating func giveUpRequest(_ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage, !response.isActive else { return }
         pending.response.keepsAlive = false
+        if isInspecting { context.append(.abandonJobs) }
         measured = nil
         cancelBody(&context)
         isVerifying = false

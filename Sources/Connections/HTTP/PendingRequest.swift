@@ -3,6 +3,7 @@ import PandoDatabase
 import PandoIdentity
 import PandoREST
 import PandoRules
+import PandoStorage
 import PandoTime
 import PandoTree
 
@@ -101,6 +102,12 @@ final class PendingRequest {
         case .inspect("children", isPage: false):
             return .listChildren(try ChildListing(request), credential)
         case .inspect("backup", isPage: true): return .backup(credential)
+        case .inspect("history", isPage: false):
+            let parameters = try HistoryParameters(
+                request, usualLimit: HistoryLimits.usualWriteCount, highestLimit: HistoryLimits.writeCount)
+            return .history(parameters, credential)
+        case .inspect("evaluate", isPage: false):
+            return .evaluate(try EvaluationRequest(reading: bytes.rawSpan), credential)
         case .inspect: throw .invalidPath
         }
     }

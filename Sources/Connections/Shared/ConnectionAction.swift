@@ -31,6 +31,8 @@ package enum ConnectionAction {
     case encode(LargeMessage)
     /// `measured`: the size and ETag of data, or of what a query lets through.
     indirect case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
+    /// `inspected`: a report for an administrator.
+    indirect case inspect(InspectionJob)
     /// `bodyRead`: a large or compressed body.
     indirect case readBody([UInt8], isGzip: Bool, RESTRequest)
     /// The result of ``readBody(_:isGzip:_:)`` is not needed any more.

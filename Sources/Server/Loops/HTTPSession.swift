@@ -100,6 +100,12 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
+    override func inspected(_ report: RESTReport) {
+        prepareEvent()
+        machine.inspected(report, &services.context)
+        finish()
+    }
+
     override func bodyRead(_ body: BodyResult) {
         bodyJob = nil
         prepareEvent()

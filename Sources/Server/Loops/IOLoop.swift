@@ -6,6 +6,7 @@ import PandoEngine
 import PandoIdentity
 import PandoReactor
 import PandoStaticFiles
+import PandoStorage
 import PandoTime
 
 /// One I/O thread: its event loop, its sessions, and its queues to the other threads.
@@ -58,7 +59,7 @@ final class IOLoop: @unchecked Sendable {
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseExecutor,
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
-        bodyThread: BodyThread, memory: MemoryBudget, congestion: Backpressure,
+        bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
         limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator,
         site: StaticSiteHolder, logger: Logger
@@ -77,7 +78,7 @@ final class IOLoop: @unchecked Sendable {
         self.logger = logger
         services = SessionServices(
             loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
-            bodyThread: bodyThread, congestion: congestion, site: site)
+            bodyThread: bodyThread, history: history, congestion: congestion, site: site)
         verified = Mailbox(signalling: loop.wakeup)
         services.router = self
         attachMailboxes()
@@ -101,6 +102,9 @@ final class IOLoop: @unchecked Sendable {
         }
         loop.attach(services.parsed) { [self] messages in
             for message in messages { session(message.session)?.parsed(message) }
+        }
+        loop.attach(services.inspected) { [self] results in
+            for result in results { session(result.session)?.inspected(result.report) }
         }
         loop.attach(services.bodies) { [self] bodies in
             for body in bodies { session(body.session)?.bodyRead(body) }

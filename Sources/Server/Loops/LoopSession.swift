@@ -67,6 +67,7 @@ class LoopSession {
     func encoded(_ message: LargeMessage) {}
     func parsed(_ message: ParsedMessage) {}
     func measured(_ size: NodeSizeCheck) {}
+    func inspected(_ report: RESTReport) {}
     func bodyRead(_ body: BodyResult) {}
     func verified(_ verdict: VerificationResult) {}
 
@@ -128,6 +129,7 @@ class LoopSession {
         case .encode(let message): services.encode(message, for: id)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
+        case .inspect(let job): services.inspect(job, for: id)
         case .abandonJobs: services.abandonJobs(of: id)
         case .nextTurn: services.turns.post(id)
         case .wake(let time): wake(at: time)
@@ -204,8 +206,8 @@ extension ConnectionAction {
     fileprivate var leadsToEvents: Bool {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
-        case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .encode, .measure, .readBody,
-            .cancelBody, .abandonJobs, .nextTurn, .wake, .expire:
+        case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .encode, .measure, .inspect,
+            .readBody, .cancelBody, .abandonJobs, .nextTurn, .wake, .expire:
             false
         }
     }

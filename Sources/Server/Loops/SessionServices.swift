@@ -35,6 +35,7 @@ final class SessionServices {
     private let allLoops: [Mailbox<OutputBatch>]
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
+    private let history: HistoryThread?
     private let clock = WallClock()
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
@@ -42,19 +43,22 @@ final class SessionServices {
     let encoded: Mailbox<EncodedMessage>
     let measured: Mailbox<NodeSizeCheck>
     let parsed: Mailbox<ParsedMessage>
+    let inspected: Mailbox<InspectionResult>
     let bodies: Mailbox<BodyResult>
     /// Sessions that go on when others have had their turn.
     let turns: Mailbox<SessionID>
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, outputs: [Mailbox<OutputBatch>],
-        workers: SnapshotWorkers, bodyThread: BodyThread, congestion: Backpressure, site: StaticSiteHolder
+        workers: SnapshotWorkers, bodyThread: BodyThread, history: HistoryThread?, congestion: Backpressure,
+        site: StaticSiteHolder
     ) {
         self.loop = loop
         self.configuration = configuration
         self.congestion = congestion
         self.workers = workers
         self.bodyThread = bodyThread
+        self.history = history
         allLoops = outputs
         context = ConnectionContext(
             ConnectionSettings(
@@ -63,6 +67,7 @@ final class SessionServices {
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
         parsed = Mailbox(signalling: loop.wakeup)
+        inspected = Mailbox(signalling: loop.wakeup)
         bodies = Mailbox(signalling: loop.wakeup)
         turns = Mailbox(signalling: loop.wakeup)
     }
@@ -155,6 +160,26 @@ final class SessionServices {
     /// The session needs no result of workers any more.
     func abandonJobs(of session: SessionID) {
         workers.abandonJobs(of: session)
+        history?.cancel(session)
+    }
+
+    /// Has another thread do what the databases have deferred; the session's `inspected` gets the result.
+    func inspect(_ job: InspectionJob, for session: SessionID) {
+        let inspected = inspected
+        switch job {
+        case .history(let question):
+            // The databases ask nothing of a log that there is not.
+            guard let history else { return assertionFailure("there is no log") }
+            history.ask(question, for: session) { answer in
+                inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
+            }
+        case .evaluation(let job):
+            workers.post(
+                .evaluate(
+                    PostedEvaluation(session: session, job: job) { report in
+                        inspected.post(InspectionResult(session: session, report: report))
+                    }))
+        }
     }
 
     /// Has the body thread inflate and parse a body; the session's `bodyRead` gets the result.

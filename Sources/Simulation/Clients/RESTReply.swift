@@ -30,7 +30,7 @@ enum RESTReply {
         case .failed(let text): self = .failed(text)
         case .stream: self = .stream
         case .verbatim(let bytes): self = (try? Value(json: bytes)).map { .data($0) } ?? .ok
-        case .backup, .admitted: self = .failed("no client asks for this")
+        case .backup, .deferred, .report, .admitted: self = .failed("no client asks for this")
         }
     }
 

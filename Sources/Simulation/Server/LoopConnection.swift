@@ -124,6 +124,7 @@ class LoopConnection {
         // No token of a simulation expires or is revoked.
         case .expire, .recheck: break
         case .readBody, .cancelBody: preconditionFailure("no client sends a large or compressed body")
+        case .inspect: preconditionFailure("no client asks for reports")
         case .http, .polling, .handover: preconditionFailure("no client polls: \(action)")
         }
     }

@@ -22,7 +22,7 @@ final class SimulatedWorkers {
         case verify(Text)
         case parse([UInt8])
         case encode(LargeMessage)
-        case measure(Node, Query?, byteLimit: Int?, wantsETag: Bool)
+        case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
     }
 
     struct Result: Sendable {

@@ -1,0 +1,79 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoStorage
+import PandoTree
+
+extension RESTReport {
+    /// The response to a request for a history (rest §10.1).
+    package init(_ answer: Result<HistoryAnswer, HistoryFailure>, to question: HistoryQuestion) {
+        switch answer {
+        case .success(let answer):
+            var prefix: [UInt8] = []
+            prefix.append("{\"at\":")
+            prefix.append(decimal: question.time)
+            prefix.append(since: answer.since)
+            prefix.append(",\"value\":")
+            var suffix: [UInt8] = []
+            suffix.append(",\"writes\":[")
+            for (index, write) in answer.writes.enumerated() {
+                if index > 0 { suffix.append(",") }
+                suffix.append(write)
+            }
+            suffix.append(answer.hasMore ? "],\"more\":true}" : "],\"more\":false}")
+            self.init(prefix: prefix, node: answer.value, suffix: suffix)
+        case .failure(.beyondReach(let since)):
+            var members: [UInt8] = []
+            members.append(since: since)
+            self.init(
+                .gone,
+                error: "The log does not reach back to that time; \"since\" is the earliest that it reaches.",
+                members: members)
+        case .failure(.valueTooLarge):
+            self.init(
+                .tooLarge,
+                error:
+                    "The value at this path has, or had before that time, more than \(HistoryLimits.valueByteCount) bytes: ask for a path below it."
+            )
+        case .failure(.busy), .failure(.cancelled):
+            self.init(.unavailable, error: "Too many histories are being read; try again in a moment.")
+        case .failure(.unreadable(let problem)):
+            self.init(.failed, error: "The history cannot be read: \(problem)")
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(since time: Int64?) {
+        append(",\"since\":")
+        if let time { append(decimal: time) } else { append("null") }
+    }
+
+    fileprivate mutating func append(_ write: HistoryWrite) {
+        append("{\"time\":")
+        append(decimal: write.time)
+        append(",\"sequence\":")
+        append(decimal: write.sequence.rawValue)
+        append(",\"uid\":")
+        if case .user(let uid)? = write.touch.authorship?.writer { append(json: uid) } else { append("null") }
+        append(",\"by\":\"")
+        append(write.touch.authorship?.writer.kind ?? "unknown")
+        append("\"")
+        if write.touch.authorship?.isOnDisconnect == true { append(",\"onDisconnect\":true") }
+        append(",\"path\":")
+        append(json: Text("/" + write.touch.first.wireText))
+        append(",\"count\":")
+        append(decimal: UInt64(write.touch.count))
+        append("}")
+    }
+}
+
+extension Writer {
+    fileprivate var kind: StaticString {
+        switch self {
+        case .anonymous: "anonymous"
+        case .administrator: "administrator"
+        case .user, .withoutUID: "user"
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import PandoEngine
+import PandoREST
+import PandoStorage
+
+/// What an administrator wants to know, and what takes too long for the thread of the databases: the databases gather
+/// what it needs, and the loop of the request has another thread do it. As an output it is released when all that it
+/// may show is durable.
+package enum InspectionJob: Sendable {
+    /// A thread reads it from the files of the data directory.
+    case history(HistoryQuestion)
+    /// A worker evaluates it on a snapshot.
+    case evaluation(EvaluationJob)
+}
+
+/// The result of an ``InspectionJob``.
+package struct InspectionResult: Sendable {
+    package var session: SessionID
+    package var report: RESTReport
+
+    package init(session: SessionID, report: RESTReport) {
+        self.session = session
+        self.report = report
+    }
+}

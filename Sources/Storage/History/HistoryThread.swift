@@ -1,0 +1,89 @@
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import Synchronization
+
+/// Answers ``HistoryQuestion``s, one at a time, on a thread of its own: a read of the disk may take long.
+package final class HistoryThread: Sendable {
+    private struct Job: Sendable {
+        let session: SessionID
+        let question: HistoryQuestion
+        let cancelled: CancellationFlag
+        let finish: @Sendable (Result<HistoryAnswer, HistoryFailure>) -> Void
+    }
+
+    private let thread: WorkerThread<Job>
+    /// The questions that wait or are being answered: one for each session, at most ``HistoryLimits/questionCount``.
+    private let pending = Mutex<[SessionID: CancellationFlag]>([:])
+
+    /// Where more threads want to run than there are processors, all others come first.
+    private static let niceness = 10
+    /// Stack for what recurses: JSON nests up to 1024 deep.
+    private static let stackByteCount = 8 << 20
+
+    /// - Parameter open: Opens the disk for the first question. Called on the thread, which alone uses the disk.
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
+    package init<Storage: Disk>(
+        _ open: @escaping @Sendable () throws(DiskFailure) -> Storage
+    ) throws(SocketError) {
+        thread = try WorkerThread(
+            "pando-history", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
+        try thread.start { [weak self] queue in
+            var opened: Storage?
+            while let job = queue.next() {
+                let answer: Result<HistoryAnswer, HistoryFailure>
+                do throws(HistoryFailure) {
+                    if job.cancelled.isSet || queue.isStopping { throw .cancelled }
+                    let disk: Storage
+                    if let opened {
+                        disk = opened
+                    } else {
+                        do throws(DiskFailure) { disk = try open() } catch {
+                            throw .unreadable(error.description)
+                        }
+                        opened = disk
+                    }
+                    answer = .success(
+                        try DataDirectory.history(job.question, on: disk, cancelled: job.cancelled))
+                } catch {
+                    answer = .failure(error)
+                }
+                self?.end(job)
+                job.finish(answer)
+            }
+        }
+    }
+
+    private func end(_ job: Job) {
+        pending.withLock { if $0[job.session] === job.cancelled { $0[job.session] = nil } }
+    }
+
+    /// Any thread: asks a question. A session has one at a time.
+    /// - Parameter finish: Called once, on the thread, or at once where too many questions wait.
+    package func ask(
+        _ question: HistoryQuestion, for session: SessionID,
+        finish: @escaping @Sendable (Result<HistoryAnswer, HistoryFailure>) -> Void
+    ) {
+        let cancelled = CancellationFlag()
+        let isAccepted = pending.withLock { pending in
+            guard pending.count < HistoryLimits.questionCount, pending[session] == nil else { return false }
+            pending[session] = cancelled
+            return true
+        }
+        guard isAccepted else { return finish(.failure(.busy)) }
+        let job = Job(session: session, question: question, cancelled: cancelled, finish: finish)
+        if !thread.post(job) { finish(.failure(.cancelled)) }
+    }
+
+    /// Any thread: nothing waits for the session's answer any more. It does not come, or comes as
+    /// ``HistoryFailure/cancelled``.
+    package func cancel(_ session: SessionID) {
+        pending.withLock { $0[session] }?.isSet = true
+    }
+
+    /// Gives up all questions, and ends the thread.
+    package func stop() {
+        pending.withLock { pending in for flag in pending.values { flag.isSet = true } }
+        thread.stop()
+    }
+}

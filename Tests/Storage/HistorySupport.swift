@@ -1,0 +1,99 @@
+import Glibc
+import PandoBytes
+import PandoJournal
+import PandoRandom
+import PandoSimulatedDisk
+import PandoStorage
+import Synchronization
+
+/// A disk on which something happens once, after so many calls.
+///
+/// `@unchecked Sendable`: used by one thread.
+final class ChangingDisk: Disk, @unchecked Sendable {
+    private let disk: SimulatedDisk
+    private var callsLeft: Int
+    private let change: () -> Void
+
+    init(_ disk: SimulatedDisk, after callCount: Int, _ change: @escaping () -> Void) {
+        self.disk = disk
+        callsLeft = callCount
+        self.change = change
+    }
+
+    private func count() {
+        if callsLeft == 0 { change() }
+        callsLeft -= 1
+    }
+
+    var directory: String { disk.directory }
+    var overwritesInPlace: Bool { disk.overwritesInPlace }
+
+    func list() throws(DiskFailure) -> [String] {
+        count()
+        return try disk.list()
+    }
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
+        count()
+        return try disk.open(name, mode)
+    }
+    func byteCount(of file: SimulatedDisk.File) throws(DiskFailure) -> Int {
+        count()
+        return try disk.byteCount(of: file)
+    }
+    @unsafe func read(
+        _ file: SimulatedDisk.File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(DiskFailure) -> Int {
+        count()
+        return try unsafe disk.read(file, at: offset, into: buffer)
+    }
+    func write(_ bytes: RawSpan, to file: SimulatedDisk.File, at offset: Int) throws(DiskFailure) {
+        try disk.write(bytes, to: file, at: offset)
+    }
+    func sync(_ file: SimulatedDisk.File) throws(DiskFailure) { try disk.sync(file) }
+    func reserve(_ range: Range<Int>, of file: SimulatedDisk.File) throws(DiskFailure) {
+        try disk.reserve(range, of: file)
+    }
+    func truncate(_ file: SimulatedDisk.File, to byteCount: Int) throws(DiskFailure) {
+        try disk.truncate(file, to: byteCount)
+    }
+    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
+        try disk.rename(oldName, to: newName)
+    }
+    func remove(_ name: String) throws(DiskFailure) { try disk.remove(name) }
+    func syncDirectory() throws(DiskFailure) { try disk.syncDirectory() }
+    func lock(_ name: String) throws(DiskFailure) -> LockOutcome<SimulatedDisk.File> { try disk.lock(name) }
+}
+
+/// Holds a thread until it is opened.
+final class Gate: Sendable {
+    private let isOpen = Atomic<Bool>(false)
+
+    func open() { isOpen.store(true, ordering: .sequentiallyConsistent) }
+
+    func wait() { while !isOpen.load(ordering: .sequentiallyConsistent) { yieldThread() } }
+}
+
+/// Answers of another thread.
+final class Answers: Sendable {
+    private let answers = Mutex<[Result<HistoryAnswer, HistoryFailure>]>([])
+
+    func append(_ answer: Result<HistoryAnswer, HistoryFailure>) { answers.withLock { $0.append(answer) } }
+
+    func count(where isCounted: (Result<HistoryAnswer, HistoryFailure>) -> Bool) -> Int {
+        answers.withLock { $0.count(where: isCounted) }
+    }
+
+    /// Returns once there are so many.
+    func wait(until count: Int) { while answers.withLock({ $0.count }) < count { yieldThread() } }
+}
+
+/// Lets other threads run.
+private func yieldThread() { _ = sched_yield() }
+
+extension SeededGenerator {
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+
+    mutating func pick<Element>(_ choices: [Element]) -> Element {
+        choices[Int.random(in: 0..<choices.count, using: &self)]
+    }
+}
