@@ -8,6 +8,8 @@ package enum StartError: Error, CustomStringConvertible {
     case descriptors(String)
     /// The files of `--rules` hold no valid rules: every problem of them.
     case rules([String])
+    /// The files of TLS hold no usable certificates: every problem of them.
+    case certificates([String])
     /// The data directory cannot be opened.
     case storage(StorageError)
     /// The machine has no descriptors, threads or memory left.
@@ -15,7 +17,7 @@ package enum StartError: Error, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .rules(let problems): problems.joined(separator: "\n")
+        case .rules(let problems), .certificates(let problems): problems.joined(separator: "\n")
         case .storage(let error): error.description
         case .address(let text), .descriptors(let text), .machine(let text): text
         }
@@ -23,7 +25,7 @@ package enum StartError: Error, CustomStringConvertible {
 
     package var exitCode: Int32 {
         switch self {
-        case .address, .descriptors, .rules: 78
+        case .address, .descriptors, .rules, .certificates: 78
         case .storage(let error): error.exitCode
         case .machine: 70
         }
