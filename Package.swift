@@ -83,6 +83,9 @@ let package = Package(
         .target(name: "CBytes", path: "Sources/C/CBytes"),
         .target(name: "COperatingSystem", path: "Sources/C/COperatingSystem"),
         .target(name: "COpenSSL", path: "Sources/C/COpenSSL", linkerSettings: [.linkedLibrary("crypto")]),
+        .target(
+            name: "CTLS", path: "Sources/C/CTLS",
+            linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CZlib", path: "Sources/C/CZlib", linkerSettings: [.linkedLibrary("z")]),
         .target(name: "CCounting", path: "Sources/C/CCounting"),
         library("Random"),
@@ -104,7 +107,8 @@ let package = Package(
 
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
-        library("Reactor", on: ["Time", "Bytes"], c: ["COperatingSystem"]),
+        library("TLS", c: ["CTLS"]),
+        library("Reactor", on: ["TLS", "Time", "Bytes"], c: ["COperatingSystem"]),
 
         // A disk that loses power, for tests and the simulator
         library("SimulatedDisk", on: ["Journal", "Random"]),
@@ -143,9 +147,8 @@ let package = Package(
         library(
             "Server",
             on: [
-                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST",
-                "StaticFiles",
-                "WebSocket", "HTTP", "Journal", "Reactor", "Compression", "Identity", "Time", "Bytes",
+                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles",
+                "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity", "Time", "Bytes",
             ],
             libraries: [logging]
         ),
@@ -168,7 +171,7 @@ let package = Package(
             ],
             libraries: [argumentParser, configuration, logging]),
         executable(
-            "Echo", on: ["WebSocket", "HTTP", "Reactor", "Compression", "Bytes"],
+            "Echo", on: ["WebSocket", "HTTP", "Reactor", "TLS", "Compression", "Bytes"],
             libraries: [argumentParser]),
         executable(
             "Bench",
@@ -195,7 +198,8 @@ let package = Package(
         tests(
             "Journal", on: ["Journal", "SimulatedDisk", "Bytes", "Random"], c: ["COperatingSystem"],
             fixtures: ["Fixtures"]),
-        tests("Reactor", on: ["Reactor", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
+        tests("TLS", on: ["TLS", "Random"], fixtures: ["Fixtures"]),
+        tests("Reactor", on: ["Reactor", "TLS", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
         tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),

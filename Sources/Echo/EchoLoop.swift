@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoCompression
 import PandoReactor
+import PandoTLS
 import PandoWebSocket
 import Synchronization
 
@@ -12,18 +13,21 @@ final class EchoOptions: Sendable {
     let deflater: MessageDeflater.Options
     /// Bounds the memory of compression with context takeover.
     let budget: CompressionBudget
+    /// nil without TLS.
+    let certificates: CertificateStore?
     /// Bit 0 once a listener without compression has joined `/broadcast`, bit n once one has joined whose
     /// window has 2^n bytes.
     private let joinedWindows = Atomic<UInt32>(0)
 
     init(
         messageByteLimit: Int, deflate: DeflateOptions?, deflater: MessageDeflater.Options,
-        budget: CompressionBudget
+        budget: CompressionBudget, certificates: CertificateStore?
     ) {
         self.messageByteLimit = messageByteLimit
         self.deflate = deflate
         self.deflater = deflater
         self.budget = budget
+        self.certificates = certificates
     }
 
     /// - Parameter window: 0 for no compression.
@@ -79,7 +83,8 @@ final class EchoLoop: @unchecked Sendable {
 
     func adopt(_ socket: ConnectedSocket) {
         // It fails when there is no memory for one more epoll entry: then the socket is closed.
-        _ = try? Channel.adopt(socket, on: loop) { _ in EchoConnection(on: self) }
+        let tls = options.certificates.map { TLSConnection(server: $0.context) }
+        _ = try? Channel.adopt(socket, on: loop, tls: tls) { _ in EchoConnection(on: self) }
     }
 
     /// Calls `body` with what `write` appends to an empty buffer.

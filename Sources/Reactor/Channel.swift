@@ -1,5 +1,6 @@
 import COperatingSystem
 import PandoBytes
+import PandoTLS
 
 /// A connected TCP socket that belongs to a loop. Confined to the loop's thread.
 ///
@@ -32,7 +33,8 @@ package final class Channel: Pollable {
     /// Bytes written so far, in all.
     package private(set) var writtenByteCount = 0
     /// Most bytes that one `received` gets; never more than the loop's receive buffer holds. The rest stays
-    /// in the socket until the loop's other channels were read.
+    /// in the socket until the loop's other channels were read. With TLS, the end of a record that was read in
+    /// part may come on top: less than 16 KiB.
     package var readByteLimit = Int.max
 
     private var queue = OutboundQueue()
@@ -47,6 +49,8 @@ package final class Channel: Pollable {
     /// Whether it was accepted in the administrators' reserve (``ConnectionLimiter``).
     package private(set) var isReserved = false
     private var limiter: ConnectionLimiter?
+    /// Encrypts and decrypts; nil without TLS.
+    private var secure: SecureStage?
 
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
@@ -59,26 +63,33 @@ package final class Channel: Pollable {
     /// Makes a channel of a connected non-blocking socket and begins to read. Loop only.
     /// - Parameters:
     ///   - socket: Of an acceptor or of ``detach()``; not adopted before.
+    ///   - tls: The connection's TLS; nil for none, or where it came with the socket.
     ///   - makeDelegate: Gets the channel, which may already be written to.
     /// - Returns: The channel, which the loop keeps until it is closed.
     /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors; the socket is closed then.
     @discardableResult
     package static func adopt(
-        _ socket: ConnectedSocket, on loop: EventLoop, makeDelegate: (Channel) -> any ChannelDelegate
+        _ socket: ConnectedSocket, on loop: EventLoop, tls: TLSConnection? = nil,
+        makeDelegate: (Channel) -> any ChannelDelegate
     ) throws(SocketError) -> Channel {
         assert(loop.isCurrent)
         let channel = Channel(connected: socket.takeDescriptor(), loop: loop)
         channel.limiter = socket.limiter
         channel.isReserved = socket.isReserved
+        channel.secure = socket.secure ?? tls.map { SecureStage($0) }
         do throws(SocketError) {
             try channel.watch(PANDO_READABLE)
         } catch {
             channel.closeAndCount()
             throw error
         }
+        if let secure = channel.secure { channel.begin(secure) }
         channel.delegate = makeDelegate(channel)
         return channel
     }
+
+    /// What the TLS handshake has agreed on; nil without TLS, and before the handshake is done.
+    package var tlsFacts: TLSFacts? { secure?.facts }
 
     /// The peer's address; nil once the connection is closed. One system call.
     package var peerAddress: SocketAddress? {
@@ -86,9 +97,11 @@ package final class Channel: Pollable {
         return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
     }
 
-    /// Bytes of memory that unsent output takes for this channel alone; ``SharedBytes`` are not counted.
-    /// O(chunks).
-    package var ownedOutputByteCount: Int { loop.chunks.copiedByteCount(of: queue) }
+    /// Bytes of memory that unsent output takes for this channel alone, and what TLS holds of its input;
+    /// ``SharedBytes`` are not counted. O(chunks).
+    package var ownedOutputByteCount: Int {
+        loop.chunks.copiedByteCount(of: queue) + (secure?.heldByteCount ?? 0)
+    }
 
     /// Whether bytes that are written will be sent: the channel is neither closed nor closing.
     package var isOpen: Bool { phase == .open }
@@ -107,7 +120,10 @@ package final class Channel: Pollable {
     /// else all bytes. One system call.
     package var acknowledgedByteCount: Int {
         guard phase != .closed else { return acknowledgedAtClose ?? writtenByteCount }
-        return writtenByteCount - unsentByteCount - max(0, Int(pando_unacknowledged(descriptor)))
+        let accepted = writtenByteCount - unsentByteCount
+        let unacknowledged = max(0, Int(pando_unacknowledged(descriptor)))
+        return secure?.acknowledgedByteCount(accepted: accepted, unacknowledged: unacknowledged)
+            ?? accepted - unacknowledged
     }
 
     // MARK: Writing
@@ -188,6 +204,7 @@ package final class Channel: Pollable {
     /// Gives the kernel as much as it accepts: corked bytes first, then the queue. One system call for each
     /// 1024 chunks.
     private func flush() {
+        if let secure { return flush(through: secure) }
         // Up to 4096 chunks; the rest waits for the next tick, so that other channels are flushed in this
         // one.
         var rounds = 4
@@ -237,6 +254,10 @@ package final class Channel: Pollable {
     /// queue.
     private func removeSent(_ byteCount: Int, corkedByteCount: Int) {
         unsentByteCount -= byteCount
+        removeFirst(byteCount, corkedByteCount: corkedByteCount)
+    }
+
+    private func removeFirst(_ byteCount: Int, corkedByteCount: Int) {
         let fromCork = min(byteCount, corkedByteCount)
         queue = loop.chunks.removeFirst(byteCount - fromCork, from: queue)
         guard corkedByteCount > 0 else { return }
@@ -294,29 +315,37 @@ package final class Channel: Pollable {
 
     /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.
     private func read() {
+        if let secure, phase == .open { return read(through: secure) }
         let byteLimit = unsafe min(loop.receiveBuffer.count, readByteLimit)
         let count = unsafe pando_receive(descriptor, loop.receiveBuffer.baseAddress, byteLimit)
         isBulk = count >= byteLimit
         if count > 0 {
-            if phase == .open { deliver(Int(count)) }
-        } else if count == 0 {
-            hasEnded = true
-            if phase == .lingering {
-                finish(.requested)
-            } else {
-                updateInterest()
-                if phase == .open { currentDelegate?.channelDidEnd(self) }
+            // In bounds: recv filled `count` bytes of it.
+            if phase == .open {
+                unsafe deliver(UnsafeMutableRawBufferPointer(rebasing: loop.receiveBuffer[0..<Int(count)]))
             }
+        } else if count == 0 {
+            didEnd()
         } else if count != -Int64(PANDO_EAGAIN) {
             fail(Int32(truncatingIfNeeded: -count))
         }
     }
 
-    private func deliver(_ byteCount: Int) {
+    /// The peer sends no more.
+    private func didEnd() {
+        hasEnded = true
+        if phase == .lingering {
+            finish(.requested)
+        } else {
+            updateInterest()
+            if phase == .open { currentDelegate?.channelDidEnd(self) }
+        }
+    }
+
+    private func deliver(_ received: UnsafeMutableRawBufferPointer) {
         loop.corkedChannel = self
         loop.corkedByteCount = 0
-        // In bounds: recv filled `byteCount` bytes of it. The delegate cannot keep the span.
-        let received = unsafe UnsafeMutableRawBufferPointer(rebasing: loop.receiveBuffer[0..<byteCount])
+        // The delegate cannot keep the span.
         var bytes = unsafe received.mutableBytes
         currentDelegate?.received(&bytes, on: self)
         // A closed channel's corked bytes are dropped with the rest of its output.
@@ -324,6 +353,113 @@ package final class Channel: Pollable {
         loop.corkedChannel = nil
         loop.corkedByteCount = 0
         notifyIfDrained()
+    }
+
+    // MARK: TLS
+
+    /// Most batches of a flush; the rest waits for the next tick, so that other channels are flushed in this one.
+    private static let batchLimit = 8
+
+    private func begin(_ secure: SecureStage) {
+        secure.begin(loop)
+        // The ClientHello of a client, or what was not sent before a move.
+        if secure.hasUnsent { flushLater() }
+        secure.count(in: loop)
+        guard !secure.isHandshakeDone else { return }
+        secure.timeout = loop.schedule(after: loop.configuration.handshakeTimeout) { [weak self] in
+            guard let self, self.secure?.isHandshakeDone == false else { return }
+            _ = pando_linger_zero(descriptor)
+            finish(.handshakeTimedOut)
+        }
+    }
+
+    /// As ``flush()``: records that wait first, then batches of data. One system call for each batch.
+    private func flush(through secure: SecureStage) {
+        var rounds = Self.batchLimit
+        while unsentByteCount > 0 || secure.hasUnsent {
+            let error: Int64
+            if secure.hasUnsent {
+                error = secure.sendUnsent(descriptor)
+            } else {
+                // Before the handshake is done, data waits.
+                guard secure.isEstablished else { break }
+                error = sendBatch(through: secure)
+            }
+            guard error == 0 else { return fail(Int32(truncatingIfNeeded: -error)) }
+            rounds -= 1
+            if secure.hasUnsent {
+                isBlocked = true
+                break
+            }
+            unsentByteCount -= secure.takeSentDataByteCount()
+            if rounds == 0, unsentByteCount > 0 {
+                isBlocked = true
+                break
+            }
+        }
+        secure.count(in: loop)
+        let isEmpty = unsentByteCount == 0 && !secure.hasUnsent
+        if isEmpty { isBlocked = false }
+        updateInterest()
+        if phase == .flushing, isEmpty { linger() }
+    }
+
+    /// Encrypts and sends what was written first: corked bytes, then the queue.
+    private func sendBatch(through secure: SecureStage) -> Int64 {
+        let corkedByteCount = loop.corkedChannel === self ? loop.corkedByteCount : 0
+        if corkedByteCount > 0 {
+            unsafe loop.slices[0] = pando_slice(
+                base: UnsafeRawPointer(loop.corkBuffer.baseAddress), count: corkedByteCount)
+        }
+        let used = corkedByteCount > 0 ? 1 : 0
+        let (sliceCount, _) = unsafe loop.chunks.gather(queue, into: loop.slices, from: used)
+        let (taken, error) = secure.sendBatch(descriptor, sliceCount: used + sliceCount, loop)
+        removeFirst(taken, corkedByteCount: corkedByteCount)
+        return error
+    }
+
+    private func read(through secure: SecureStage) {
+        let input = secure.read(descriptor, atMost: readByteLimit, loop)
+        // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
+        isBulk = input.isFull || !secure.isHandshakeDone
+        guard input.result > 0 else {
+            if input.result == 0 {
+                didEnd()
+            } else if input.result != -Int64(PANDO_EAGAIN) {
+                fail(Int32(truncatingIfNeeded: -input.result))
+            }
+            return
+        }
+        let received = input.received
+        if received.didEstablish, let timeout = secure.timeout {
+            loop.cancel(timeout)
+            secure.timeout = nil
+        }
+        // Replies, and data that was written during the handshake.
+        if secure.hasUnsent || received.didEstablish { flush(through: secure) }
+        secure.count(in: loop)
+        if phase == .open, !received.data.isEmpty {
+            // In bounds: the stage found the data there.
+            unsafe deliver(
+                UnsafeMutableRawBufferPointer(rebasing: loop.secureBuffers.received[received.data]))
+        }
+        guard phase == .open else { return }
+        if received.failure != nil {
+            refuse(secure)
+        } else if received.hasEnded {
+            didEnd()
+        }
+    }
+
+    /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped.
+    private func refuse(_ secure: SecureStage) {
+        queue = loop.chunks.removeAll(of: queue)
+        unsentByteCount = secure.batchDataByteCount
+        phase = .flushing
+        flush(through: secure)
+        if phase != .closed {
+            watchForStall(acknowledged: acknowledgedByteCount, wasSent: !secure.hasUnsent)
+        }
     }
 
     // MARK: Moving
@@ -344,8 +480,11 @@ package final class Channel: Pollable {
         unsentByteCount = 0
         phase = .closed
         currentDelegate = nil
+        secure?.leave(loop)
         let socket = ConnectedSocket(
-            movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved)
+            movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved,
+            secure: secure)
+        secure = nil
         limiter = nil
         return (socket, unsent)
     }
@@ -355,6 +494,11 @@ package final class Channel: Pollable {
     /// Closes now; unsent output is dropped. `channelDidClose` follows at the end of the tick.
     package func close() {
         assert(loop.isCurrent)
+        if phase == .open, !hasUnsentOutput, let secure, secure.isEstablished {
+            // As far as the kernel accepts it: without close_notify, the peer would have to report a cut.
+            secure.close(loop)
+            _ = secure.sendUnsent(descriptor)
+        }
         finish(.requested)
     }
 
@@ -371,16 +515,25 @@ package final class Channel: Pollable {
     package func closeAfterFlush() {
         assert(loop.isCurrent)
         guard phase == .open else { return }
+        // Before the TLS handshake is done, nothing can be said.
+        guard secure?.isEstablished ?? true else { return finish(.requested) }
         phase = .flushing
         updateInterest()
-        if unsentByteCount == 0 { linger() }
+        if !hasUnsentOutput { linger() }
         if phase != .closed {
-            watchForStall(acknowledged: acknowledgedByteCount, wasSent: unsentByteCount == 0)
+            watchForStall(acknowledged: acknowledgedByteCount, wasSent: !hasUnsentOutput)
         }
     }
 
+    private var hasUnsentOutput: Bool { unsentByteCount > 0 || secure?.hasUnsent ?? false }
+
     /// Everything is sent.
     private func linger() {
+        if let secure, secure.isEstablished {
+            // Comes back here when close_notify is sent.
+            secure.close(loop)
+            if secure.hasUnsent { return flush(through: secure) }
+        }
         // The peer's FIN was read: there is no unread input, so closing sends no RST.
         if hasEnded {
             finish(.requested)
@@ -399,7 +552,7 @@ package final class Channel: Pollable {
             guard phase == .flushing || phase == .lingering else { return }
             let acknowledgedNow = acknowledgedByteCount
             guard acknowledgedNow <= acknowledged else {
-                return watchForStall(acknowledged: acknowledgedNow, wasSent: unsentByteCount == 0)
+                return watchForStall(acknowledged: acknowledgedNow, wasSent: !hasUnsentOutput)
             }
             switch phase {
             case .open, .closed: break
@@ -424,8 +577,10 @@ package final class Channel: Pollable {
         queue = loop.chunks.removeAll(of: queue)
         unsentByteCount = 0
         if loop.corkedChannel === self { loop.corkedByteCount = 0 }
+        secure?.leave(loop)
         closeAndCount()
-        loop.notifyClosedLater(self, reason)
+        let failure = reason == .requested ? secure?.failure : nil
+        loop.notifyClosedLater(self, failure.map { .insecure($0) } ?? reason)
     }
 
     private func closeAndCount() {

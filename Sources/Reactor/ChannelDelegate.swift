@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoTLS
 
 /// Why a channel was closed.
 package enum ChannelCloseReason: Equatable, Sendable {
@@ -10,6 +11,10 @@ package enum ChannelCloseReason: Equatable, Sendable {
     case outboundLimitExceeded
     /// After `closeAfterFlush()` the peer acknowledged nothing for `closeStallTimeout`.
     case stalled
+    /// The TLS connection cannot go on; during the handshake, or because a record is bad.
+    case insecure(TLSError)
+    /// The TLS handshake was not done within `handshakeTimeout`.
+    case handshakeTimedOut
     /// Any other errno; ETIMEDOUT when the peer's system stopped answering.
     case failed(Int32)
     /// The loop was stopped.
@@ -23,7 +28,7 @@ package protocol ChannelDelegate: AnyObject {
     /// call is sent with one `send` after it.
     func received(_ bytes: inout MutableRawSpan, on channel: Channel)
 
-    /// The peer sends no more (FIN); it may still read. The default is `closeAfterFlush()`.
+    /// The peer sends no more (FIN, or close_notify of TLS); it may still read. The default is `closeAfterFlush()`.
     func channelDidEnd(_ channel: Channel)
 
     /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.

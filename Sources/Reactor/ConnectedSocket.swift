@@ -11,6 +11,8 @@ package final class ConnectedSocket: Sendable {
     let limiter: ConnectionLimiter?
     /// Whether it was accepted in the administrators' reserve.
     package let isReserved: Bool
+    /// The TLS of a connection that moves to another loop.
+    let secure: SecureStage?
 
     init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false)
     {
@@ -18,17 +20,20 @@ package final class ConnectedSocket: Sendable {
         self.peer = peer
         self.limiter = limiter
         self.isReserved = isReserved
+        secure = nil
         limiter?.didAccept(isReserved: isReserved)
     }
 
     /// A socket that moves from one loop to another: `limiter` counts it already.
     init(
-        movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?, isReserved: Bool
+        movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?,
+        isReserved: Bool, secure: SecureStage?
     ) {
         self.descriptor = Atomic(descriptor)
         self.peer = peer
         self.limiter = limiter
         self.isReserved = isReserved
+        self.secure = secure
     }
 
     deinit {

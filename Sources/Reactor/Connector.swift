@@ -1,17 +1,20 @@
 import COperatingSystem
+import PandoTLS
 
 /// One attempt to connect. Its loop keeps it until it has succeeded or failed.
 package final class Connector: Pollable {
     private let address: SocketAddress
+    private let tls: TLSConnection?
     private let makeDelegate: (Channel) -> any ChannelDelegate
     private let onFailure: (SocketError) -> Void
     private var timeout: TimerToken?
 
     private init(
-        descriptor: Int32, address: SocketAddress, loop: EventLoop,
+        descriptor: Int32, address: SocketAddress, loop: EventLoop, tls: TLSConnection?,
         makeDelegate: @escaping (Channel) -> any ChannelDelegate, onFailure: @escaping (SocketError) -> Void
     ) {
         self.address = address
+        self.tls = tls
         self.makeDelegate = makeDelegate
         self.onFailure = onFailure
         super.init(descriptor: descriptor, loop: loop)
@@ -20,13 +23,15 @@ package final class Connector: Pollable {
     /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop;
     /// neither if the loop stops first.
     /// - Parameters:
+    ///   - tls: A client's side of TLS; its handshake begins when the connection is established.
     ///   - timeout: After this the attempt fails with ETIMEDOUT.
     ///   - makeDelegate: Called when the connection is established, as in `Channel.adopt`.
     ///   - onFailure: Called when it cannot be established.
     /// - Throws: What is known at once: ENETUNREACH, EMFILE, ENFILE …
     package static func connect(
         to address: SocketAddress, on loop: EventLoop, options: SocketOptions = SocketOptions(),
-        timeout: Duration = .seconds(10), makeDelegate: @escaping (Channel) -> any ChannelDelegate,
+        tls: TLSConnection? = nil, timeout: Duration = .seconds(10),
+        makeDelegate: @escaping (Channel) -> any ChannelDelegate,
         onFailure: @escaping (SocketError) -> Void
     ) throws(SocketError) {
         assert(loop.isCurrent)
@@ -34,7 +39,7 @@ package final class Connector: Pollable {
         var options = options.raw
         let descriptor = try checked(unsafe pando_connect(&raw, &options), "connect to \(address)")
         let connector = Connector(
-            descriptor: descriptor, address: address, loop: loop, makeDelegate: makeDelegate,
+            descriptor: descriptor, address: address, loop: loop, tls: tls, makeDelegate: makeDelegate,
             onFailure: onFailure)
         try connector.watch(PANDO_WRITABLE)
         connector.timeout = loop.schedule(after: timeout) { [weak connector] in
@@ -56,7 +61,7 @@ package final class Connector: Pollable {
         }
         let socket = ConnectedSocket(descriptor: surrenderDescriptor(), peer: address)
         do {
-            try Channel.adopt(socket, on: loop, makeDelegate: makeDelegate)
+            try Channel.adopt(socket, on: loop, tls: tls, makeDelegate: makeDelegate)
         } catch {
             onFailure(error)
         }

@@ -35,6 +35,8 @@ public final class EventLoop: @unchecked Sendable {
         package var corkByteCount = 512 << 10
         /// A channel in `closeAfterFlush()` is disconnected when its peer acknowledges nothing for this long.
         package var closeStallTimeout: Duration = .seconds(5)
+        /// A TLS handshake that is not done after this long ends the connection.
+        package var handshakeTimeout: Duration = .seconds(30)
         /// Time from the beginning of a tick after which channels whose last read was full
         /// (``Pollable/isBulk``) wait for the next tick, so that channels that send little are read first.
         package var bulkTime: Duration = .milliseconds(2)
@@ -50,8 +52,11 @@ public final class EventLoop: @unchecked Sendable {
     /// When this tick began: when its wait ended. The clock is read once a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
-    /// Bytes of memory that unsent output of all channels takes; ``SharedBytes`` are not counted. O(1).
-    package var ownedOutputByteCount: Int { chunks.copiedByteCount }
+    /// Bytes of memory that unsent output of all channels takes, and what TLS holds of their input; ``SharedBytes``
+    /// are not counted. O(1).
+    package var ownedOutputByteCount: Int { chunks.copiedByteCount + secureByteCount }
+    /// Bytes of memory of TLS for records and handshakes that are not complete, and for records that are not sent.
+    var secureByteCount = 0
     /// Ticks so far, for metrics and tests.
     package private(set) var tickCount: UInt64 = 0
 
@@ -65,6 +70,9 @@ public final class EventLoop: @unchecked Sendable {
     var corkedByteCount = 0
     /// The channel whose read event is being delivered.
     var corkedChannel: Channel?
+
+    /// Allocated for the first connection with TLS.
+    private(set) lazy var secureBuffers = SecureBuffers()
 
     private let events: UnsafeMutableBufferPointer<pando_event>
     /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.

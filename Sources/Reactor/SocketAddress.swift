@@ -37,6 +37,13 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     /// 0 only where the system is to choose one.
     package var port: UInt16 { raw.port }
 
+    /// The same address with another port.
+    package func with(port: UInt16) -> SocketAddress {
+        var changed = raw
+        changed.port = port
+        return SocketAddress(raw: changed)
+    }
+
     /// The address without the port or brackets.
     package var host: String {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in

@@ -6,6 +6,7 @@ import PandoJournal
 import PandoREST
 import PandoReactor
 import PandoStorage
+import PandoTLS
 import PandoTree
 import PandoWire
 
@@ -14,6 +15,10 @@ package struct Configuration: Sendable {
     package var host = "127.0.0.1"
     /// 0 picks a free one.
     package var port: UInt16 = 9000
+    /// The certificates of TLS; none are used without TLS.
+    package var certificates = CertificateLocations()
+    /// A port without TLS that redirects to ``port``; nil for none.
+    package var redirectPort: UInt16?
     /// Nil keeps everything in memory.
     package var dataDirectory: String?
     package var isMemoryOnly = false
@@ -108,6 +113,13 @@ package struct Configuration: Sendable {
         default: break
         }
         found += identity.problems
+        found += certificates.problems
+        if redirectPort != nil, !certificates.isUsed {
+            found.append("--http-redirect-port: needs TLS, which is --tls-cert and --tls-key, or --tls-dir")
+        }
+        if let redirectPort, redirectPort != 0, redirectPort == port {
+            found.append("--http-redirect-port: must be another port than --port")
+        }
         if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")

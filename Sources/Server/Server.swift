@@ -7,6 +7,7 @@ import PandoReactor
 import PandoRules
 import PandoStaticFiles
 import PandoStorage
+import PandoTLS
 import Synchronization
 
 /// The whole of it: data directory, threads and doors, put together and taken apart in the right order.
@@ -39,6 +40,9 @@ package final class Server: @unchecked Sendable {
     private let history: HistoryThread?
     private let trimmer: HeapTrimmer
     private let acceptor: Acceptor
+    private let redirectPort: RedirectPort?
+    /// nil without TLS.
+    private let certificates: CertificateStore?
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private let site: StaticSiteHolder
@@ -88,11 +92,14 @@ package final class Server: @unchecked Sendable {
         }
 
         site = StaticSiteHolder(try Self.loadSite(configuration, logger))
+        certificates = try Self.openCertificates(configuration.certificates, logger)
+
         main = try EventLoop()
         database = try DatabaseExecutor()
         ioEventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
             var options = EventLoop.Configuration()
             options.outboundByteLimit = configuration.outboundByteLimit
+            options.handshakeTimeout = configuration.requestTimeout
             return try EventLoop(options)
         }
         let outputs = ioEventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
@@ -120,8 +127,8 @@ package final class Server: @unchecked Sendable {
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
-                    limiter: limiter,
-                    directory: directory, authenticator: authenticator, site: site, logger: logger))
+                    limiter: limiter, certificates: certificates, directory: directory,
+                    authenticator: authenticator, site: site, logger: logger))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -137,6 +144,13 @@ package final class Server: @unchecked Sendable {
                     byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
                 },
                 onLimit: { report in logger.warning("\(report)") })
+            if let port = configuration.redirectPort {
+                redirectPort = try RedirectPort(
+                    at: acceptor.address.with(port: port), on: ioEventLoops[0],
+                    securePort: acceptor.address.port)
+            } else {
+                redirectPort = nil
+            }
         } catch {
             throw StartError.address("\(error)")
         }
@@ -180,6 +194,20 @@ package final class Server: @unchecked Sendable {
         database.open(host)
     }
 
+    /// - Returns: nil without TLS.
+    private static func openCertificates(_ locations: CertificateLocations, _ logger: Logger)
+        throws(StartError) -> CertificateStore?
+    {
+        guard locations.isUsed else { return nil }
+        do throws(CertificateStore.Problems) {
+            let certificates = try CertificateStore(locations)
+            for message in certificates.warnings(at: wallTime() / 1000) { logger.log(message) }
+            return certificates
+        } catch {
+            throw .certificates(error.texts)
+        }
+    }
+
     private static func resolve(_ host: String, port: UInt16) throws(StartError) -> SocketAddress {
         do throws(SocketError) {
             if let address = try SocketAddress.resolve(host: host, port: port).first { return address }
@@ -189,8 +217,8 @@ package final class Server: @unchecked Sendable {
         throw .address("\(host): no such address")
     }
 
-    /// Where clients find the server: `http://127.0.0.1:9000`.
-    package var url: String { "http://\(acceptor.address)" }
+    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS.
+    package var url: String { "\(certificates == nil ? "http" : "https")://\(acceptor.address)" }
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
     /// - Parameter onListening: Called once connections are accepted.
@@ -209,6 +237,8 @@ package final class Server: @unchecked Sendable {
             )
         }
         watchKeys()
+        if let redirectPort { logger.info("http://\(redirectPort.address) redirects to \(url)") }
+        if let certificates { watch(certificates) }
         Task.detached { [authenticator] in await authenticator.prefetch() }
         onListening()
         main.run()
@@ -284,12 +314,20 @@ package final class Server: @unchecked Sendable {
         }
     }
 
+    private func watch(_ certificates: CertificateStore) {
+        main.schedule(after: CertificateStore.checkInterval) { [self] in
+            for message in certificates.reloadIfChanged(at: wallTime() / 1000) { logger.log(message) }
+            watch(certificates)
+        }
+    }
+
     // MARK: Stopping
 
     private func handle(_ signal: Signal) {
         switch signal {
         case .hangUp:
             Task.detached { [authenticator] in await authenticator.reload() }
+            for message in certificates?.reload(at: wallTime() / 1000) ?? [] { logger.log(message) }
             loadRulesAgain()
             loadSiteAgain()
         case .terminate, .interrupt:
@@ -308,7 +346,10 @@ package final class Server: @unchecked Sendable {
     /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients
     /// are told.
     private func stop() {
-        ioEventLoops[0].submit { [self] in acceptor.close() }
+        ioEventLoops[0].submit { [self] in
+            acceptor.close()
+            redirectPort?.close()
+        }
         let (main, ioLoops) = (main, ioLoops)
         let farewell = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         database.post(

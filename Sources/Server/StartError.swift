@@ -10,6 +10,8 @@ package enum StartError: Error, CustomStringConvertible {
     case rules([String])
     /// The directory of `--public` cannot be served.
     case files(String)
+    /// The files of TLS hold no usable certificates: every problem of them.
+    case certificates([String])
     /// The data directory cannot be opened.
     case storage(StorageError)
     /// The machine has no descriptors, threads or memory left.
@@ -17,7 +19,7 @@ package enum StartError: Error, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .rules(let problems): problems.joined(separator: "\n")
+        case .rules(let problems), .certificates(let problems): problems.joined(separator: "\n")
         case .storage(let error): error.description
         case .address(let text), .descriptors(let text), .files(let text), .machine(let text): text
         }
@@ -25,7 +27,7 @@ package enum StartError: Error, CustomStringConvertible {
 
     package var exitCode: Int32 {
         switch self {
-        case .address, .descriptors, .files, .rules: 78
+        case .address, .descriptors, .files, .rules, .certificates: 78
         case .storage(let error): error.exitCode
         case .machine: 70
         }

@@ -15,7 +15,7 @@ BINARY = pathlib.Path(os.environ.get("PANDO_BINARY", REPOSITORY / ".build/releas
 START_DEADLINE = 30  # seconds until `listening on`; recovery of the tests' small journals is far below
 STOP_DEADLINE = 15  # seconds a drain may take
 
-LISTENING = re.compile(r"^listening on http://(\S+):([0-9]+)$")
+LISTENING = re.compile(r"^listening on https?://(\S+):([0-9]+)$")
 
 
 def clean_environment():

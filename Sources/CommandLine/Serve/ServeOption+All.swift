@@ -7,7 +7,7 @@ import PandoServer
 extension ServeOption {
     /// Every option of `pando serve` but `--config`, which names the file that has the others.
     static let all: [ServeOption] =
-        network + storage + limits + timeouts + tokens + [
+        network + security + storage + limits + timeouts + tokens + [
             choice(
                 "log-level", \.logLevel,
                 "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
@@ -59,6 +59,32 @@ extension ServeOption {
         number(
             "loops", .count, in: 0...64, \.loopCount,
             "Threads for connections; 0 stands for one less than the processors."),
+    ]
+
+    private static let security: [ServeOption] = [
+        text(
+            "tls-cert", "file", \.certificates.certificate,
+            """
+            Certificate with its chain (PEM): the port speaks TLS. Changed files are read again within 5 s, or at once \
+            on SIGHUP.
+            """),
+        text("tls-key", "file", \.certificates.key, "Private key of --tls-cert (PEM, without a password)."),
+        text(
+            "tls-dir", "dir", \.certificates.directory,
+            """
+            Directory with NAME/fullchain.pem and NAME/privkey.pem for each host name; a client's name (SNI) chooses. \
+            Others get --tls-cert, or the first by name.
+            """),
+        text(
+            "tls-client-ca", "file", \.certificates.clientIssuers,
+            "Issuers (PEM) whose client certificates make their holders administrators; others need none."),
+        ServeOption(
+            "http-redirect-port", .value(placeholder: Unit.port.rawValue),
+            "Port without TLS that redirects every request to the port with TLS."
+        ) { configuration, text throws(Problem) in
+            let numbers = Numbers(unit: .port, range: 0...Int(UInt16.max), zeroMeaning: nil, reason: nil)
+            configuration.redirectPort = UInt16(try numbers.read(text))
+        },
     ]
 
     /// A file of the log that were smaller would be mostly the work of making it.

@@ -258,7 +258,8 @@ package struct HTTPConnection {
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
         let pending = PendingRequest(response, request, namespace: namespace, began: context.now)
-        if isReserved, request.credential.token == nil {
+        pending.hasCertificate = context.socket.isAdministrator && head.mayUseCertificate
+        if isReserved, request.credential.token == nil, !pending.hasCertificate {
             return refuseReserved(pending, &context)
         }
         // Most reads: no body, and so no stage in which it is awaited.

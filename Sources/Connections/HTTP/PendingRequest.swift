@@ -20,6 +20,8 @@ final class PendingRequest {
     let began: MonotonicTime
     /// The client's identity, once that is known; nil for a request without a token.
     private(set) var identity: Identity?
+    /// Its connection has an administrator's certificate, and that counts for it.
+    var hasCertificate = false
     /// Its body may be large.
     var isAdmitted = false
     /// The client sends the body behind a `100 Continue` (RFC 9110 §10.1.1).

@@ -203,6 +203,11 @@ package struct RealtimeSession {
         context.post(.identity(id, credential))
     }
 
+    /// The client has shown an administrator's certificate with its connection: it need not sign in.
+    mutating func becomeAdministrator(_ context: inout ConnectionContext) {
+        become(.admin, Identity(credential: .admin), &context)
+    }
+
     /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch a
     /// fresh one at once, and back off when that one is refused, too.
     /// - Returns: The message that says so.

@@ -26,6 +26,11 @@ extension WebSocketConnection {
         finishVerifying(result, &context)
     }
 
+    /// The client has shown an administrator's certificate. The databases know the session already.
+    package mutating func becomeAdministrator(_ context: inout ConnectionContext) {
+        session.becomeAdministrator(&context)
+    }
+
     /// The credential's time is over.
     package mutating func expired(_ context: inout ConnectionContext) { signOut(.expired, &context) }
 

@@ -13,6 +13,8 @@ package struct SocketStatus: Equatable, Sendable {
     package var acknowledgedByteCount = 0
     /// Whether bytes that are written will be sent.
     package var isOpen = true
+    /// The client has shown a certificate that administrators have (`--tls-client-ca`).
+    package var isAdministrator = false
 
     package init() {}
 }

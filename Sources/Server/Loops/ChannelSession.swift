@@ -33,6 +33,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.context.socket.unsentByteCount = channel.outboundByteCount
         services.context.socket.writtenByteCount = channel.writtenByteCount
         services.context.socket.isOpen = channel.isOpen
+        services.context.socket.isAdministrator = channel.tlsFacts?.isAdministrator ?? false
     }
 
     /// The same with what the client's machine has acknowledged: a system call.
@@ -68,12 +69,12 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     // MARK: Memory
 
-    /// Bytes of memory that unsent output takes.
+    /// Bytes of memory that unsent output takes, and TLS.
     /// - Parameter isShared: Whether others may hold it, too.
     /// - Complexity: O(chunks of the output).
     final func unsentWeight(isShared: Bool) -> Int {
         let output = channel.outboundByteCount
-        guard output > 0 else { return 0 }
+        // Without output there is what TLS holds.
         let owned = channel.ownedOutputByteCount
         return owned + max(0, output - owned) / (isShared ? Self.sharedWeight : 1)
     }

@@ -2,14 +2,16 @@ import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoReactor
+import PandoTLS
 
 // The table of a loop's sessions.
 
 extension IOLoop {
-    /// Begins to speak HTTP on a new connection.
+    /// Begins to speak HTTP on a new connection, through TLS where the server has certificates.
     func adopt(_ socket: ConnectedSocket) {
         // Out of memory for one more epoll entry: the socket is closed, the client tries again.
-        _ = try? Channel.adopt(socket, on: loop) { channel in
+        let tls = certificates.map { TLSConnection(server: $0.context) }
+        _ = try? Channel.adopt(socket, on: loop, tls: tls) { channel in
             makeConnection(on: channel)
         }
     }
@@ -91,6 +93,9 @@ extension IOLoop {
         } else {
             session = open(channel, request.openRequest)
             channel.delegate = session
+            if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate {
+                session.becomeAdministrator()
+            }
         }
         var bytes = rest
         var span = bytes.mutableSpan

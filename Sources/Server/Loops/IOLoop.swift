@@ -7,6 +7,7 @@ import PandoIdentity
 import PandoReactor
 import PandoStaticFiles
 import PandoStorage
+import PandoTLS
 import PandoTime
 
 /// One I/O thread: its event loop, its sessions, and its queues to the other threads.
@@ -24,6 +25,8 @@ final class IOLoop: @unchecked Sendable {
     let allLoops: [Mailbox<OutputBatch>]
     let spareOutputs: BufferPool<OutputBatch>
     let limiter: ConnectionLimiter
+    /// nil without TLS.
+    let certificates: CertificateStore?
     /// What the sessions use.
     let services: SessionServices
     /// HTTP connections that may be closed for others: see `IOLoop+Eviction.swift`.
@@ -61,8 +64,8 @@ final class IOLoop: @unchecked Sendable {
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
-        limiter: ConnectionLimiter, directory: SessionDirectory, authenticator: Authenticator,
-        site: StaticSiteHolder, logger: Logger
+        limiter: ConnectionLimiter, certificates: CertificateStore?, directory: SessionDirectory,
+        authenticator: Authenticator, site: StaticSiteHolder, logger: Logger
     ) {
         self.loop = loop
         self.index = index
@@ -71,6 +74,7 @@ final class IOLoop: @unchecked Sendable {
         self.memory = memory
         self.outputCongestion = outputCongestion
         self.limiter = limiter
+        self.certificates = certificates
         self.directory = directory
         allLoops = outputs
         self.spareOutputs = spareOutputs

@@ -133,6 +133,13 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: From the loop
 
+    /// The client has shown an administrator's certificate.
+    func becomeAdministrator() {
+        prepareSocket()
+        machine.becomeAdministrator(&services.context)
+        finish()
+    }
+
     override func expired() {
         prepareSocket()
         machine.expired(&services.context)

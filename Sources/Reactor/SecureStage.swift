@@ -1,0 +1,231 @@
+import COperatingSystem
+import PandoTLS
+
+//  socket ──ciphertext──▶ SecureBuffers.received ──(decrypted in place)──▶ delegate
+//  delegate ──▶ the channel's queue: data, shared where it was written as SharedBytes
+//           ──(a batch, when the kernel accepts bytes)──▶ SecureBuffers.sealed ──▶ socket
+//                                                                  └──(what the kernel did not accept)──▶ `unsent`
+//
+//  Data is encrypted only when the kernel accepts bytes. So a fan-out to slow clients stays shared, and a channel has at
+//  most one batch of its own.
+
+/// The stage of a channel between its socket and its delegate that speaks TLS. A channel without TLS has none.
+///
+/// An established idle connection costs this object, a ``TLSConnection``, and libcrypto's state of two ciphers: about
+/// 3 KiB.
+///
+/// `@unchecked Sendable`: confined to the loop of its channel; between two loops it moves with the socket.
+package final class SecureStage: @unchecked Sendable {
+    /// Most bytes of data in a batch, which is encrypted and sent at once.
+    private static let batchByteLimit = 64 << 10
+
+    /// Most bytes of records that may wait for the kernel: a batch, and replies to a peer that asks for new keys again
+    /// and again without reading. A handshake has less.
+    private static let unsentByteLimit = 256 << 10
+
+    private let connection: TLSConnection
+    /// Records that the kernel has not accepted, from `unsentOffset` on.
+    private var unsent: [UInt8] = []
+    private var unsentOffset = 0
+    /// Bytes of data in the batch that is not completely sent. They count as unsent until it is.
+    private(set) var batchDataByteCount = 0
+    /// Bytes that the peer has acknowledged, at least: never less than before.
+    private var acknowledged = 0
+    /// What the loop counts for this stage (``EventLoop/secureByteCount``).
+    private var countedByteCount = 0
+    /// Ends a handshake that takes too long.
+    var timeout: TimerToken?
+    /// Why the connection cannot go on.
+    private(set) var failure: TLSError?
+
+    init(_ connection: TLSConnection) {
+        self.connection = connection
+    }
+
+    /// The channel begins: a client has something to say.
+    func begin(_ loop: EventLoop) {
+        let output = loop.secureBuffers.sealed
+        output.removeAll()
+        connection.begin(to: output)
+        if output.count > 0 { unsent += output.array() }
+        output.removeAll()
+    }
+
+    /// The handshake is done, and data can be sent.
+    var isEstablished: Bool { connection.isEstablished }
+    /// The handshake is done.
+    var isHandshakeDone: Bool { connection.facts != nil }
+    /// What the handshake has agreed on.
+    var facts: TLSFacts? { connection.facts }
+
+    /// Records wait for the kernel.
+    var hasUnsent: Bool { !unsent.isEmpty }
+
+    /// Bytes of memory of what is not complete and not sent.
+    var heldByteCount: Int { connection.heldByteCount + unsent.capacity }
+
+    // MARK: Receiving
+
+    /// What one read has given.
+    struct Input {
+        /// The result of recv(2).
+        let result: Int64
+        /// Whether the peer has more, probably.
+        let isFull: Bool
+        var received = TLSConnection.Received()
+    }
+
+    /// Receives at most `byteLimit` bytes and decrypts them. Replies are queued.
+    func read(_ descriptor: Int32, atMost byteLimit: Int, _ loop: EventLoop) -> Input {
+        let buffers = loop.secureBuffers
+        let headroom = TLSConnection.headroomByteCount
+        let byteLimit = min(byteLimit, SecureBuffers.receivedByteCount)
+        // In bounds: the buffer has room for the headroom and `receivedByteCount` bytes.
+        let result = unsafe pando_receive(
+            descriptor, buffers.received.baseAddress.map { unsafe $0 + headroom }, byteLimit)
+        var input = Input(result: result, isFull: result >= byteLimit)
+        guard result > 0 else { return input }
+        let replies = buffers.sealed
+        replies.removeAll()
+        unsafe input.received = connection.receive(buffers.received, count: Int(result), replies: replies)
+        if replies.count > 0 {
+            if unsent.count + replies.count > Self.unsentByteLimit {
+                input.received.failure = .tooManyControlRecords
+            } else {
+                unsent += replies.array()
+            }
+        }
+        replies.removeAll()
+        if let failure = input.received.failure {
+            self.failure = failure
+            if failure == .plainHTTP { unsent = Self.plainAnswer }
+        }
+        return input
+    }
+
+    /// For a client that speaks HTTP without TLS.
+    private static let plainAnswer = Array(
+        """
+        HTTP/1.1 400 Bad Request\r
+        Content-Type: text/plain; charset=utf-8\r
+        Content-Length: 45\r
+        Connection: close\r
+        \r
+        This port speaks TLS. Begin the URL https://.
+        """.utf8)
+
+    // MARK: Sending
+
+    /// Encrypts a batch of data and sends it as far as the kernel accepts it.
+    /// - Parameters:
+    ///   - sliceCount: Slices of data at the beginning of the loop's list of slices.
+    /// - Returns: Bytes of data that were taken, and a negative errno, or 0.
+    /// - Precondition: ``isEstablished``, and not ``hasUnsent``.
+    func sendBatch(_ descriptor: Int32, sliceCount: Int, _ loop: EventLoop) -> (taken: Int, error: Int64) {
+        let sealed = loop.secureBuffers.sealed
+        sealed.removeAll()
+        let slices = unsafe loop.slices
+        let taken: Int
+        do throws(TLSError) {
+            taken = try unsafe connection.seal(
+                sliceCount: sliceCount, byteLimit: Self.batchByteLimit, to: sealed
+            ) { index in
+                // In bounds: the caller has filled `sliceCount` slices, and nothing changes what they point to.
+                let slice = unsafe slices[index]
+                return unsafe UnsafeRawBufferPointer(start: slice.base, count: slice.count)
+            }
+        } catch {
+            failure = error
+            return (0, -Int64(PANDO_ENOMEM))
+        }
+        batchDataByteCount = taken
+        // In bounds: `sealed` has as many bytes.
+        let accepted = unsafe pando_send(descriptor, sealed.baseAddress, sealed.count)
+        guard accepted >= 0 || accepted == -Int64(PANDO_EAGAIN) else { return (taken, accepted) }
+        let sent = max(0, Int(accepted))
+        if sent < sealed.count { unsent = sealed.array(from: sent) }
+        sealed.removeAll()
+        return (taken, 0)
+    }
+
+    /// Sends records that wait, as far as the kernel accepts them.
+    /// - Returns: A negative errno, or 0.
+    func sendUnsent(_ descriptor: Int32) -> Int64 {
+        let accepted = unsafe unsent.withUnsafeBytes { bytes in
+            // In bounds: the offset is less than the count.
+            unsafe pando_send(
+                descriptor, bytes.baseAddress.map { unsafe $0 + unsentOffset }, bytes.count - unsentOffset)
+        }
+        guard accepted >= 0 else { return accepted == -Int64(PANDO_EAGAIN) ? 0 : accepted }
+        unsentOffset += Int(accepted)
+        if unsentOffset == unsent.count {
+            unsent = []
+            unsentOffset = 0
+        }
+        return 0
+    }
+
+    /// The batch is sent: how many bytes of data it had.
+    func takeSentDataByteCount() -> Int {
+        defer { batchDataByteCount = 0 }
+        return batchDataByteCount
+    }
+
+    /// Queues the message that no more data follows (close_notify).
+    func close(_ loop: EventLoop) {
+        let output = loop.secureBuffers.sealed
+        output.removeAll()
+        connection.close(to: output)
+        if output.count > 0 { unsent += output.array() }
+        output.removeAll()
+    }
+
+    // MARK: Counting
+
+    /// Bytes of data that the peer's system has acknowledged, at least.
+    /// - Parameters:
+    ///   - accepted: Bytes of data that the kernel has accepted.
+    ///   - unacknowledged: Bytes that it has sent, or has still to send, without an acknowledgement.
+    func acknowledgedByteCount(accepted: Int, unacknowledged: Int) -> Int {
+        // A record counts when all of it has arrived, since it is of no use before.
+        let missing = unacknowledged > 0 ? unacknowledged + RecordLimits.dataByteCount : 0
+        acknowledged = max(acknowledged, accepted - missing)
+        return acknowledged
+    }
+
+    /// Counts the memory of this stage in its loop's sum.
+    func count(in loop: EventLoop) {
+        let byteCount = heldByteCount
+        loop.secureByteCount += byteCount - countedByteCount
+        countedByteCount = byteCount
+    }
+
+    /// The channel has closed, or the socket leaves the loop.
+    func leave(_ loop: EventLoop) {
+        loop.secureByteCount -= countedByteCount
+        countedByteCount = 0
+        acknowledged = 0
+        batchDataByteCount = 0
+        if let timeout { loop.cancel(timeout) }
+        timeout = nil
+    }
+}
+
+/// Memory that the secure stages of a loop use in turn.
+@safe
+final class SecureBuffers {
+    /// Most bytes of one read: with the smallest records, a few milliseconds of work.
+    static let receivedByteCount = 128 << 10
+
+    let received: UnsafeMutableRawBufferPointer
+    let sealed = SealedBuffer(capacity: 80 << 10)
+
+    init() {
+        unsafe received = .allocate(
+            byteCount: TLSConnection.headroomByteCount + Self.receivedByteCount, alignment: 64)
+    }
+
+    deinit {
+        unsafe received.deallocate()
+    }
+}

@@ -1,0 +1,567 @@
+"""TLS with independent clients: Python's ssl (OpenSSL), `openssl s_client`, curl and the library `websockets`. What single
+records and messages do is in Tests/TLS."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import random
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import warnings
+
+import pytest
+from websockets.asyncio.client import connect
+
+from server import BINARY, REPOSITORY, StartFailure, clean_environment
+
+FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
+ECHO = BINARY.parent / "pando-echo"
+DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
+
+warnings.filterwarnings("ignore", category=DeprecationWarning)  # ssl's names of old versions
+
+
+def pair(name):
+    return ["--tls-cert", FIXTURES / f"{name}.pem", "--tls-key", FIXTURES / f"{name}.key"]
+
+
+def client_context(identity=None, issuer="issuer", alpn=None, **settings):
+    context = ssl.create_default_context(cafile=FIXTURES / f"{issuer}.pem")
+    if identity:
+        context.load_cert_chain(FIXTURES / f"{identity}.pem", FIXTURES / f"{identity}.key")
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    for name, value in settings.items():
+        setattr(context, name, value)
+    return context
+
+
+def open_socket(port, context=None, host="localhost", session=None):
+    plain = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+    try:
+        return (context or client_context()).wrap_socket(plain, server_hostname=host, session=session)
+    except BaseException:
+        plain.close()
+        raise
+
+
+class Client(http.client.HTTPSConnection):
+    def __init__(self, port, context=None):
+        super().__init__("localhost", port, context=context or client_context(), timeout=DEADLINE)
+        self._create_connection = lambda address, *rest: socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+
+    def ask(self, method, path, body=None):
+        self.request(method, path, body)
+        response = self.getresponse()
+        return response.status, response.read()
+
+
+@pytest.fixture
+def server(servers):
+    return servers(arguments=pair("localhost"))
+
+
+def served_name(port, host="localhost"):
+    """The common name of the certificate that a new connection gets."""
+    context = ssl.create_default_context(cafile=FIXTURES / "issuer.pem")
+    context.check_hostname = False
+    with open_socket(port, context, host) as secure:
+        return dict(pair[0] for pair in secure.getpeercert()["subject"])["commonName"]
+
+
+# Handshakes
+
+
+@pytest.mark.parametrize("version", ["TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3"])
+def test_versions(server, version):
+    wanted = ssl.TLSVersion[version]
+    context = client_context(minimum_version=wanted, maximum_version=wanted)
+    if version in ("TLSv1_2", "TLSv1_3"):
+        with open_socket(server.port, context) as secure:
+            assert secure.version() == version.replace("_", ".")
+    else:
+        context.set_ciphers("DEFAULT@SECLEVEL=0")
+        with pytest.raises(ssl.SSLError):
+            open_socket(server.port, context)
+
+
+@pytest.mark.parametrize(
+    "cipher, is_offered",
+    [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", True),
+        ("ECDHE-ECDSA-AES256-GCM-SHA384", True),
+        ("ECDHE-ECDSA-CHACHA20-POLY1305", True),
+        ("ECDHE-ECDSA-AES128-SHA256", False),  # CBC
+        ("ECDHE-ECDSA-AES256-SHA", False),
+        ("ECDHE-ECDSA-AES128-CCM", False),
+        ("AES128-GCM-SHA256", False),  # without forward secrecy
+    ],
+)
+def test_ciphers_of_tls_1_2(server, cipher, is_offered):
+    context = client_context(maximum_version=ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers(cipher + ":@SECLEVEL=0")
+    if is_offered:
+        with open_socket(server.port, context) as secure:
+            assert secure.cipher()[0] == cipher
+    else:
+        with pytest.raises(ssl.SSLError):
+            open_socket(server.port, context)
+
+
+@pytest.mark.parametrize(
+    "offered, chosen",
+    [(["http/1.1"], "http/1.1"), (["h2", "http/1.1"], "http/1.1"), (None, None), (["h2"], ssl.SSLError)],
+)
+def test_alpn(server, offered, chosen):
+    context = client_context(alpn=offered)
+    if chosen is ssl.SSLError:
+        with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
+            open_socket(server.port, context)
+    else:
+        with open_socket(server.port, context) as secure:
+            assert secure.selected_alpn_protocol() == chosen
+
+
+def resumed(port, session, context):
+    with open_socket(port, context, session=session) as secure:
+        secure.sendall(b"GET /.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert secure.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        return secure.session_reused, secure.session
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_tickets_survive_two_new_keys(server, version):
+    context = client_context(maximum_version=ssl.TLSVersion[version])
+    was_reused, session = resumed(server.port, None, context)
+    assert not was_reused
+    was_reused, _ = resumed(server.port, session, context)
+    assert was_reused
+    for count, expected in [(1, True), (2, True), (3, False)]:
+        server.signal(1)  # SIGHUP also makes a new key for tickets
+        server.wait_for_log("SIGHUP")
+        time_of_log(server, count)
+        assert resumed(server.port, session, context)[0] == expected, count
+
+
+def time_of_log(server, count):
+    """Waits until the server has handled as many SIGHUPs."""
+    deadline = time.monotonic() + DEADLINE
+    while server.stderr(limit=1 << 30).count("SIGHUP: without --rules") < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def s_client(port, *arguments, data=b""):
+    return subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-CAfile", FIXTURES / "issuer.pem", *arguments],
+        input=data, capture_output=True, timeout=DEADLINE,
+    )
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+def test_renegotiation_is_refused(server):
+    # `R` asks for a renegotiation, and the request comes after it.
+    result = s_client(server.port, "-tls1_2", data=b"R\n")
+    assert b"no renegotiation" in result.stderr + result.stdout
+    assert Client(server.port).ask("GET", "/.json")[0] == 200
+
+
+@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("stdbuf")), reason="no openssl, or no stdbuf")
+def test_key_update(server):
+    # `K` asks for new keys in both directions. The request behind it has the new ones.
+    process = subprocess.Popen(
+        ["stdbuf", "-oL", "openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-tls1_3", "-msg", "-crlf"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    try:
+        output = b""
+        for expected, sent in [
+            (b"read R BLOCK", b"K\n"),
+            (b"<<< TLS 1.3, Handshake [length 0005], KeyUpdate", b"GET /.json HTTP/1.1\nHost: localhost\n\n"),
+            (b"HTTP/1.1 200", b""),
+        ]:
+            while expected not in output:
+                line = process.stdout.readline()
+                assert line, output
+                output += line
+            process.stdin.write(sent)
+            process.stdin.flush()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_plain_http_on_the_secure_port(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
+        plain.sendall(b"GET /.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b"".join(iter(lambda: plain.recv(4096), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and b"https://" in body
+    assert f"Content-Length: {len(body)}".encode() in head
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\x80\x2e\x01\x00\x02", b"\0" * 64, b"\x16\x03\x01\xff\xff\x01", b"\x17\x03\x03\x00\x01a"],
+    ids=["a hello of SSL 2", "zeros", "a record that is too long", "data without a handshake"],
+)
+def test_garbage_is_closed(server, garbage):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
+        plain.sendall(garbage)
+        with contextlib.suppress(ConnectionResetError):
+            answer = b"".join(iter(lambda: plain.recv(4096), b""))
+            assert answer == b"" or answer[0] == 21  # an alert
+    assert Client(server.port).ask("GET", "/.json")[0] == 200
+
+
+def test_a_slow_handshake_ends(servers):
+    server = servers(arguments=[*pair("localhost"), "--request-timeout", "1"])
+    sockets = [socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) for _ in range(20)]
+    for index, plain in enumerate(sockets):
+        plain.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[:index])  # the beginning of a ClientHello
+    for plain in sockets:
+        with contextlib.suppress(ConnectionResetError):
+            assert plain.recv(1) == b""
+        plain.close()
+
+
+def hello():
+    """The bytes of a ClientHello."""
+    output = ssl.MemoryBIO()
+    client = client_context().wrap_bio(ssl.MemoryBIO(), output, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return output.read()
+
+
+def test_a_flood_of_handshakes_leaves_others_served(servers):
+    server = servers(arguments=pair("rsa"))
+    client = Client(server.port)
+    client.ask("PUT", "/a.json", "1")
+    first = hello()
+    is_over = threading.Event()
+
+    def flood():
+        while not is_over.is_set():
+            sockets = [socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) for _ in range(50)]
+            for plain in sockets:
+                plain.sendall(first)
+            for plain in sockets:
+                plain.close()
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        for _ in range(100):
+            assert client.ask("GET", "/a.json") == (200, b"1")
+    finally:
+        is_over.set()
+        thread.join()
+    assert server.alive
+
+
+# What goes through it
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_curl(server):
+    base = ["curl", "-sS", "-m", str(DEADLINE), "--cacert", FIXTURES / "issuer.pem", "--resolve", f"localhost:{server.port}:127.0.0.1"]
+    url = f"https://localhost:{server.port}/rooms.json"
+    assert json.loads(subprocess.check_output([*base, "-X", "PUT", "-d", '{"a":1}', url])) == {"a": 1}
+    assert json.loads(subprocess.check_output([*base, url])) == {"a": 1}
+
+
+def test_large_bodies_both_ways(server):
+    client = Client(server.port)
+    value = {f"key{index}": "x" * 1000 + str(index) for index in range(6000)}
+    status, _ = client.ask("PUT", "/large.json", json.dumps(value))
+    assert status == 200
+    status, body = client.ask("GET", "/large.json")
+    assert status == 200 and json.loads(body) == value
+
+
+def test_a_client_that_reads_slowly(server):
+    client = Client(server.port)
+    value = "y" * 4_000_000
+    client.ask("PUT", "/large.json", json.dumps(value))
+    with open_socket(server.port) as secure:
+        secure.sendall(b"GET /large.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" )
+        received = 0
+        while piece := secure.recv(3000):
+            received += len(piece)
+            if received < 100_000:
+                assert client.ask("GET", "/other.json")[0] == 200  # others are served meanwhile
+    assert received > len(value)
+
+
+def test_half_close(server):
+    """A client that says that it sends no more gets its response, and the server says so, too."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                plain.sendall(outgoing.read())
+                incoming.write(plain.recv(1 << 16))
+        client.write(b"GET /.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError):
+            client.unwrap()  # close_notify goes out
+        plain.sendall(outgoing.read())
+        received = b"".join(iter(lambda: plain.recv(1 << 16), b""))  # until FIN
+    records = split_records(received)
+    assert all(record[0] == 0x17 for record in records)
+    # A response, and close_notify: an encrypted alert has 2 bytes, a type and a tag.
+    assert len(records) >= 2 and len(records[-1]) == 5 + 2 + 1 + 16
+
+
+def split_records(received):
+    records = []
+    while received:
+        size = 5 + int.from_bytes(received[3:5], "big")
+        assert len(received) >= size
+        records.append(received[:size])
+        received = received[size:]
+    return records
+
+
+def test_event_stream(server):
+    client = Client(server.port)
+    with open_socket(server.port) as secure:
+        secure.sendall(b"GET /rooms.json HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+        stream = secure.makefile("rb")
+
+        def next_event():
+            while not (line := stream.readline()).startswith(b"event: "):
+                assert line
+            return line.strip(), json.loads(stream.readline().removeprefix(b"data: "))
+
+        assert next_event() == (b"event: put", {"path": "/", "data": None})
+        client.ask("PUT", "/rooms/a.json", "7")
+        assert next_event() == (b"event: put", {"path": "/a", "data": 7})
+
+
+def test_long_polling(server):
+    status, body = Client(server.port).ask("GET", "/.lp?start=t&ser=1&cb=1&v=5&ns=default")
+    assert status == 200 and b'"t":"h"' in body
+
+
+def websocket(port, identity=None, **options):
+    return connect(
+        f"wss://localhost:{port}/.ws?v=5&ns=default", host="127.0.0.1", ssl=client_context(identity), compression=None,
+        max_size=None, open_timeout=DEADLINE, **options,
+    )
+
+
+async def request(socket, number, action, body):
+    await socket.send(json.dumps({"t": "d", "d": {"r": number, "a": action, "b": body}}))
+    while True:
+        message = json.loads(await asyncio.wait_for(socket.recv(), DEADLINE))
+        if message["d"].get("r") == number:
+            return message["d"]["b"]
+
+
+def test_websocket(server):
+    async def talk():
+        async with websocket(server.port) as first, websocket(server.port) as second:
+            for one in (first, second):
+                assert json.loads(await one.recv())["d"]["t"] == "h"
+            assert (await request(second, 1, "q", {"p": "/x", "h": ""}))["s"] == "ok"
+            assert (await request(first, 1, "p", {"p": "/x", "d": "z" * 10_000}))["s"] == "ok"
+            push = json.loads(await asyncio.wait_for(second.recv(), DEADLINE))
+            assert push["d"]["b"]["d"] == "z" * 10_000
+
+    asyncio.run(talk())
+
+
+# Certificates
+
+
+def copy(name, folder):
+    folder.mkdir(exist_ok=True, parents=True)
+    for ending, target in (("pem", "fullchain.pem"), ("key", "privkey.pem")):
+        temporary = folder / "new"
+        shutil.copy(FIXTURES / f"{name}.{ending}", temporary)
+        temporary.rename(folder / target)
+
+
+def test_directory_by_name(servers, tmp_path):
+    copy("localhost", tmp_path / "live/localhost")
+    copy("rsa", tmp_path / "live/rsa.example.com")
+    copy("wild", tmp_path / "live/example.com")
+    server = servers(arguments=["--tls-dir", tmp_path / "live"])
+    for host, name in [
+        ("localhost", "localhost"), ("rsa.example.com", "rsa.example.com"), ("www.example.com", "wild"),
+        ("WWW.EXAMPLE.COM", "wild"), ("example.com", "wild"), ("other.example.org", "wild"), ("unknown", "wild"),
+    ]:
+        assert served_name(server.port, host) == name, host
+
+
+@pytest.mark.parametrize("by_signal", [True, False])
+def test_reload(servers, tmp_path, by_signal):
+    copy("localhost", tmp_path / "tls")
+    arguments = ["--tls-cert", tmp_path / "tls/fullchain.pem", "--tls-key", tmp_path / "tls/privkey.pem"]
+    server = servers(arguments=arguments)
+    client = Client(server.port)
+    assert client.ask("GET", "/.json")[0] == 200
+
+    def change(name, log):
+        copy(name, tmp_path / "tls")
+        if by_signal:
+            server.signal(1)
+        server.wait_for_log(log)
+
+    change("rsa", "the certificate was read again")
+    assert served_name(server.port) == "rsa.example.com"
+    # A key that does not fit.
+    shutil.copy(FIXTURES / "wild.key", tmp_path / "tls/privkey.pem")
+    if by_signal:
+        server.signal(1)
+    server.wait_for_log("stays as it was")
+    assert served_name(server.port) == "rsa.example.com"
+    change("wild", "the certificate was read again")
+    deadline = time.monotonic() + DEADLINE
+    while served_name(server.port) != "wild":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    # A connection goes on with what it began with.
+    assert client.ask("GET", "/.json")[0] == 200 and client.sock is not None
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (["--tls-cert", FIXTURES / "localhost.pem"], "--tls-cert and --tls-key"),
+        (["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "wild.key"], "does not belong"),
+        (["--tls-cert", FIXTURES / "missing.pem", "--tls-key", FIXTURES / "wild.key"], "missing.pem"),
+        (["--tls-cert", FIXTURES / "make.sh", "--tls-key", FIXTURES / "wild.key"], "no certificate"),
+        (["--tls-dir", FIXTURES], "has no NAME/fullchain.pem"),
+        (["--tls-dir", FIXTURES / "missing"], "can't be read"),
+        ([*pair("localhost"), "--tls-client-ca", FIXTURES / "make.sh"], "no certificate"),
+        (["--tls-client-ca", FIXTURES / "issuer.pem"], "--tls-client-ca: needs"),
+        (["--http-redirect-port", "0"], "--http-redirect-port: needs TLS"),
+    ],
+)
+def test_bad_at_the_start(servers, arguments, text):
+    with pytest.raises(StartFailure) as failure:
+        servers(arguments=arguments)
+    assert failure.value.code == 78 and text in str(failure.value)
+
+
+def test_a_key_that_everybody_may_read(servers, tmp_path):
+    copy("localhost", tmp_path / "tls")
+    (tmp_path / "tls/privkey.pem").chmod(0o644)
+    server = servers(
+        arguments=["--tls-cert", tmp_path / "tls/fullchain.pem", "--tls-key", tmp_path / "tls/privkey.pem"])
+    server.wait_for_log("may read the private key")
+
+
+# Administrators
+
+
+def test_client_certificates(servers):
+    server = servers(dev=False, arguments=[*pair("localhost"), "--tls-client-ca", FIXTURES / "issuer.pem"])
+    administrator, others = Client(server.port, client_context("client")), Client(server.port)
+    assert administrator.ask("PUT", "/a.json", "1") == (200, b"1")
+    assert administrator.ask("GET", "/a.json") == (200, b"1")
+    assert others.ask("GET", "/a.json")[0] == 401
+    assert administrator.ask("GET", "/.settings/rules.json")[0] == 200
+    assert others.ask("GET", "/.settings/rules.json")[0] == 401
+    # A token counts more than the certificate.
+    assert administrator.ask("GET", "/a.json?auth=bad")[0] == 401
+    # Any web page can have a browser send a request with the certificate.
+    for field, value, status in [
+        ("Origin", "https://elsewhere.example", 401), ("Sec-Fetch-Site", "cross-site", 401),
+        ("Sec-Fetch-Site", "same-site", 401), ("Referer", "https://elsewhere.example/", 401),
+        ("Sec-Fetch-Site", "same-origin", 200), ("Sec-Fetch-Site", "none", 200),
+    ]:
+        administrator.request("POST", "/a.json", "1", {field: value})
+        response = administrator.getresponse()
+        response.read()
+        assert response.status == status, (field, value)
+    for identity in ("stranger", "localhost"):  # of another issuer; not for clients
+        with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected)):
+            Client(server.port, client_context(identity)).ask("GET", "/a.json")
+
+    async def talk():
+        async with websocket(server.port, "client") as one, websocket(server.port) as other:
+            for socket in (one, other):
+                await socket.recv()
+            assert (await request(one, 1, "p", {"p": "/b", "d": 2}))["s"] == "ok"
+            assert (await request(other, 1, "p", {"p": "/b", "d": 3}))["s"] == "permission_denied"
+            # Signed out, it is like others.
+            assert (await request(one, 2, "unauth", {}))["s"] == "ok"
+            assert (await request(one, 3, "p", {"p": "/b", "d": 3}))["s"] == "permission_denied"
+
+        async with websocket(server.port, "client", origin="https://elsewhere.example") as page:
+            await page.recv()
+            assert (await request(page, 1, "p", {"p": "/b", "d": 4}))["s"] == "permission_denied"
+
+    asyncio.run(talk())
+
+
+# The port that redirects
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_redirect(servers):
+    port = free_port()
+    server = servers(arguments=[*pair("localhost"), "--http-redirect-port", port])
+    for host, target, expected in [
+        ("localhost", "/a/b.json?x=1&y=%20", f"https://localhost:{server.port}/a/b.json?x=1&y=%20"),
+        (f"example.com:{port}", "/", f"https://example.com:{server.port}/"),
+        (f"[::1]:{port}", "/a", f"https://[::1]:{server.port}/a"),
+        ("ignored", "http://example.org/z?q", f"https://example.org:{server.port}/z?q"),
+    ]:
+        for method in ("GET", "PUT", "POST", "HEAD"):
+            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
+                plain.sendall(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode())
+                answer = b"".join(iter(lambda: plain.recv(4096), b"")).decode()
+            assert answer.startswith("HTTP/1.1 308 "), answer
+            assert f"\r\nLocation: {expected}\r\n" in answer
+    for bad in (b"GET / HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
+            plain.sendall(bad)
+            assert b"".join(iter(lambda: plain.recv(4096), b"")).startswith(b"HTTP/1.1 400 ")
+
+
+# pando-echo
+
+
+@pytest.mark.skipif(not ECHO.exists(), reason=f"no {ECHO}: --product pando-echo")
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_echo(version):
+    process = subprocess.Popen(
+        [str(ECHO), "--port", "0", *map(str, pair("localhost"))], stdout=subprocess.PIPE, text=True,
+        env=clean_environment(),
+    )
+    seed = random.randrange(1 << 32)
+    generator = random.Random(seed)
+
+    async def talk(port):
+        context = client_context(maximum_version=ssl.TLSVersion[version])
+        async with connect(f"wss://localhost:{port}/", host="127.0.0.1", ssl=context, max_size=None) as socket:
+            messages = [generator.randbytes(size) for size in (0, 1, 100, 16_367, 16_384, 16_385, 100_000, 3_000_000)]
+            for message in messages:
+                await socket.send(message)
+            for message in messages:
+                assert await asyncio.wait_for(socket.recv(), DEADLINE) == message, seed
+
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("listening on https://")
+        asyncio.run(talk(int(line.rsplit(":", 1)[1])))
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,235 @@
+import COperatingSystem
+import PandoBytes
+import PandoTLS
+import PandoTime
+import Testing
+
+@testable import PandoReactor
+
+/// A file of the tests of `PandoTLS`.
+private func fixture(_ name: String) throws -> [UInt8] {
+    try CertificateFile.read(
+        String(#filePath.dropLast("Reactor/SecureChannelTests.swift".count)) + "TLS/Fixtures/" + name)
+}
+
+private func serverContext() throws -> TLSServerContext {
+    TLSServerContext(
+        standard: try TLSIdentity(
+            chain: fixture("localhost.pem"), key: fixture("localhost.key"), tickets: TicketKeys()))
+}
+
+/// A loop whose accepted connections speak TLS.
+private func secureHost(
+    _ configuration: EventLoop.Configuration = .init(), _ log: Log<Event>,
+    _ set: @escaping @Sendable (Scripted, Channel) -> Void
+) throws -> Host {
+    let context = try serverContext()
+    return try Host(configuration) { socket, loop in
+        _ = try? Channel.adopt(socket, on: loop, tls: TLSConnection(server: context)) { channel in
+            let delegate = Scripted(0, log: log)
+            set(delegate, channel)
+            return delegate
+        }
+    }
+}
+
+/// A loop of its own with a client's connection that speaks TLS.
+private final class SecureClient: Sendable {
+    let loop: EventLoop
+    private let thread: NamedThread
+
+    init(
+        _ address: SocketAddress, _ log: Log<Event>, issuer: String = "issuer",
+        _ set: @escaping @Sendable (Scripted, Channel) -> Void
+    ) throws {
+        let loop = try EventLoop()
+        let context = try TLSClientContext(issuers: fixture(issuer + ".pem"))
+        try Connector.connect(
+            to: address, on: loop, tls: TLSConnection(client: context, host: "localhost"),
+            makeDelegate: { channel in
+                let delegate = Scripted(1, log: log)
+                set(delegate, channel)
+                return delegate
+            }, onFailure: { Issue.record($0) })
+        self.loop = loop
+        thread = try NamedThread.start("test-client") { loop.run() }
+    }
+
+    func stop() {
+        loop.stop()
+        thread.join()
+    }
+}
+
+extension Log where Value == Event {
+    /// Bytes that one side has received.
+    func bytes(of id: Int) -> [UInt8] {
+        var found: [UInt8] = []
+        for case .received(let receiver, let bytes) in all where receiver == id { found += bytes }
+        return found
+    }
+
+    func waitForBytes(_ count: Int, of id: Int) -> [UInt8] {
+        var (total, seen) = (0, 0)
+        wait("\(count) bytes") { events in
+            for case .received(let receiver, let bytes) in events[seen...] where receiver == id {
+                total += bytes.count
+            }
+            seen = events.count
+            return total >= count
+        }
+        return bytes(of: id)
+    }
+
+    func waitForClose(of id: Int) -> ChannelCloseReason? {
+        var found: ChannelCloseReason?
+        wait("the end") { events in
+            for case .closed(let closed, let reason) in events where closed == id { found = reason }
+            return found != nil
+        }
+        return found
+    }
+}
+
+@Suite struct SecureChannelTests {
+    @Test func echoesManySizes() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { delegate, _ in
+            delegate.logsBytes = false
+            delegate.onReceived = { bytes, channel in
+                // In pieces, so that some are corked and some are not.
+                let count = bytes.byteCount
+                channel.write(bytes.bytes.extracting(0..<(count / 3)))
+                channel.write(SharedBytes(bytes.bytes.extracting((count / 3)..<count)))
+            }
+        }
+        defer { host.stop() }
+        let sizes = [1, 2, 999, 16_384, 16_385, 65_537, 700_000]
+        let all = sizes.flatMap { pattern(0..<$0) }
+        let client = try SecureClient(host.address, log) { _, channel in
+            // Written before the handshake is done.
+            for size in sizes { channel.write(pattern(0..<size).rawSpan) }
+        }
+        defer { client.stop() }
+        #expect(log.waitForBytes(all.count, of: 1) == all)
+    }
+
+    @Test func closeAfterFlushDeliversAll() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { delegate, _ in
+            delegate.onReceived = { _, channel in
+                channel.write(SharedBytes(pattern(0..<3_000_000)))
+                channel.closeAfterFlush()
+            }
+        }
+        defer { host.stop() }
+        let client = try SecureClient(host.address, log) { _, channel in channel.write([7].rawSpan) }
+        defer { client.stop() }
+        #expect(log.waitForBytes(3_000_000, of: 1) == pattern(0..<3_000_000))
+        #expect(log.waitForClose(of: 1) == .requested && log.waitForClose(of: 0) == .requested)
+        #expect(log.all.contains(.ended(1)), "the end of data is reported")
+    }
+
+    @Test func limitOfUnsentBytes() throws {
+        let log = Log<Event>()
+        var configuration = EventLoop.Configuration()
+        configuration.outboundByteLimit = 6_000_000
+        let host = try secureHost(configuration, log) { delegate, _ in
+            delegate.onReceived = { bytes, channel in
+                // Shared bytes stay shared: only a batch is encrypted for a client that does not read.
+                let shared = SharedBytes([UInt8](repeating: 1, count: 1_000_000))
+                for _ in 0..<5 { channel.write(shared) }
+                #expect(channel.isOpen)
+            }
+        }
+        defer { host.stop() }
+        let client = try SecureClient(host.address, log) { delegate, channel in
+            delegate.logsBytes = false
+            channel.write([7].rawSpan)
+            delegate.onReceived = { _, channel in channel.pauseReading() }
+        }
+        defer { client.stop() }
+        log.wait("the request") { $0.contains(.received(0, [7])) }
+        let owned = host.on { loop in loop.ownedOutputByteCount }
+        #expect(owned < 400_000, "\(owned) bytes")
+    }
+
+    @Test func anUnknownIssuer() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { _, _ in }
+        defer { host.stop() }
+        let client = try SecureClient(host.address, log, issuer: "stranger") { _, channel in
+            channel.write([7].rawSpan)
+        }
+        defer { client.stop() }
+        guard case .insecure(.handshake) = log.waitForClose(of: 1), case .insecure = log.waitForClose(of: 0)
+        else {
+            Issue.record("\(log.all)")
+            return
+        }
+    }
+
+    @Test func aHandshakeThatTakesTooLong() throws {
+        let log = Log<Event>()
+        var configuration = EventLoop.Configuration()
+        configuration.handshakeTimeout = .milliseconds(50)
+        let host = try secureHost(configuration, log) { _, _ in }
+        defer { host.stop() }
+        let peer = try Peer(host.address)
+        peer.send([22, 3, 1])
+        #expect(log.waitForClose(of: 0) == .handshakeTimedOut)
+        #expect(host.on { $0.ownedOutputByteCount } == 0, "its memory is not counted any more")
+        withExtendedLifetime(peer) {}
+    }
+
+    @Test func plainHTTPGetsAnAnswer() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { _, _ in }
+        defer { host.stop() }
+        let peer = try Peer(host.address)
+        peer.send(Array("GET / HTTP/1.1\r\n\r\n".utf8))
+        var answer: [UInt8] = []
+        while let bytes = peer.receive(), !bytes.isEmpty { answer += bytes }
+        let text = String(decoding: answer, as: UTF8.self)
+        #expect(text.hasPrefix("HTTP/1.1 400 ") && text.hasSuffix("https://."))
+        peer.close()
+        #expect(log.waitForClose(of: 0) == .insecure(.plainHTTP))
+    }
+
+    @Test func moves() throws {
+        let log = Log<Event>()
+        let second = try Host { _, _ in }
+        defer { second.stop() }
+        let target = second.loop
+        let host = try secureHost(.init(), log) { delegate, _ in
+            delegate.onReceived = { _, channel in
+                channel.write(pattern(0..<200_000).rawSpan)
+                guard let (socket, unsent) = channel.detach() else {
+                    Issue.record("an open channel was not detached")
+                    return
+                }
+                target.submit {
+                    _ = try? Channel.adopt(socket, on: target) { channel in
+                        let delegate = Scripted(2, log: log)
+                        delegate.onReceived = { bytes, channel in channel.write(bytes.bytes) }
+                        channel.write(unsent.rawSpan)
+                        return delegate
+                    }
+                }
+            }
+        }
+        defer { host.stop() }
+        let client = try SecureClient(host.address, log) { delegate, channel in
+            var count = 0
+            delegate.onReceived = { bytes, channel in
+                count += bytes.byteCount
+                if count == 200_000 { channel.write(pattern(0..<100).rawSpan) }
+            }
+            channel.write([7].rawSpan)
+        }
+        defer { client.stop() }
+        let bytes = log.waitForBytes(200_100, of: 1)
+        #expect(bytes == pattern(0..<200_000) + pattern(0..<100))
+        #expect(log.bytes(of: 2) == pattern(0..<100), "the second loop has the connection")
+    }
+}

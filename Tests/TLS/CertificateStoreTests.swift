@@ -1,0 +1,179 @@
+import Testing
+
+@testable import PandoTLS
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A directory that is removed at the end.
+final class Folder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/pando-tls-XXXXXX".utf8CString)
+        path = unsafe String(cString: mkdtemp(&template)!)
+    }
+
+    deinit { remove(in: path) }
+
+    private func remove(in folder: String) {
+        for name in CertificateFile.names(in: folder) ?? [] {
+            let child = folder + "/" + name
+            if unsafe unlink(child) != 0 { remove(in: child) }
+        }
+        unsafe rmdir(folder)
+    }
+
+    /// Writes as an editor does: a new file that takes the place of the old one.
+    func write(_ bytes: [UInt8], to name: String, mode: mode_t = 0o600) {
+        let parts = name.split(separator: "/")
+        if parts.count > 1 { unsafe mkdir(path + "/" + parts[0], 0o700) }
+        let temporary = path + "/.new"
+        let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode)
+        _ = unsafe Glibc.write(descriptor, bytes, bytes.count)
+        close(descriptor)
+        unsafe rename(temporary, path + "/" + name)
+    }
+
+    func delete(_ name: String) { _ = unsafe unlink(path + "/" + name) }
+}
+
+@Suite struct CertificateStoreTests {
+    let folder = Folder()
+    let now: Int64 = 1_800_000_000
+
+    func write(_ source: String, as name: String) {
+        folder.write(fixture(source + ".pem"), to: name + "/fullchain.pem")
+        folder.write(fixture(source + ".key"), to: name + "/privkey.pem")
+    }
+
+    func directory() -> CertificateLocations {
+        var locations = CertificateLocations()
+        locations.directory = folder.path
+        return locations
+    }
+
+    func pair() -> CertificateLocations {
+        var locations = CertificateLocations()
+        folder.write(fixture("localhost.pem"), to: "cert.pem")
+        folder.write(fixture("localhost.key"), to: "key.pem")
+        locations.certificate = folder.path + "/cert.pem"
+        locations.key = folder.path + "/key.pem"
+        return locations
+    }
+
+    func names(_ store: CertificateStore, _ host: String) -> [String] {
+        store.context.identity(for: host).names
+    }
+
+    @Test func directoryByName() throws {
+        write("localhost", as: "a.example.com")
+        write("rsa", as: "z.example.com")
+        write("wild", as: "m")
+        folder.write([1], to: "README")
+        let store = try CertificateStore(directory())
+        #expect(store.certificateCount == 3)
+        for (host, expected) in [
+            ("a.example.com", "localhost"), ("z.example.com", "rsa.example.com"),
+            ("b.example.com", "*.example.com"),
+            ("unknown", "localhost"), ("rsa.example.com", "rsa.example.com"), ("localhost", "localhost"),
+        ] { #expect(names(store, host).first == expected, "\(host)") }
+    }
+
+    @Test func aChangeCountsOnceItIsStable() throws {
+        let locations = pair()
+        let store = try CertificateStore(locations)
+        #expect(store.reloadIfChanged(at: now) == [])
+        folder.write(fixture("wild.pem"), to: "cert.pem")
+        folder.write(fixture("wild.key"), to: "key.pem")
+        #expect(store.reloadIfChanged(at: now + 2) == [] && names(store, "") == ["localhost"])
+        let messages = store.reloadIfChanged(at: now + 4)
+        #expect(messages.map(\.level) == [.notice] && names(store, "").first == "*.example.com")
+        #expect(store.reloadIfChanged(at: now + 6) == [])
+    }
+
+    @Test func aBadNewFileKeepsTheOldOne() throws {
+        let store = try CertificateStore(pair())
+        for (name, bytes) in [
+            ("key.pem", fixture("wild.key")), ("key.pem", []), ("cert.pem", Array("nonsense".utf8)),
+        ] {
+            folder.write(bytes, to: name)
+            _ = store.reloadIfChanged(at: now)
+            let messages = store.reloadIfChanged(at: now)
+            #expect(messages.map(\.level) == [.error] && names(store, "") == ["localhost"])
+            #expect(store.reloadIfChanged(at: now) == [], "it is said once")
+            #expect(store.reload(at: now).map(\.level) == [.error], "and again when it is asked for")
+        }
+        folder.delete("cert.pem")
+        #expect(store.reload(at: now).map(\.level) == [.error] && names(store, "") == ["localhost"])
+        folder.write(fixture("rsa.pem"), to: "cert.pem")
+        folder.write(fixture("rsa.key"), to: "key.pem")
+        #expect(
+            store.reload(at: now).map(\.level) == [.notice] && names(store, "").first == "rsa.example.com")
+    }
+
+    @Test func namesComeAndGo() throws {
+        write("localhost", as: "one")
+        let store = try CertificateStore(directory())
+        write("wild", as: "two")
+        #expect(
+            store.reload(at: now).map(\.level) == [.notice] && names(store, "two").first == "*.example.com")
+        folder.delete("one/fullchain.pem")
+        folder.delete("one/privkey.pem")
+        #expect(
+            store.reload(at: now).map(\.level) == [.notice] && names(store, "one").first == "*.example.com")
+        folder.delete("two/fullchain.pem")
+        folder.delete("two/privkey.pem")
+        #expect(store.reload(at: now).last?.level == .error, "the last one stays")
+        #expect(names(store, "two").first == "*.example.com")
+        #expect(names(store, "one").first == "*.example.com")
+    }
+
+    @Test func problemsAtTheStart() throws {
+        var locations = directory()
+        #expect(throws: CertificateStore.Problems.self) { try CertificateStore(locations) }
+        write("localhost", as: "one")
+        folder.delete("one/privkey.pem")
+        write("wild", as: "two")
+        folder.write(fixture("rsa.key"), to: "two/privkey.pem")
+        let error = #expect(throws: CertificateStore.Problems.self) { try CertificateStore(locations) }
+        #expect(error?.texts.count == 2, "all problems at once")
+        locations = pair()
+        locations.clientIssuers = folder.path + "/missing.pem"
+        #expect(throws: CertificateStore.Problems.self) { try CertificateStore(locations) }
+        locations.key = nil
+        #expect(locations.problems.count == 1)
+        locations = CertificateLocations()
+        locations.clientIssuers = "x"
+        #expect(locations.problems.count == 1)
+    }
+
+    @Test func warnings() throws {
+        let locations = pair()
+        #expect(try CertificateStore(locations).warnings(at: now) == [])
+        folder.write(fixture("localhost.key"), to: "key.pem", mode: 0o644)
+        _ = unsafe chmod(folder.path + "/key.pem", 0o644)
+        let store = try CertificateStore(locations)
+        #expect(store.warnings(at: now).map(\.level) == [.warning])
+        #expect(store.warnings(at: now + 200 * 365 * 86_400).count == 2, "the certificate has expired")
+    }
+
+    @Test func theClientsIssuersChange() throws {
+        var locations = pair()
+        folder.write(fixture("issuer.pem"), to: "ca.pem")
+        locations.clientIssuers = folder.path + "/ca.pem"
+        let store = try CertificateStore(locations)
+        func isAdministrator() throws -> Bool? {
+            let pair = try Pair(store.context, try clientContext(identity: "client"))
+            pair.exchange()
+            return pair.server.tls.facts?.isAdministrator
+        }
+        #expect(try isAdministrator() == true)
+        folder.write(fixture("stranger.pem"), to: "ca.pem")
+        #expect(store.reload(at: now).map(\.level) == [.notice])
+        #expect(try isAdministrator() == nil, "refused: the issuer is unknown now")
+        folder.write([], to: "ca.pem")
+        #expect(store.reload(at: now).map(\.level) == [.error])
+    }
+}
