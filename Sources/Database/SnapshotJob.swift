@@ -58,18 +58,20 @@ package struct NodeSizeCheck: Sendable {
     package var endOfPage: Window.PageEnd?
     package var isTooHeavy: Bool
     package var etag: String?
+}
 
+extension NodeSizeCheck {
     /// Does a ``NodeSizeCheckJob``; its parts are explained there. O(size).
     package init(
         of node: Node, _ query: IndexedQuery?, for session: SessionID, byteLimit: Int?, wantsETag: Bool
     ) {
-        self.session = session
         let window = query.flatMap { $0.query.aggregates.isEmpty ? Window($0, over: node) : nil }
-        endOfPage = window?.endOfPage
-        filtered = window?.node ?? query.map { $0.result(over: node) }
+        let filtered = window?.node ?? query.map { $0.result(over: node) }
         let selected = filtered ?? node
-        isTooHeavy = byteLimit.map { selected.isHeavier(than: $0) } ?? false
-        etag = wantsETag && !isTooHeavy ? selected.etag : nil
+        let isTooHeavy = byteLimit.map { selected.isHeavier(than: $0) } ?? false
+        self.init(
+            session: session, filtered: filtered, endOfPage: window?.endOfPage, isTooHeavy: isTooHeavy,
+            etag: wantsETag && !isTooHeavy ? selected.etag : nil)
     }
 }
 
@@ -154,16 +156,18 @@ package struct ParsedMessage: Sendable {
     package var result: Result<ClientMessage, MalformedMessage>
     /// Bytes of the message.
     package var byteCount: Int
+}
 
+extension ParsedMessage {
     /// Parses a message. O(size).
     package init(parsing message: [UInt8], for session: SessionID, nodeLimit: Int) {
-        self.session = session
-        byteCount = message.count
+        let result: Result<ClientMessage, MalformedMessage>
         do throws(MalformedMessage) {
             result = .success(try ClientMessage(parsing: message.rawSpan, nodeLimit: nodeLimit))
         } catch {
             result = .failure(error)
         }
+        self.init(session: session, result: result, byteCount: message.count)
     }
 }
 

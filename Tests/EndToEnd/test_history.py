@@ -138,7 +138,7 @@ def test_beyond_the_reach_it_says_since_when(servers):
     found = history(server, "/a", at=history(server, "/a")["since"])
     assert found["value"] == "first", "the value is older than what is known of it"
     assert history(server, "/a")["writes"] == [], "who wrote it is not known any more"
-    assert history(server, "/rows")["more"] is True
+    assert history(server, "/rows", limit=1)["more"] is True
 
 
 def test_while_others_write_and_segments_go(servers):
@@ -206,7 +206,7 @@ def test_clients_that_hang_up_do_not_stop_it(servers):
     put(server, "/a", "x" * (4 << 20))
     for _ in range(30):
         wire = Wire(server.port)
-        wire.send(b"GET /.inspect/history.json?path=/a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer owner\r\n\r\n")
+        wire.send(b"GET /.inspect/history.json?path=/a HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer owner\r\n\r\n")
         wire.close()
     # Those that were given up make room for others, at once or in a moment.
     def answers():
@@ -220,7 +220,7 @@ def test_many_at_once(servers):
         put(server, f"/a/{number}", "x" * 1000)
     wires = [Wire(server.port) for _ in range(30)]
     for wire in wires:
-        wire.send(b"GET /.inspect/history.json?path=/a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer owner\r\n\r\n")
+        wire.send(b"GET /.inspect/history.json?path=/a HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer owner\r\n\r\n")
     statuses = [wire.receive("GET").status for wire in wires]
     assert 200 in statuses and set(statuses) <= {200, 503}
 

@@ -291,7 +291,8 @@ extension SessionReply {
     /// The number of its request; nil where it is the end of the session.
     fileprivate var number: Int64? {
         switch self {
-        case .ok(let number), .authenticated(let number, _, _), .unauthenticated(let number),
+        case .ok(let number), .listeningWithoutIndex(let number), .authenticated(let number, _, _),
+            .unauthenticated(let number),
             .authenticationFailed(let number, _, _), .authenticationUnavailable(let number, _),
             .unknownAction(let number), .tooBig(let number), .diskFull(let number),
             .invalid(let number, _):

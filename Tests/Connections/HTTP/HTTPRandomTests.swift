@@ -29,7 +29,7 @@ import Testing
         .read(.integer(1)), .read(.string(Text(String(repeating: "v", count: 300_000)))),
         .written(.integer(1)), .admitted,
         .stream, .refused(.permissionDenied), .failed("text"), .stale(.integer(2)),
-        .filtered(.integer(1), Query(index: .key)),
+        .filtered(.integer(1), IndexedQuery(Query(index: .key))),
         .verbatim([UInt8](repeating: 0x20, count: 400_000)),
     ]
 
@@ -94,7 +94,7 @@ import Testing
             }
         case 13:
             let size = NodeSizeCheck(
-                session: HTTPDriver.id, filtered: nil, isTooHeavy: Bool.random(using: &random), etag: nil)
+                session: HTTPDriver.id, filtered: nil, endOfPage: nil, isTooHeavy: Bool.random(using: &random), etag: nil)
             _ = driver.event { $0.measured(size, &$1) }
         case 14:
             let content: BodyResult.Content =

@@ -159,6 +159,7 @@ extension SessionReply {
     var summary: String {
         switch self {
         case .ok(let number): "reply \(number) ok"
+        case .listeningWithoutIndex(let number): "reply \(number) ok, no index"
         case .authenticated(let number, let auth, let expires):
             "reply \(number) authenticated \(auth?.string ?? "null")" + (expires.map { " until \($0)" } ?? "")
         case .unauthenticated(let number): "reply \(number) unauthenticated"
