@@ -1,10 +1,13 @@
+import Glibc
 import Testing
 
 @testable import PandoBench
 
 /// What queries and windows cost, counted and not timed: the references that `pando-bench` counts while it finds ten of
 /// many children, and while it writes below many windows. Each node that is visited counts some.
-@Suite struct QueryCostTests {
+///
+/// Calls are counted in a process without other threads: see `StallTests.swift`.
+@Suite(.serialized, .enabled(if: countsCalls)) struct QueryCostTests {
     /// By benchmark: how often a call counts a reference up.
     private static func retains(_ timings: [Timing]) -> [String: Double] {
         Dictionary(uniqueKeysWithValues: timings.map { ($0.name, $0.retains) })
@@ -41,3 +44,6 @@ import Testing
         #expect(removal <= 3000, "the next one is drawn from the index")
     }
 }
+
+/// Whether this process has no other tests.
+private var countsCalls: Bool { unsafe getenv("PANDO_COUNTS_CALLS") != nil }
