@@ -30,6 +30,7 @@ extension ConnectionAction {
         case .readBody(let bytes, let isGzip, let request):
             "read body of \(bytes.count) bytes" + (isGzip ? ", gzip, for " : " for ") + request.summary
         case .cancelBody: "cancel body"
+        case .inspect: "inspect"
         case .abandonJobs: "abandon jobs"
         case .nextTurn: "next turn"
         case .wake(let time): time.map { "wake at \(shown($0 - testStart))" } ?? "cancel wake"
@@ -189,6 +190,9 @@ extension RESTCall {
             "\(request.methodText) \(name) \(text(value))" + credential.summary + place
         case .listDatabases(let credential): "list databases" + credential.summary
         case .listDenials(let credential): "list denials" + credential.summary
+        case .listChildren(_, let credential): "list children" + credential.summary
+        case .history(_, let credential): "history" + credential.summary
+        case .evaluate(_, let credential): "evaluate" + credential.summary
         case .backup(let credential): "backup" + credential.summary
         }
     }
