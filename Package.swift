@@ -139,16 +139,17 @@ let package = Package(
         library(
             "Connections",
             on: [
-                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles", "WebSocket", "HTTP",
-                "Identity", "Time", "Bytes",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles", "WebSocket",
+                "HTTP", "Identity", "Time", "Bytes",
             ]),
 
         // Composition
         library(
             "Server",
             on: [
-                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "StaticFiles",
-                "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity", "Time", "Bytes",
+                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST",
+                "StaticFiles", "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity",
+                "Time", "Bytes",
             ],
             libraries: [logging]
         ),

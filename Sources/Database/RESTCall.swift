@@ -54,7 +54,8 @@ package final class RESTCall: Sendable {
             switch action {
             case .refuse, .admit: true
             case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
-            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate: false
+            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate:
+                false
             }
     }
 }

@@ -185,20 +185,17 @@ struct RulesLoader {
         return indexes
     }
 
-    /// An invalid path of an index is accepted and ignored: no query can use it (§10). Invalid fields of a compound one
-    /// are reported: the original has no such indexes, so no rules depend on their being ignored.
+    /// An invalid path of an index is accepted and ignored: no query can use it. A name with a plus sign is that of a
+    /// child, as everywhere, and that of several fields, where it is valid as such (§10).
     private mutating func readIndex(into indexes: inout Set<Index>) throws(SyntaxError) {
         guard case .string(let name) = token.kind else {
             return try reject("Invalid indexOn expression. Must be either a string or an array of strings")
         }
         if name == ".value" {
             indexes.insert(.value)
-        } else if name.string.utf8.contains(UInt8(ascii: "+")) {
-            do throws(InvalidData) { indexes.insert(try Index(compound: name)) } catch {
-                problems.add("Invalid index \(quoted(name)): \(error.message)", at: token.range.lowerBound)
-            }
-        } else if let path = try? Path(wire: name), !path.isRoot {
-            indexes.insert(.child(path))
+        } else {
+            if let path = try? Path(wire: name), !path.isRoot { indexes.insert(.child(path)) }
+            if let fields = try? Index(compound: name) { indexes.insert(fields) }
         }
         try advance()
     }

@@ -37,10 +37,10 @@ struct OptionSourcesTests {
     func variableIsReadByTheNameThatIsDocumented(option: ServeOption) {
         let merged = merge(environment: [option.environmentName: "\u{1}"])
         let named = merged.problems.contains { $0.hasPrefix("\(option.environmentName): ") }
-        // A directory, and names of keys and issuers, may be any text.
+        // A directory or file, and names of keys and issuers, may be any text.
         let takesAnyText =
             ["host", "public", "data", "rules", "auth-secret-file"].contains(option.name)
-            || option.name.hasPrefix("jwks-") || option.name.hasPrefix("oidc-")
+            || option.name.hasPrefix("tls-") || option.name.hasPrefix("jwks-") || option.name.hasPrefix("oidc-")
             || option.name == "firebase-project"
         #expect(named != takesAnyText, "\(option.environmentName): \(merged.problems)")
     }

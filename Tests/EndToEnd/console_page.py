@@ -68,9 +68,11 @@ class ConsolePage:
         return self.browser.evaluate("window.complaints")
 
     def select(self, key):
-        """Moves to the row of a key with the arrow keys."""
+        """Moves to the row of a key with the arrow keys. The rows are drawn in the next frame: each step waits for its own."""
+        self.wait_row(key)
         self.focus_tree()
         self.press("Home")
+        self.wait(f"({SELECTED}) === ({ROWS})[0].key", "the first row selected")
         for _ in range(200):
             if self.selected() == key:
                 return
@@ -97,6 +99,12 @@ class ConsolePage:
     def dialog(self, title):
         """Waits for a dialog whose title has this text."""
         self.wait(f"document.querySelector('dialog h2')?.textContent.includes({json.dumps(title)})", f"a dialog {title}")
+
+    def undo(self, label):
+        """Undoes a step. Its response may come after others see the change: a step can be undone when the button names it."""
+        self.wait(f"document.querySelector('button[title=\"Undo: {label}\"]') !== null", f"a step {label}")
+        self.focus_tree()
+        self.press("z", CONTROL)
 
     def confirm(self):
         """Presses the button that does what the dialog asks, and waits until it is closed."""

@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from websockets.exceptions import InvalidMessage
 
 from devtools import Browser, PageServer, browser_path
 from pando_client import DEADLINE, Closed, Connection
@@ -54,8 +55,9 @@ class Writer(threading.Thread):
                             connection.must("p", {"p": f"/events/e{self.number}", "d": {"at": int(time.time() * 1000)}})
                             self.acknowledged.append(f"e{self.number}")
                             self.scene.pause.wait(0.01)
-                except (Closed, OSError, TimeoutError):
-                    self.scene.pause.wait(0.02)  # the server is down; its next start sets another port
+                except (Closed, InvalidMessage, OSError, TimeoutError):
+                    # The server is down, perhaps since the handshake began; its next start sets another port.
+                    self.scene.pause.wait(0.02)
         except Exception as error:  # noqa: BLE001 (shown by the main thread)
             self.failure = error
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import tree
-from console_page import CONTROL, SHIFT, ConsolePage
+from console_page import SHIFT, ConsolePage
 from devtools import Browser, browser_path
 from pando_client import Connection
 from proxy import Proxy
@@ -299,7 +299,7 @@ def test_a_value_is_edited_with_its_type_and_undone(desk):
     page.press("Enter")
     desk.wait_for("/n", -12.5)
     page.wait_row("n", "-12.5")
-    page.press("z", CONTROL)
+    page.undo("Set /n")
     desk.wait_for("/n", 5)
     page.wait_row("n", "5")
     # The priority stays.
@@ -379,8 +379,7 @@ def test_children_are_added_moved_duplicated_and_deleted(desk):
     assert "4 nodes will be removed" in page.text()
     page.confirm()
     desk.wait_for("/moved", None)
-    page.focus_tree()
-    page.press("z", CONTROL)
+    page.undo("Delete /moved")
     desk.wait_for("/moved", {"here": {"v": 1, "w": 2}})
     choose("list", "Edit as JSON", "/list")
     page.run("document.querySelector('dialog textarea').value = '{\"b\": [1, 2], \"c\": tru}'")

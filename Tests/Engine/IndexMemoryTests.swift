@@ -93,7 +93,7 @@ import Testing
         held.engine.indexByteLimit = held.engine.onDemandIndexByteCount + 20_000
         for number in 0..<1000 { Self.merge(held, [(number * 10 + 3, .integer(Int64(number)))]) }
         #expect(!isReady())
-        #expect(held.engine.onDemandIndexByteCount == 0)
+        #expect(held.engine.indexes.onDemandByteCount == 0)
         #expect(!held.engine.takeIndexWork().dropped.isEmpty, "the host frees it")
     }
 }

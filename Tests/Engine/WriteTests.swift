@@ -175,7 +175,8 @@ import Testing
         #expect(scene.records.isEmpty)
         scene.put(1, "a/.priority", "2")
         let payload = scene.records[0].payload
-        let changes = try LogRecord.changes(reading: payload.rawSpan)
+        let (authorship, changes) = try LogRecord.authoredChanges(reading: payload.rawSpan)
+        #expect(authorship == Authorship(.anonymous, isOnDisconnect: false))
         #expect(changes == [Change(path: "a/.priority", node: .integer(2))])
     }
 

@@ -29,16 +29,14 @@ extension Engine {
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
-    package var hasIndexWork: Bool { !indexes.work.isEmpty }
+    package var hasIndexWork: Bool { indexes.hasWork }
 
     /// What is to be done for indexes now.
     /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes, which take
     ///   long to free.
     /// - Complexity: O(jobs × depth).
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
-        let work = indexes.work
-        indexes.work = IndexWork()
-        indexes.noteReport()
+        let work = indexes.takeWork()
         var jobs: [IndexJob] = []
         for path in work.discoveries {
             guard let declarations = indexes.declarations?[path] else { continue }
@@ -52,9 +50,9 @@ extension Engine {
         return (jobs, work.dropped)
     }
 
-    /// Children that may have changed since the snapshot of an index: with their pages, about a millisecond. If more
-    /// have, another thread follows these changes first.
-    private static let indexDifferenceLimit = 8192
+    /// Children that may have changed since the snapshot of an index: with their pages, about two milliseconds. If
+    /// more have, another thread follows these changes first.
+    private static let indexDifferenceLimit = 2048
 
     /// Takes the result of a computation. An index is in force from now on, unless too much has changed since its
     /// snapshot: then there is further work.
@@ -66,7 +64,9 @@ extension Engine {
                 indexes.requestDeclared(
                     location.orders, at: location.path, childCount: location.childCount)
             }
-        case .built(let build): put(build)
+        case .built(let build):
+            indexes.noteBuilt(build.number)
+            put(build)
         case .scanned(let scan): finish(scan)
         }
     }
@@ -81,10 +81,7 @@ extension Engine {
             let byteCount = node.isSameSnapshot(as: build.node) ? build.byteCount : index.byteCount
             return indexes.put(index, byteCount: byteCount, number: build.number, at: build.path)
         }
-        indexes.work.builds.append(
-            IndexWork.Build(
-                path: build.path, order: build.order, measure: build.measure, number: build.number,
-                base: (built, build.node)))
+        indexes.follow(built, of: build.node, number: build.number, at: build.path)
     }
 
     /// Notes that a query was asked for, so that its index is built, or kept. O(depth), mostly.

@@ -55,17 +55,24 @@ extension IndexCatalog {
         }
     }
 
-    private func drop(_ index: Int, of location: Location) {
+    /// Drops an index. The location stays in the trie.
+    func drop(_ index: Int, of location: Location) {
         var slot = location.slots.remove(at: index)
         charge(&slot, 0)
-        guard let kept = slot.index else { return }
+        count(slot, -1)
+        guard let kept = slot.index else { return work.builds.removeAll { $0.number == slot.number } }
         readyCount -= 1
         work.dropped.append(kept)
     }
 
     /// Puts an index that was made elsewhere in force, in place of the one of a slot, or before that is built. O(pages).
     func put(_ kept: KeptIndex, _ index: Int, of location: Location) {
-        if let old = location.slots[index].index { work.dropped.append(old) } else { readyCount += 1 }
+        if let old = location.slots[index].index {
+            work.dropped.append(old)
+        } else {
+            readyCount += 1
+            work.builds.removeAll { [number = location.slots[index].number] in $0.number == number }
+        }
         location.slots[index].index = kept
         charge(&location.slots[index], counted: kept.byteCount)
     }
@@ -83,7 +90,6 @@ extension IndexCatalog {
             let current = kept.following(old, to: new, atMost: Self.adoptedDifferenceLimit)
         else { return }
         let number = location.slots[index].number
-        work.builds.removeAll { $0.number == number }
         put(current, index, of: location)
         evictBeyondLimit(butNot: number)
     }
@@ -97,10 +103,7 @@ extension IndexCatalog {
             work.dropped.append(kept)
         }
         location.slots[index].index = nil
-        work.builds.append(
-            IndexWork.Build(
-                path: location.path, order: location.slots[index].order,
-                measure: location.slots[index].measure, number: location.slots[index].number, base: nil))
+        work.builds.append(IndexWork.Build(location.slots[index], at: location.path))
     }
 
     /// Drops indexes on demand, the one that was not used for the longest time first, until the others take no more
@@ -117,7 +120,7 @@ extension IndexCatalog {
     func leastRecentlyUsed(butNot number: Int? = nil) -> (number: Int, lastUse: Int64)? {
         var oldest: Slot?
         func visit(_ location: Location) {
-            for slot in location.slots where slot.chargedByteCount > 0 && slot.number != number {
+            for slot in location.slots where !slot.isDeclared && slot.number != number {
                 if let oldest, (oldest.lastUse, oldest.number) < (slot.lastUse, slot.number) { continue }
                 oldest = slot
             }
@@ -131,7 +134,7 @@ extension IndexCatalog {
 
     /// Checks all invariants, for tests. Traps if one is violated. O(children of all locations here).
     func checkInvariants(of tree: Node) {
-        var (ready, locations, charged) = (0, 0, 0)
+        var (ready, locations, charged, declared, onDemand) = (0, 0, 0, 0, 0)
         func visit(_ location: Location) {
             precondition(
                 location === root || !location.slots.isEmpty || !location.children.isEmpty,
@@ -144,10 +147,11 @@ extension IndexCatalog {
             for slot in location.slots {
                 precondition(slot.olds.isEmpty, "the state of a write is left")
                 precondition(!slot.isDeclared || slot.chargedByteCount == 0)
+                if slot.isDeclared { declared += 1 } else { onDemand += 1 }
                 charged += slot.chargedByteCount
                 guard let index = slot.index else { continue }
                 precondition(
-                    slot.isDeclared || slot.chargedByteCount >= index.byteCount,
+                    slot.isDeclared || slot.chargedByteCount >= index.byteCount + slot.overheadByteCount,
                     "an index takes more bytes than it counts for")
                 ready += 1
                 index.checkInvariants(of: children)
@@ -159,7 +163,13 @@ extension IndexCatalog {
         }
         visit(root)
         precondition(
-            ready == readyCount && locations == locationCount && charged == onDemandByteCount, "miscounted")
+            ready == readyCount && locations == locationCount && charged == onDemandByteCount
+                && declared == declaredCount && onDemand == onDemandCount, "miscounted")
+        precondition(
+            onDemand <= Self.onDemandLimit && declared <= Self.declaredLimit, "there are too many indexes")
+        precondition(
+            work.builds.allSatisfy { isAwaited($0.number, at: $0.path) },
+            "an index is to be built for nothing")
     }
 
     // MARK: Rules

@@ -109,7 +109,8 @@ extension IndexCatalog {
         for index in location.slots.indices {
             let order = location.slots[index].order
             if !prepared.isEmpty, location.slots[index].measure == nil,
-                let kept = preparedIndex(order, at: location.path, over: new) {
+                let kept = preparedIndex(order, at: location.path, over: new)
+            {
                 put(kept, index, of: location)
                 continue
             }

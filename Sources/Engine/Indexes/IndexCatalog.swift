@@ -16,6 +16,9 @@ import PandoTree
 /// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
 /// A location in the trie has an index, or some location below it has; except for the root.
 ///
+/// What clients ask for is bounded: in number, for a location and for a database, and in bytes, each index with the
+/// trie's nodes on its way. They never keep an index out that the rules declare.
+///
 /// `@unchecked Sendable`: owned by one engine and never handed out. An engine belongs to one thread and cannot be
 /// copied, so no two threads use it at the same time.
 final class IndexCatalog: @unchecked Sendable {
@@ -24,8 +27,15 @@ final class IndexCatalog: @unchecked Sendable {
     static let defaultUnindexedChildCount = 256
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
-    /// Most locations of the trie.
-    static let locationLimit = 4096
+    /// Most indexes that the rules declare, of all locations: a write may look at all of them.
+    static let declaredLimit = 4096
+    /// Most indexes on demand of a location: each write to a child may move it in all of them.
+    static let onDemandLimitPerLocation = 16
+    /// Most indexes on demand of all locations.
+    static let onDemandLimit = 512
+    /// An index on demand that a query has used within this time gives way to no other one, so that many orders in
+    /// turn do not make indexes that are dropped before they are used: milliseconds.
+    static let leastStay: Int64 = 10_000
 
     /// One location.
     final class Location {
@@ -51,7 +61,10 @@ final class IndexCatalog: @unchecked Sendable {
         var isDeclared: Bool
         /// Nil while it is not ready.
         var index: KeptIndex?
-        /// Bytes that count against the limit: none of a declared one. At least as many as the index takes.
+        /// Bytes of the slot and of the trie's nodes on its way, at most.
+        let overheadByteCount: Int
+        /// Bytes that count against the limit: none of a declared one. At least as many as the index takes, and
+        /// ``overheadByteCount``.
         var chargedByteCount = 0
         /// Entries that were added or removed since its bytes were counted.
         var uncountedChangeCount = 0
@@ -67,6 +80,10 @@ final class IndexCatalog: @unchecked Sendable {
     /// Indexes that are ready. While there are none, a write has nothing to do here.
     var readyCount = 0
     var locationCount = 0
+    private(set) var declaredCount = 0
+    private(set) var onDemandCount = 0
+    /// Numbers of indexes that are being built.
+    private var underWay: Set<Int> = []
     private var lastNumber = 0
     /// The number of the last scan of a live aggregate.
     var lastScan = 0
@@ -78,6 +95,8 @@ final class IndexCatalog: @unchecked Sendable {
     /// Bytes that an index takes for each child when it is built: 24, and its part of the pages' heads and of the pages
     /// above. Counted when the index is ready.
     static let builtEntryByteCount = 28
+    /// Bytes that a node of the trie takes at most, with its path and a slot.
+    static let locationByteCount = 1024
     /// The most bytes that one more entry adds in a page of entries: a full page splits, and one half grows again.
     static let addedEntryByteCount = 864
     /// The part of an index by which pages above those of entries may grow before its bytes are counted again.
@@ -202,24 +221,88 @@ final class IndexCatalog: @unchecked Sendable {
         return false
     }
 
-    /// Has an index built, if it is not there.
+    /// Has an index built, if it is not there and there is a place for it.
     func request(
         _ order: Index, measuring measure: Index? = nil, at path: Path, childCount: Int, isDeclared: Bool,
         at time: Int64
     ) {
-        guard !hasSlot(order, measuring: measure, at: path), locationCount < Self.locationLimit else {
-            return
-        }
-        let byteCount = isDeclared ? 0 : childCount * Self.builtEntryByteCount
-        guard byteCount <= onDemandByteLimit else { return }
+        guard !hasSlot(order, measuring: measure, at: path) else { return }
+        let overhead = isDeclared ? 0 : (path.keys.count + 1) * Self.locationByteCount
+        let byteCount = isDeclared ? 0 : childCount * Self.builtEntryByteCount + overhead
+        guard byteCount <= onDemandByteLimit,
+            isDeclared ? declaredCount < Self.declaredLimit : makePlace(at: path, time)
+        else { return }
         lastNumber += 1
         var slot = Slot(
-            order: order, measure: measure, number: lastNumber, isDeclared: isDeclared, lastUse: time)
+            order: order, measure: measure, number: lastNumber, isDeclared: isDeclared,
+            overheadByteCount: overhead, lastUse: time)
         charge(&slot, byteCount)
         makeLocation(at: path).slots.append(slot)
-        work.builds.append(
-            IndexWork.Build(path: path, order: order, measure: measure, number: lastNumber, base: nil))
+        count(slot, 1)
+        work.builds.append(IndexWork.Build(slot, at: path))
         evictBeyondLimit(butNot: lastNumber)
+    }
+
+    /// Drops an index on demand where there are as many as there may be.
+    /// - Returns: false where all of them are in use.
+    /// - Complexity: O(depth), and O(locations) where the database has as many as it may.
+    private func makePlace(at path: Path, _ time: Int64) -> Bool {
+        if let location = location(at: path) {
+            let onDemand = location.slots.indices.filter { !location.slots[$0].isDeclared }
+            if onDemand.count >= Self.onDemandLimitPerLocation,
+                let oldest = onDemand.min(by: { location.slots[$0].lastUse < location.slots[$1].lastUse })
+            {
+                guard location.slots[oldest].lastUse <= time - Self.leastStay else { return false }
+                drop(oldest, of: location)
+            }
+        }
+        guard onDemandCount >= Self.onDemandLimit, let oldest = leastRecentlyUsed() else { return true }
+        guard oldest.lastUse <= time - Self.leastStay else { return false }
+        drop { $1.number == oldest.number }
+        return true
+    }
+
+    /// Counts a slot that was added or removed.
+    func count(_ slot: Slot, _ difference: Int) {
+        if slot.isDeclared { declaredCount += difference } else { onDemandCount += difference }
+    }
+
+    // MARK: Building
+
+    /// Indexes that are built at the same time: each holds a snapshot, and a write copies the pages that it holds.
+    private static let underWayLimit = 2
+
+    /// Whether there is something that the host can do now. O(1).
+    var hasWork: Bool {
+        !work.hasOnlyBuilds || (!work.builds.isEmpty && underWay.count < Self.underWayLimit)
+    }
+
+    /// What the host is to do now. Further builds wait until others are done; declared ones go first.
+    func takeWork() -> IndexWork {
+        var taken = work
+        work = IndexWork()
+        (work.builds, taken.builds) = (taken.builds, [])
+        reportedByteCount = onDemandByteCount
+        while underWay.count < Self.underWayLimit, !work.builds.isEmpty {
+            // One that has a base holds a snapshot.
+            let next =
+                work.builds.firstIndex { $0.base != nil } ?? work.builds.firstIndex { $0.isDeclared }
+                ?? work.builds.startIndex
+            let build = work.builds.remove(at: next)
+            guard isAwaited(build.number, at: build.path) else { continue }
+            underWay.insert(build.number)
+            taken.builds.append(build)
+        }
+        return taken
+    }
+
+    /// Notes that an index is no longer being built.
+    func noteBuilt(_ number: Int) { underWay.remove(number) }
+
+    /// Has another thread follow what has changed since the snapshot of a built index.
+    func follow(_ built: KeptIndex, of node: Node, number: Int, at path: Path) {
+        guard let slot = location(at: path)?.slots.first(where: { $0.number == number }) else { return }
+        work.builds.append(IndexWork.Build(slot, at: path, base: (built, node)))
     }
 
     /// Whether there may be an index of a location in this order.
@@ -239,13 +322,10 @@ final class IndexCatalog: @unchecked Sendable {
         if onDemandByteCount - reportedByteCount >= Self.reportedGrowthByteCount { work.hasGrown = true }
     }
 
-    /// The host looks at ``onDemandByteCount``.
-    func noteReport() { reportedByteCount = onDemandByteCount }
-
     /// Charges the bytes that an index takes, as they were counted.
     func charge(_ slot: inout Slot, counted byteCount: Int) {
         slot.uncountedChangeCount = 0
-        charge(&slot, byteCount + byteCount / Self.slackPart)
+        charge(&slot, slot.overheadByteCount + byteCount + byteCount / Self.slackPart)
     }
 
     /// After a write: charges what it can have added, and counts the bytes anew after some changes.

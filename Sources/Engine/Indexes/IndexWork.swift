@@ -10,8 +10,18 @@ struct IndexWork {
         let measure: Index?
         /// That of its slot.
         let number: Int
+        let isDeclared: Bool
         /// An index of an earlier snapshot, and that snapshot: only what has changed since is to be done.
         let base: (index: KeptIndex, node: Node)?
+
+        init(_ slot: IndexCatalog.Slot, at path: Path, base: (index: KeptIndex, node: Node)? = nil) {
+            self.path = path
+            order = slot.order
+            measure = slot.measure
+            number = slot.number
+            isDeclared = slot.isDeclared
+            self.base = base
+        }
     }
 
     var builds: [Build] = []
@@ -23,9 +33,8 @@ struct IndexWork {
     /// Indexes on demand have grown: the host compares all engines' with its limit.
     var hasGrown = false
 
-    var isEmpty: Bool {
-        builds.isEmpty && discoveries.isEmpty && dropped.isEmpty && scans.isEmpty && !hasGrown
-    }
+    /// Whether there is nothing else than indexes to build.
+    var hasOnlyBuilds: Bool { discoveries.isEmpty && dropped.isEmpty && scans.isEmpty && !hasGrown }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -65,7 +74,7 @@ package enum IndexJob: Sendable {
                 if childCount > unindexedChildCount {
                     found.append(FoundLocation(path: path, orders: orders, childCount: childCount))
                 }
-                return found.count < IndexCatalog.locationLimit
+                return found.count < IndexCatalog.declaredLimit
             }
             return .found(found)
         }

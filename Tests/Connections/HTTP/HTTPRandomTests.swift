@@ -94,7 +94,8 @@ import Testing
             }
         case 13:
             let size = NodeSizeCheck(
-                session: HTTPDriver.id, filtered: nil, endOfPage: nil, isTooHeavy: Bool.random(using: &random), etag: nil)
+                session: HTTPDriver.id, filtered: nil, endOfPage: nil,
+                isTooHeavy: Bool.random(using: &random), etag: nil)
             _ = driver.event { $0.measured(size, &$1) }
         case 14:
             let content: BodyResult.Content =

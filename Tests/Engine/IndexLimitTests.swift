@@ -1,0 +1,110 @@
+import PandoBytes
+import PandoRules
+import PandoTree
+import Testing
+
+@testable import PandoEngine
+
+/// How many indexes clients can have built, and how many are built at the same time.
+@Suite struct IndexLimitTests {
+    private static let limit = Query.Limit(count: 2, anchor: .first)
+
+    private static func object(_ count: Int) -> Node {
+        var node = Node.empty
+        for number in 0..<count { node.set(.integer(Int64(number)), at: Path([Key(index: number), "n"])) }
+        return node
+    }
+
+    private static func listen(_ held: Held, _ order: Index, _ path: Path, at time: Int64) {
+        held.engine.noteUse(of: Query(index: order, limit: limit), at: path, isLasting: true, at: time)
+        _ = held.engine.checkInvariants()
+    }
+
+    private static func work(_ held: Held) {
+        while held.engine.hasIndexWork {
+            for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+        }
+    }
+
+    private static func order(_ number: Int) -> Index { .child(Path([Key(index: number)])) }
+
+    private static func isReady(_ held: Held, _ order: Index, _ path: Path) -> Bool {
+        held.engine.indexed(Query(index: order), at: path).index != nil
+    }
+
+    /// A path of 31 keys that shares none with another one.
+    private static func deep(_ number: Int) -> Path { Path((0..<31).map { Key(index: number * 100 + $0) }) }
+
+    @Test func ordersOfOneLocation() {
+        let held = Held(Engine(root: Self.object(300), access: .open))
+        for number in 0..<1000 { Self.listen(held, Self.order(number), .root, at: Int64(number)) }
+        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimitPerLocation)
+        Self.work(held)
+        #expect(Self.isReady(held, Self.order(0), .root), "in use: it gives way to none")
+        #expect(!Self.isReady(held, Self.order(999), .root))
+        let later = 1000 + IndexCatalog.leastStay
+        Self.listen(held, Self.order(0), .root, at: later)
+        Self.listen(held, .value, .root, at: later)
+        Self.work(held)
+        #expect(Self.isReady(held, .value, .root), "in place of the one not used for the longest time")
+        #expect(Self.isReady(held, Self.order(0), .root))
+        #expect(!Self.isReady(held, Self.order(1), .root))
+    }
+
+    /// Queries of clients keep no index out that the rules declare, however deep their locations are.
+    @Test func locationsOfADatabase() {
+        var root = Node.empty
+        let object = Self.object(300)
+        let count = IndexCatalog.onDemandLimit + 100
+        for number in 0..<count { root.set(object, at: Self.deep(number)) }
+        root.set(object, at: "scores")
+        let rules = #"{"rules":{"scores":{".indexOn":"n"},".read":true,".write":true}}"#
+        let held = Held(Engine(root: root, access: .open))
+        for number in 0..<count {
+            held.engine.noteUse(
+                of: Query(index: .child("n"), limit: Self.limit), at: Self.deep(number), isLasting: true,
+                at: 1)
+        }
+        _ = held.engine.checkInvariants()
+        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+        held.engine.access = .loaded(try! Ruleset(loading: Array(rules.utf8)))
+        Self.work(held)
+        _ = held.engine.checkInvariants()
+        #expect(Self.isReady(held, .child("n"), "scores"))
+        #expect(Self.isReady(held, .child("n"), Self.deep(0)))
+        Self.listen(held, .child("n"), Self.deep(count - 1), at: 2 + IndexCatalog.leastStay)
+        Self.work(held)
+        #expect(Self.isReady(held, .child("n"), Self.deep(count - 1)), "others were not used for a long time")
+        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+    }
+
+    /// What is built holds a snapshot: little is at the same time, and nothing that was dropped meanwhile.
+    @Test func buildsAtTheSameTime() {
+        let held = Held(Engine(root: Self.object(300), access: .open))
+        for number in 0..<8 { Self.listen(held, Self.order(number), .root, at: 1) }
+        let first = held.engine.takeIndexWork().jobs
+        #expect(first.count == 2)
+        #expect(!held.engine.indexes.hasWork, "the others wait")
+        #expect(held.engine.takeIndexWork().jobs.isEmpty)
+        held.engine.finish(first[0].perform())
+        #expect(held.engine.indexes.hasWork)
+        let next = held.engine.takeIndexWork().jobs
+        #expect(next.count == 1)
+        held.engine.indexByteLimit = 0
+        _ = held.engine.checkInvariants()
+        for job in [first[1]] + next { held.engine.finish(job.perform()) }
+        #expect(held.engine.takeIndexWork().jobs.isEmpty, "nothing is waited for")
+        #expect(held.engine.indexes.onDemandCount == 0)
+        #expect(held.engine.indexes.onDemandByteCount == 0)
+    }
+
+    /// An index without entries counts too.
+    @Test func priorityIndexesCount() {
+        let held = Held(Engine(root: Self.object(300), access: .open))
+        Self.listen(held, .priority, .root, at: 1)
+        Self.work(held)
+        #expect(held.engine.indexes.onDemandByteCount >= IndexCatalog.locationByteCount)
+        held.engine.indexByteLimit = 0
+        #expect(held.engine.indexes.leastRecentlyUsed() == nil)
+    }
+}
