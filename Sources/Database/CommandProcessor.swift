@@ -32,6 +32,8 @@ final class CommandProcessor {
     let indexes: IndexBuilder
     /// Has another thread release values that take long to free.
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
+    /// Values that take long to free.
+    private var releases: [any Sendable] = []
 
     /// Bytes that the onDisconnect writes of one session may take in the log.
     static let queuedByteLimit = 16 << 20
@@ -83,10 +85,16 @@ final class CommandProcessor {
     }
 
     /// Has nodes released by another thread; nothing happens where there are none.
-    func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releaseElsewhere(nodes) } }
+    func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releases.append(nodes) } }
 
-    /// Has a value released by another thread.
-    func releaseLater(_ value: consuming any Sendable) { releaseElsewhere(consume value) }
+    /// Has a value released by another thread: at the end of the batch, when this thread has no other reference to it.
+    func releaseLater(_ value: consuming any Sendable) { releases.append(value) }
+
+    /// Hands on what is to be released.
+    func startReleases() {
+        for value in releases { releaseElsewhere(value) }
+        releases.removeAll(keepingCapacity: true)
+    }
 
     /// Whether the writes may be queued beside those that the session has queued already: they are written
     /// once more when it ends. O(size of the writes).
@@ -140,7 +148,7 @@ final class CommandProcessor {
     /// - Throws: ``WriteRefusal``; then nothing was changed.
     func perform(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
-        in database: StoredDatabase, replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+        in database: StoredDatabase, replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
     ) throws(WriteRefusal) -> CommandResult? {
         let isListen = if case .listen = operation { true } else { false }
         let time = clock.last
@@ -166,7 +174,7 @@ final class CommandProcessor {
         let savepoint = try log.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
-        if let replaced = database.engine.removeReplacedNodes() { releaseElsewhere(replaced) }
+        if let replaced = database.engine.removeReplacedNodes() { releaseLater(replaced) }
         if let query, effects.result?.isRead ?? false {
             database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
         }

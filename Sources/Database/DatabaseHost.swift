@@ -339,6 +339,7 @@ package final class DatabaseHost {
             gate.hold(batches, until: ticket, requestByteCount: processedByteCount)
             processedByteCount = 0
         }
+        processor.startReleases()
         release()
         if let onDrained, gate.isDurable(ticket), gate.isEmpty {
             self.onDrained = nil

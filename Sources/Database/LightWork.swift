@@ -51,8 +51,8 @@ struct LightWork {
                 case .data(let target) = request.location
             else { return true }
             let database = processor.databases[call.namespace]
-            if case .update(let updates) = body {
-                return replacesLittle(updates.lazy.map(\.target), in: database, byteCount)
+            if case .update(let update) = body {
+                return replacesLittle(update.writes.lazy.map(\.target), in: database, byteCount)
             }
             return request.method == .post
                 || replacesLittle(CollectionOfOne(target), in: database, byteCount)

@@ -92,8 +92,8 @@ package enum RESTCallResult: Sendable {
     /// What a PUT has written, as it was sent: the client may not read the stored value. It has no ETag, which
     /// would reveal that value.
     case writtenUnread(Node)
-    /// What a PATCH has written, one value for each of its updates.
-    case updated([Node])
+    /// What a PATCH has written, one value for each of its writes; nil where that is what was sent.
+    case updated([Node]?)
     /// The key of a new child, and its value; nil where the client may not read that.
     case pushed(Key, Node?)
     /// The data, which has another ETag than the request expects (rest §7).
@@ -144,10 +144,10 @@ extension RESTCallResult {
     /// The HTTP response (rest §2, §7).
     /// - Parameters:
     ///   - request: Nil for one that was refused before it was parsed.
-    ///   - updates: The updates of a PATCH.
+    ///   - update: The body of a PATCH.
     ///   - etag: The ETag of ``node``, where ``wantsETag(_:)``.
     package func response(
-        to request: RESTRequest?, _ updates: [RESTUpdate], etag: String?, _ context: ResponseContext
+        to request: RESTRequest?, _ update: RESTUpdate?, etag: String?, _ context: ResponseContext
     ) -> RESTResponse {
         guard let request else {
             if case .refused(let error) = self { return .error(error, context) }
@@ -165,7 +165,8 @@ extension RESTCallResult {
             }
         case .written(let node), .writtenUnread(let node):
             return .value(node, etag: etag, to: request, context)
-        case .updated(let nodes): return .update(updates, resolved: nodes, to: request, context)
+        case .updated(let nodes):
+            return .update(update ?? RESTUpdate(), resolved: nodes, to: request, context)
         case .pushed(let key, _): return .name(key, etag: etag, to: request, context)
         case .stale(let node):
             return .preconditionFailed(current: node, etag: etag ?? "", to: request, context)

@@ -211,16 +211,18 @@ final class RESTHandler {
             }
             return mayShow(draft, at: target, credential, database)
                 ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
-        case .update(let updates):
-            let writes = updates.map { Write($0.target, $0.draft) }
-            let merge = Operation.merge(base: target.path, writes)
+        case .update(let update):
+            let merge = Operation.merge(base: target.path, update.writes)
             if let failure = try failure(
-                of: merge, session, credential, database, replacing: updates.map(\.target.fullPath),
+                of: merge, session, credential, database,
+                replacing: update.writes.lazy.map(\.target.fullPath),
                 atMost: byteLimit)
             {
                 return failure
             }
-            return .updated(shownValues(of: updates, below: target.path, credential, database))
+            return .updated(
+                request.form.print == .silent
+                    ? nil : shownValues(of: update.writes, below: target.path, credential, database))
         }
     }
 
@@ -242,30 +244,27 @@ final class RESTHandler {
     /// cost as much as a request. The values of further ones are returned as they were sent.
     private static let askedLocationLimit = 32
 
-    /// What a PATCH has written, one value for each of its updates: as it is stored where that may be read,
-    /// otherwise as it was sent.
+    /// What a PATCH has written, one value for each of its writes: as it is stored where that may be read,
+    /// otherwise as it was sent. Nil where all of it is stored as it was sent.
     private func shownValues(
-        of updates: [RESTUpdate], below base: Path, _ credential: Credential, _ database: StoredDatabase
-    ) -> [Node] {
+        of writes: [Write], below base: Path, _ credential: Credential, _ database: StoredDatabase
+    ) -> [Node]? {
         // A priority for a node that does not exist is accepted and ignored: the stored value would show
         // whether the node exists.
-        let isSecret = { (update: RESTUpdate) in
-            !update.draft.placeholders.isEmpty || update.target.isPriority
-        }
-        // Without server values and priorities the data is stored as it was sent.
-        guard updates.contains(where: isSecret) else { return updates.map(\.draft.node) }
+        let isSecret = { (write: Write) in !write.draft.placeholders.isEmpty || write.target.isPriority }
+        guard writes.contains(where: isSecret) else { return nil }
         let root = database.engine.root
         guard !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last) else {
-            return updates.map { root.value(at: $0.target.fullPath) }
+            return writes.map { root.value(at: $0.target.fullPath) }
         }
         var askedCount = 0
-        return updates.map { update in
-            guard isSecret(update) else { return update.draft.node }
+        return writes.map { write in
+            guard isSecret(write) else { return write.draft.node }
             askedCount += 1
             let mayShow =
                 askedCount <= Self.askedLocationLimit
-                && database.engine.mayRead(update.target.path, nil, as: credential, at: processor.clock.last)
-            return mayShow ? root.value(at: update.target.fullPath) : update.draft.unresolved
+                && database.engine.mayRead(write.target.path, nil, as: credential, at: processor.clock.last)
+            return mayShow ? root.value(at: write.target.fullPath) : write.draft.unresolved
         }
     }
 
@@ -273,7 +272,7 @@ final class RESTHandler {
     /// - Returns: Why it was not done; nil where it was.
     private func failure(
         of write: Operation, _ session: SessionID, _ credential: Credential, _ database: StoredDatabase,
-        replacing paths: [Path] = [], atMost byteLimit: Int? = nil
+        replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
     ) throws(RESTError) -> RESTCallResult? {
         let result = try orRefuse { () throws(WriteRefusal) in
             try processor.perform(

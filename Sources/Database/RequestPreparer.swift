@@ -64,7 +64,7 @@ final class RequestPreparer {
         let (session, message) = (request.session, DatabaseMessage.request(request))
         if stage.step < .printed, request.byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled
         {
-            let nodes = request.action.drafts.nodesToPrint
+            let nodes = (request.action.writes ?? []).nodesToPrint
             if !nodes.isEmpty {
                 return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
             }
@@ -123,7 +123,7 @@ final class RequestPreparer {
         if stage.step < .printed, byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled,
             let body
         {
-            let nodes = body.drafts.nodesToPrint
+            let nodes = body.writes(at: target).nodesToPrint
             if !nodes.isEmpty {
                 return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
             }
@@ -189,9 +189,9 @@ final class RequestPreparer {
         guard byteLimit > left else { return false }
         switch body {
         case .value: return database.engine.root.value(at: target.fullPath).weigh(&left)
-        case .update(let updates):
-            return updates.count > Engine.largeMergeCount
-                || updates.contains { database.engine.root.value(at: $0.target.fullPath).weigh(&left) }
+        case .update(let update):
+            return update.writes.count > Engine.largeMergeCount
+                || update.writes.contains { database.engine.root.value(at: $0.target.fullPath).weigh(&left) }
         }
     }
 
@@ -289,6 +289,7 @@ final class RequestPreparer {
             database.engine.discardPreparedWrite()
             return executeUnlessSuspended(prepared, execute)
         }
+        if let record = write.printedRecord { processor.log.printed = record }
         execute(prepared.message)
         database.engine.discardPreparedWrite()
         return true
@@ -386,17 +387,8 @@ extension PreparedRequest {
 }
 
 extension Action {
-    /// The data that it brings.
-    fileprivate var drafts: [Draft] {
-        switch self {
-        case .put(let write), .transaction(let write, _, _), .onDisconnectPut(let write): [write.draft]
-        case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries.map(\.draft)
-        default: []
-        }
-    }
-
-    /// The nodes of its data that take long to free. None of a merge of many paths: it is freed with what was prepared.
-    var largeNodes: [Node] { entryCount > Engine.largeMergeCount ? [] : drafts.largeNodes }
+    /// The nodes of its data that take long to free.
+    var largeNodes: [Node] { writes?.largeNodes ?? [] }
 
     /// Paths of a merge; 0 for any other request.
     fileprivate var entryCount: Int {
@@ -421,33 +413,32 @@ extension Action {
 
 extension RESTBody {
     /// Paths of an update; 0 for a value.
-    fileprivate var entryCount: Int { if case .update(let updates) = self { updates.count } else { 0 } }
+    fileprivate var entryCount: Int { if case .update(let update) = self { update.writes.count } else { 0 } }
 
     /// What it writes.
     fileprivate func writes(at target: Target) -> [Write] {
         switch self {
         case .value(let draft): [Write(target, draft)]
-        case .update(let updates): updates.map { Write($0.target, $0.draft) }
-        }
-    }
-
-    fileprivate var drafts: [Draft] {
-        switch self {
-        case .value(let draft): [draft]
-        case .update(let updates): updates.map(\.draft)
+        case .update(let update): update.writes
         }
     }
 
     /// The nodes of its data that take long to free.
-    var largeNodes: [Node] { drafts.largeNodes }
+    var largeNodes: [Node] { writes(at: Target(.root)).largeNodes }
 }
 
-extension [Draft] {
-    fileprivate var largeNodes: [Node] { compactMap { PrintedNodes.isLarge($0.node) ? $0.node : nil } }
+extension [Write] {
+    /// None of a merge of many paths: it is freed with what was prepared.
+    fileprivate var largeNodes: [Node] { large { _ in true } }
 
-    /// Large nodes that the log holds as they are: where there are server values, it holds another node.
-    fileprivate var nodesToPrint: [Node] {
-        // A merge of many paths is printed as a whole when it is prepared.
-        count > Engine.largeMergeCount ? [] : filter(\.placeholders.isEmpty).largeNodes
+    /// Large nodes that the log holds as they are: where there are server values, it holds another node. None of a merge
+    /// of many paths: it is printed as a whole when it is prepared.
+    fileprivate var nodesToPrint: [Node] { large(where: \.placeholders.isEmpty) }
+
+    private func large(where isChosen: (Draft) -> Bool) -> [Node] {
+        guard count <= Engine.largeMergeCount else { return [] }
+        return compactMap {
+            isChosen($0.draft) && PrintedNodes.isLarge($0.draft.node) ? $0.draft.node : nil
+        }
     }
 }

@@ -9,22 +9,22 @@ package enum RESTBody: Equatable, Sendable {
     /// PUT and DELETE: the value of the request's target. POST: the value of the new child below it; an empty draft
     /// (`null`) gets a name and stores nothing (§2.2).
     case value(Draft)
-    /// PATCH: done all together or not at all. None is at or above another. May be empty.
-    case update([RESTUpdate])
+    /// PATCH: done all together or not at all.
+    case update(RESTUpdate)
 }
 
-/// One location of a PATCH.
+/// The body of a PATCH.
 package struct RESTUpdate: Equatable, Sendable {
-    /// From the root of the database.
-    package var target: Target
-    package var draft: Draft
-    /// The member's name as it was sent. The response repeats it.
-    package var name: Text
+    /// Its locations are from the root of the database. None is at or above another. May be empty.
+    package var writes: [Write] = []
+    /// The members' names as they were sent, one for each write. The response repeats them.
+    package var names: [Text] = []
 
-    package init(target: Target, draft: Draft, name: Text) {
-        self.target = target
-        self.draft = draft
-        self.name = name
+    package init() {}
+
+    package mutating func append(_ write: Write, name: Text) {
+        writes.append(write)
+        names.append(name)
     }
 }
 
@@ -79,17 +79,17 @@ private struct BodyParser {
     }
 
     /// Reads the body of PATCH: an object whose names are paths below `base`, or `null` (§2.3).
-    mutating func readUpdate(at base: Path) throws(RESTError) -> [RESTUpdate] {
+    mutating func readUpdate(at base: Path) throws(RESTError) -> RESTUpdate {
         try expectData()
-        let updates: [RESTUpdate]
+        let update: RESTUpdate
         do throws(MalformedJSON) {
-            updates = try readMembers(at: base)
+            update = try readMembers(at: base)
             try drafts.reader.expectEnd()
         } catch {
             throw RESTError(error, isUpdate: true)
         }
         if let problem { throw problem }
-        return try withoutOverlaps(updates)
+        return try withoutOverlaps(update)
     }
 
     private mutating func expectData() throws(RESTError) {
@@ -97,15 +97,16 @@ private struct BodyParser {
         guard !drafts.reader.cursor.isAtEnd else { throw .noData }
     }
 
-    private mutating func readMembers(at base: Path) throws(MalformedJSON) -> [RESTUpdate] {
+    private mutating func readMembers(at base: Path) throws(MalformedJSON) -> RESTUpdate {
+        var update = RESTUpdate()
         if drafts.reader.peek() == UInt8(ascii: "n") {
             // The official CLI deletes a node so (§2.3).
             try drafts.reader.expect(literal: "null")
-            return [RESTUpdate(target: Target(base), draft: Draft(.empty), name: "")]
+            update.append(Write(Target(base), Draft(.empty)), name: "")
+            return update
         }
-        var updates: [RESTUpdate] = []
         try drafts.reader.expect(UInt8(ascii: "{"))
-        if drafts.reader.consume(UInt8(ascii: "}")) { return updates }
+        if drafts.reader.consume(UInt8(ascii: "}")) { return update }
         repeat {
             let name = try drafts.reader.readString()
             try drafts.reader.expect(UInt8(ascii: ":"))
@@ -115,14 +116,14 @@ private struct BodyParser {
                 let target = try Self.target(name, below: base)
                 try check(draft, at: target)
                 memberCost = 1 + target.path.count
-                updates.append(RESTUpdate(target: target, draft: draft, name: name))
+                update.append(Write(target, draft), name: name)
             } catch {
                 problem = problem ?? error
             }
             try drafts.charge(memberCost)
         } while drafts.reader.consume(UInt8(ascii: ","))
         try drafts.reader.expect(UInt8(ascii: "}"))
-        return updates
+        return update
     }
 
     /// Reads a name such as `a/b`. Slashes at its ends are ignored, and a final `.priority` names the priority.
@@ -162,25 +163,30 @@ private struct BodyParser {
     ///
     /// If a name occurs twice, the last one counts, as in a PUT and in an `m` of the realtime protocol
     /// (realtime §8.2).
-    private func withoutOverlaps(_ updates: [RESTUpdate]) throws(RESTError) -> [RESTUpdate] {
-        let order = updates.indices.sorted { left, right in
-            let order = Self.compare(updates[left].target, updates[right].target)
+    private func withoutOverlaps(_ update: RESTUpdate) throws(RESTError) -> RESTUpdate {
+        let writes = update.writes
+        let order = writes.indices.sorted { left, right in
+            let order = Self.compare(writes[left].target, writes[right].target)
             return order != 0 ? order < 0 : left < right
         }
         var superseded: Set<Int> = []
         // In this order everything below a path follows it, its own priority first. So it is enough to compare
         // neighbours.
         for (earlier, later) in zip(order, order.dropFirst()) {
-            let (upper, lower) = (updates[earlier].target, updates[later].target)
-            if upper == lower, updates[earlier].name == updates[later].name {
+            let (upper, lower) = (writes[earlier].target, writes[later].target)
+            if upper == lower, update.names[earlier] == update.names[later] {
                 superseded.insert(earlier)
                 continue
             }
             let overlaps = upper.isPriority ? upper == lower : upper.path.contains(lower.path)
             guard !overlaps else { throw .invalidData(.ancestorConflict(upper.path.wireText)) }
         }
-        if superseded.isEmpty { return updates }
-        return updates.indices.filter { !superseded.contains($0) }.map { updates[$0] }
+        if superseded.isEmpty { return update }
+        var rest = RESTUpdate()
+        for index in writes.indices where !superseded.contains(index) {
+            rest.append(writes[index], name: update.names[index])
+        }
+        return rest
     }
 
     /// The order of paths. A node comes before its own priority, and that before everything below.

@@ -111,14 +111,16 @@ extension RESTResponse {
     }
 
     /// The response to a PATCH: its members as they were sent, with their server values resolved (§2.3).
-    /// - Parameter nodes: What was written, one for each of `updates`.
+    /// - Parameter nodes: What was written, one for each of its writes; nil where that is what was sent.
     package static func update(
-        _ updates: [RESTUpdate], resolved nodes: [Node], to request: RESTRequest, _ context: ResponseContext
+        _ update: RESTUpdate, resolved nodes: [Node]?, to request: RESTRequest, _ context: ResponseContext
     ) -> RESTResponse {
-        precondition(updates.count == nodes.count)
+        if request.form.print == .silent { return bare(.noContent, etag: nil, context) }
         // `null` deleted the node, and is the response too.
-        let isNull = updates.count == 1 && updates[0].name.utf8Count == 0
-        let members = zip(updates, nodes).map { ValuePrinter.Member(name: $0.name, node: $1) }
+        let isNull = update.names.count == 1 && update.names[0].utf8Count == 0
+        let members = update.names.indices.map {
+            ValuePrinter.Member(name: update.names[$0], node: nodes?[$0] ?? update.writes[$0].draft.node)
+        }
         return response(
             isNull ? .node(.empty) : .members(members), JSONForm(writing: request.form), etag: nil,
             form: request.form,

@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 TRANSPORTS = ("ws", "lp", "upgrade")
+SOCKET_HOLDS = 32 << 10  # bytes that the buffers of a connection take, at least
 # Seconds any single wait may take. It only ends a test that hangs: 10 MiB by long polling take a debug build 10 s on a busy machine.
 DEADLINE = float(os.environ.get("PANDO_TEST_DEADLINE", "60"))
 CHUNK = 16384  # UTF-16 code units (or bytes, for C++) in one frame (2.1)
@@ -329,6 +330,10 @@ class Upgrading:
 
     def send_text(self, text, chunks=utf16_chunks):
         with self.lock:
+            # The server reads nothing more here before `n` has come by the polls, whose thread needs the lock: a text that
+            # the sockets do not hold would wait for that with the lock held.
+            if self.sends_by is self.secondary and len(text) > SOCKET_HOLDS:
+                self.arrived.wait_for(lambda: self.upgraded.is_set() or self.problem is not None, DEADLINE)
             self.sends_by.send_text(text, chunks)
             self.sent += 1
             self.upgrade_if_due()

@@ -26,12 +26,14 @@ func putAcceptsAnyJSON(sent: String, stored: String) throws {
             try body("PUT", target, #"{".sv":"timestamp"}"#)
                 == .value(Draft(.integer(0), placeholders: [timestamp])))
     }
-    guard case .update(let updates) = try body("PATCH", "/pub.json", #"{"n":{".sv":{"increment":2}}}"#) else {
+    guard case .update(let update) = try body("PATCH", "/pub.json", #"{"n":{".sv":{"increment":2}}}"#) else {
         Issue.record("no update")
         return
     }
     #expect(
-        updates.map(\.draft.placeholders) == [[.init(target: Target(.root), value: .increment(.integer(2)))]])
+        update.writes.map(\.draft.placeholders) == [
+            [.init(target: Target(.root), value: .increment(.integer(2)))]
+        ])
 }
 
 /// rest §2, §6, §11.
@@ -102,21 +104,23 @@ func priorityMustBeLeafWithoutPriority(sent: String) throws {
     let sent = #"{"a/h":4,"/b/c/":true,"zz":null,".priority":3,"a/g/.priority":"p"}"#
     #expect(
         try body("PATCH", "/pub/x.json", sent)
-            == .update([
-                RESTUpdate(target: Target("pub/x/a/h"), draft: Draft(.integer(4)), name: "a/h"),
-                RESTUpdate(target: Target("pub/x/b/c"), draft: Draft(.boolean(true)), name: "/b/c/"),
-                RESTUpdate(target: Target("pub/x/zz"), draft: Draft(.empty), name: "zz"),
-                RESTUpdate(
-                    target: Target("pub/x", isPriority: true), draft: Draft(.integer(3)), name: ".priority"),
-                RESTUpdate(
-                    target: Target("pub/x/a/g", isPriority: true), draft: Draft(.string("p")),
-                    name: "a/g/.priority"),
+            == update([
+                (Write(Target("pub/x/a/h"), Draft(.integer(4))), "a/h"),
+                (Write(Target("pub/x/b/c"), Draft(.boolean(true))), "/b/c/"),
+                (Write(Target("pub/x/zz"), Draft(.empty)), "zz"),
+                (Write(Target("pub/x", isPriority: true), Draft(.integer(3))), ".priority"),
+                (Write(Target("pub/x/a/g", isPriority: true), Draft(.string("p"))), "a/g/.priority"),
             ]))
-    #expect(try body("PATCH", "/pub.json", "{}") == .update([]))
+    #expect(try body("PATCH", "/pub.json", "{}") == update([]))
     // The official CLI removes a node so.
     #expect(
-        try body("PATCH", "/pub.json", " null ")
-            == .update([RESTUpdate(target: Target("pub"), draft: Draft(.empty), name: "")]))
+        try body("PATCH", "/pub.json", " null ") == update([(Write(Target("pub"), Draft(.empty)), "")]))
+}
+
+private func update(_ members: [(Write, Text)]) -> RESTBody {
+    var update = RESTUpdate()
+    for (write, name) in members { update.append(write, name: name) }
+    return .update(update)
 }
 
 /// Of a name that comes twice the last counts, whichever method (rest §2.3); what it overrules leaves
@@ -142,12 +146,12 @@ func ofNamesThatComeTwiceTheLastCounts(sent: String, stored: String, placeholder
     }
     #expect(put.node == (try node(stored)) && put.placeholders.count == placeholderCount)
     var patched = Node.empty
-    for update in patch {
-        patched.set(update.draft.node, at: Path(Array(update.target.path.keys.dropFirst())))
+    for write in patch.writes {
+        patched.set(write.draft.node, at: Path(Array(write.target.path.keys.dropFirst())))
     }
     #expect(patched == put.node)
-    #expect(patch.reduce(0) { $0 + $1.draft.placeholders.count } == placeholderCount)
-    #expect(Set(patch.map(\.name)).count == patch.count)
+    #expect(patch.writes.reduce(0) { $0 + $1.draft.placeholders.count } == placeholderCount)
+    #expect(Set(patch.names).count == patch.names.count)
 }
 
 @Test func bodyOfDeleteIsIgnored() throws {

@@ -85,11 +85,12 @@ private func check(_ body: RESTBody, below base: Target) {
     switch body {
     case .value(let draft):
         #expect(base.path.count + draft.depth <= Limits.pathDepth)
-    case .update(let updates):
-        for (index, update) in updates.enumerated() {
-            #expect(base.path.contains(update.target.path))
-            #expect(update.target.path.count + update.draft.depth <= Limits.pathDepth)
-            for other in updates[..<index] { #expect(other.target != update.target) }
+    case .update(let update):
+        #expect(update.names.count == update.writes.count)
+        for (index, write) in update.writes.enumerated() {
+            #expect(base.path.contains(write.target.path))
+            #expect(write.target.path.count + write.draft.depth <= Limits.pathDepth)
+            for other in update.writes[..<index] { #expect(other.target != write.target) }
         }
     }
 }

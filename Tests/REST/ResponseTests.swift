@@ -152,14 +152,15 @@ func answersToRequests(method: String, target: String, stored: String, status: I
         (#"{"a/h":4, "b/c":true ,"zz":null}"#, #"{"a/h":4,"b/c":true,"zz":null}"#), ("{}", "{}"),
         ("null", "null"),
     ] {
-        guard case .update(let updates) = try body("PATCH", "/pub.json", sent) else {
+        guard case .update(let update) = try body("PATCH", "/pub.json", sent) else {
             Issue.record("no update")
             return
         }
-        let received = try Received(
-            .update(
-                updates, resolved: updates.map(\.draft.node), to: RESTRequest(patch), ResponseContext(patch)))
-        #expect(received.body == shown)
+        for nodes in [nil, update.writes.map(\.draft.node)] {
+            let received = try Received(
+                .update(update, resolved: nodes, to: RESTRequest(patch), ResponseContext(patch)))
+            #expect(received.body == shown)
+        }
     }
 }
 

@@ -192,8 +192,7 @@ extension RulesCases.Case {
         if request.method.isRead { return .get(target.path, request.query) }
         switch try request.readBody(body.rawSpan) {
         case .value(let draft): return .put(Write(target, draft))
-        case .update(let updates):
-            return .merge(base: target.path, updates.map { Write($0.target, $0.draft) })
+        case .update(let update): return .merge(base: target.path, update.writes)
         }
     }
 }

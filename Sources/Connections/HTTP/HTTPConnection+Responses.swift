@@ -26,7 +26,7 @@ extension HTTPConnection {
         }
         guard case .answering(let pending) = stage, !response.isActive else { return }
         guard let request = pending.request else {
-            return send(result.response(to: nil, [], etag: nil, pending.response), pending, &context)
+            return send(result.response(to: nil, nil, etag: nil, pending.response), pending, &context)
         }
         if case .deferred(let job) = result {
             measured = result
@@ -82,7 +82,7 @@ extension HTTPConnection {
         cancelTimeout(&context)
         if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
         send(
-            result.response(to: pending.request, pending.updates, etag: etag, pending.response), pending,
+            result.response(to: pending.request, pending.update, etag: etag, pending.response), pending,
             &context)
     }
 

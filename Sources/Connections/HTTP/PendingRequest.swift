@@ -14,8 +14,8 @@ final class PendingRequest {
     let request: RESTRequest?
     var response: ResponseContext
     let namespace: String?
-    /// The updates of a PATCH.
-    private(set) var updates: [RESTUpdate] = []
+    /// The body of a PATCH; nil for other methods.
+    private(set) var update: RESTUpdate?
     /// When its head was there.
     let began: MonotonicTime
     /// The client's identity, once that is known; nil for a request without a token.
@@ -85,7 +85,7 @@ final class PendingRequest {
     func write(_ body: RESTBody) throws(RESTError) -> RESTCall.Action {
         guard let request else { throw .internalError }
         try request.checkConditions()
-        if case .update(let updates) = body { self.updates = updates }
+        if case .update(let update) = body { self.update = update }
         return .data(request, body, credential)
     }
 

@@ -47,13 +47,14 @@ struct HeavyOutcome {
                 lines.append("\(operation.rawValue): \(unanswered) of the bystander's were not done")
             }
             return lines
-        } + problems
+        } + problems + (rounds.isEmpty ? ["nothing was measured"] : [])
     }
 }
 
 /// Runs heavy operations one after the other, each beside a bystander with small ones:
 ///
 ///     prepare ─▶ connect ─▶ quiet ─▶ each operation, some rounds of it ─▶ clean up
+///        └───────────── a problem, or Ctrl-C ────────────────────────────────▲
 ///
 /// On the main thread's loop; the bystander has a thread of its own.
 final class HeavyRun {
@@ -72,6 +73,9 @@ final class HeavyRun {
     /// The heavy client's thread leaves the processors to server and bystander.
     private static let niceness = 10
 
+    /// A response to a request of an earlier part of the run is not waited for any more.
+    private enum Part { case preparing, measuring, cleaningUp, over }
+
     private let plan: HeavyPlan
     private let loop: EventLoop
     private let link: RESTLink
@@ -79,7 +83,7 @@ final class HeavyRun {
     private var outcome = HeavyOutcome()
     private var steps: [(operation: HeavyOperation, round: Int)]
     private var round = HeavyRound()
-    private var isOver = false
+    private var part = Part.preparing
     private var rulesBefore: [UInt8]?
 
     /// Runs to the end. Signals must be blocked already.
@@ -118,17 +122,19 @@ final class HeavyRun {
     // MARK: Requests
 
     private func send(_ request: HeavyOperation.Request, then body: @escaping ([UInt8]) -> Void) {
+        let own = part
         var isAnswered = false
         loop.schedule(after: Self.patience) { [self] in
-            if !isAnswered { end(with: "\(request.method) \(request.path): no response in time") }
+            if !isAnswered, part == own {
+                end(with: "\(request.method) \(request.path): no response in time")
+            }
         }
         link.request(
             request.method, request.path, parameters: request.parameters, isAnonymous: request.isAnonymous,
             request.body
-        ) {
-            [self] statusCode, bytes in
+        ) { [self] statusCode, bytes in
             isAnswered = true
-            guard !isOver else { return }
+            guard part == own else { return }
             guard let statusCode, (200...299).contains(statusCode) else {
                 let reply = statusCode.map { "status \($0)" } ?? "no response"
                 return end(with: "\(request.method) \(request.path): \(reply)")
@@ -138,6 +144,7 @@ final class HeavyRun {
     }
 
     private func send(_ requests: ArraySlice<HeavyOperation.Request>, then body: @escaping () -> Void) {
+        if part == .preparing, outcome.wasInterrupted { return cleanUp() }
         guard let first = requests.first else { return body() }
         send(first) { [self] _ in send(requests.dropFirst(), then: body) }
     }
@@ -156,7 +163,7 @@ final class HeavyRun {
     }
 
     private func nextRound() {
-        guard !isOver, let (operation, number) = steps.first else { return cleanUp() }
+        guard let (operation, number) = steps.first else { return cleanUp() }
         let site = plan.hostile.site
         let requests = operation.requests(at: site, round: number, childCount: plan.childCount)
         // What an operation removes is there again in its next round.
@@ -178,7 +185,10 @@ final class HeavyRun {
 
     private func take(_ notice: HostileNotice) {
         switch notice {
-        case .bystanderReady: nextRound()
+        case .bystanderReady:
+            guard part == .preparing else { return }
+            part = .measuring
+            nextRound()
         case .measured(let measure): record(measure)
         case .cut(let words), .broken(let words): end(with: words)
         case .checked, .honestFinished, .attackStopped: break
@@ -186,7 +196,7 @@ final class HeavyRun {
     }
 
     private func record(_ measure: BystanderMeasure) {
-        guard !isOver, !steps.isEmpty else { return }
+        guard part == .measuring, !steps.isEmpty else { return }
         let (operation, _) = steps.removeFirst()
         round.measure = measure
         if let index = outcome.rounds.firstIndex(where: { $0.operation == operation }) {
@@ -200,30 +210,30 @@ final class HeavyRun {
     // MARK: The end
 
     private func cleanUp() {
-        guard !isOver else { return }
-        steps = []
+        guard part == .preparing || part == .measuring else { return }
+        part = .cleaningUp
         send(HeavyOperation.Request(method: "DELETE", path: plan.hostile.site.root)) { [self] _ in
             guard let rulesBefore else { return over() }
             send(HeavyOperation.restoredRules(rulesBefore)) { [self] _ in over() }
         }
     }
 
+    /// The round in progress is the last one. A second time: nothing more is waited for.
     private func interrupt() {
         guard !outcome.wasInterrupted else { return over() }
         outcome.wasInterrupted = true
         steps = Array(steps.prefix(1))
-        if outcome.rounds.isEmpty { over() }
     }
 
     private func end(with words: String) {
-        guard !isOver else { return }
+        guard part != .over else { return }
         outcome.problems.append(words)
-        over()
+        if part == .cleaningUp { over() } else { cleanUp() }
     }
 
     private func over() {
-        guard !isOver else { return }
-        isOver = true
+        guard part != .over else { return }
+        part = .over
         loop.stop()
     }
 }

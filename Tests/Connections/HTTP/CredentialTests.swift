@@ -258,9 +258,10 @@ import Testing
 
     @Test func updatesOfAPatchAreKeptForItsResponse() throws {
         let pending = try pending("PATCH /a.json")
-        let update = RESTUpdate(target: Target("a/b"), draft: Draft(node("1")), name: "b")
-        _ = try pending.write(.update([update]))
-        #expect(pending.updates == [update])
+        var update = RESTUpdate()
+        update.append(Write(Target("a/b"), Draft(node("1"))), name: "b")
+        _ = try pending.write(.update(update))
+        #expect(pending.update == update)
     }
 }
 

@@ -211,8 +211,9 @@ extension RESTBody {
     var summary: String {
         switch self {
         case .value(let draft): shortened(json(draft.node))
-        case .update(let updates):
-            updates.map { "\($0.name.string)=\(json($0.draft.node))" }.joined(separator: " ")
+        case .update(let update):
+            zip(update.names, update.writes).map { "\($0.string)=\(json($1.draft.node))" }
+                .joined(separator: " ")
         }
     }
 }
