@@ -207,7 +207,7 @@ def test_plain_http_on_the_secure_port(server):
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\x80\x2e\x01\x00\x02", b"\0" * 64, b"\x16\x03\x01\xff\xff\x01", b"\x17\x03\x03\x00\x01a"],
+    [b"\x80\x2e\x01\x00\x02" + b"\0" * 43, b"\0" * 64, b"\x16\x03\x01\xff\xff\x01", b"\x17\x03\x03\x00\x01a"],
     ids=["a hello of SSL 2", "zeros", "a record that is too long", "data without a handshake"],
 )
 def test_garbage_is_closed(server, garbage):

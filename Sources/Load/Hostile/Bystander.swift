@@ -250,7 +250,10 @@ final class Bystander: @unchecked Sendable {
     }
 
     private func finishIfDone() {
-        guard isMeasuring, waiting.isEmpty, now >= end else { return }
+        // What is due and not sent yet is sent by the timer, which may be late.
+        guard isMeasuring, waiting.isEmpty, now >= end, arrivals.map({ $0.next >= end }) ?? true else {
+            return
+        }
         finish()
     }
 
