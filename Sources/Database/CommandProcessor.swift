@@ -192,13 +192,13 @@ final class CommandProcessor {
         return effects.result
     }
 
-    /// Starts what a database's indexes and live aggregates need, and keeps all databases' indexes within their limit.
+    /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their limit.
     /// O(1), mostly.
     func startIndexWork(in database: StoredDatabase) {
         guard database.engine.hasIndexWork else { return }
         indexes.startWork(in: database)
         indexes.limitMemory(of: databases.all)
-        sendAggregates(of: database)
+        sendScanPushes(of: database)
     }
 
     /// Notes that a query was answered, so that its index is built, or kept.
@@ -207,16 +207,16 @@ final class CommandProcessor {
         startIndexWork(in: database)
     }
 
-    /// Takes what a worker has computed for a database's indexes and live aggregates.
+    /// Takes what a worker has computed for a database's indexes and listens.
     func finish(_ result: IndexJobResult, in database: StoredDatabase) {
         indexes.finish(result, in: database)
         indexes.limitMemory(of: databases.all)
-        sendAggregates(of: database)
+        sendScanPushes(of: database)
     }
 
-    /// Encodes the values of live aggregates that were computed since the last call.
-    private func sendAggregates(of database: StoredDatabase) {
-        let pushes = database.engine.removeAggregatePushes()
+    /// Encodes the pushes of queries that other threads have answered since the last call.
+    private func sendScanPushes(of database: StoredDatabase) {
+        let pushes = database.engine.removeScanPushes()
         guard !pushes.isEmpty else { return }
         encoder.encode(coalescer.isEmpty ? pushes : coalescer.hold(pushes, in: database.engine.root))
     }

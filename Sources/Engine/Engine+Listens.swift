@@ -48,6 +48,7 @@ extension Engine {
             key, by: indexes.index(key.query.index, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
+        view.findLackingChildren(at: key.path, indexes)
         let window = view.window
         guard window.entries.count > Self.inlineQueryChildCount else {
             return initialPush(window.node, listen, session)

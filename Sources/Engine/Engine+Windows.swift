@@ -14,7 +14,7 @@ extension Engine {
     /// A window over no more children is made at once: some two milliseconds.
     package static let inlineWindowChildCount = 2048
     /// Children that may have changed since the snapshot. If more have, the window is made anew.
-    private static let differenceLimit = 4096
+    static let differenceLimit = 4096
     /// Entries of the window that are moved for these changes, about: a few milliseconds.
     private static let movedEntryLimit = 4 << 20
 
@@ -62,7 +62,8 @@ extension Engine {
             else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
-                    differences, in: current, by: indexes.index(window.query.index, at: path))
+                    differences, in: current, by: indexes.index(window.query.index, at: path),
+                    visitingAtMost: indexes.visitedChildCount)
             }
         }
         preparedWindow = prepared

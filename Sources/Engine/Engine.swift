@@ -23,7 +23,7 @@ package struct Engine: ~Copyable, Sendable {
     var hashes = HashCache()
     let indexes = IndexCatalog()
     /// Of live aggregates that other threads have computed.
-    var aggregatePushes: [Push] = []
+    var scanPushes: [Push] = []
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
     /// What was done before for the next write; nil mostly.

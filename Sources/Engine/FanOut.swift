@@ -288,12 +288,40 @@ extension ListenerTable.QueryView {
         _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path, _ indexes: IndexCatalog
     ) -> Push.Body? {
         let difference = window.update(
-            altered, in: node, by: indexes.indexForWindow(query.index, at: path, over: node))
+            altered, in: node, by: indexes.indexForWindow(query.index, at: path, over: node),
+            visitingAtMost: indexes.visitedChildCount)
+        findLackingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
+        return body(of: difference, at: path) {
+            entries(ofChanged: difference.changed, altered, inside: inside, at: path)
+        }
+    }
+
+    /// Takes the children that the window lacks.
+    /// - Parameter found: The window over the data as it is now.
+    /// - Returns: nil when there are none.
+    func complete(from found: Window, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+        let difference = window.complete(from: found)
+        findLackingChildren(at: path, indexes)
+        guard !difference.isEmpty else { return nil }
+        return body(of: difference, at: path) {
+            difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        }
+    }
+
+    /// Has another thread find the children that the window lacks, if it lacks any.
+    func findLackingChildren(at path: Path, _ indexes: IndexCatalog) {
+        if window.lacksChildren, scan == nil { scan = indexes.addScan(of: query, at: path) }
+    }
+
+    /// - Parameter changed: The entries of children that stayed and changed.
+    private func body(
+        of difference: Window.Update, at path: Path, changed: () -> [Push.Entry]
+    ) -> Push.Body {
         // Children that left come first: a client with a full window must remove one before it adds one.
         var entries = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
-        entries += self.entries(ofChanged: difference.changed, altered, inside: inside, at: path)
+        entries += changed()
         entries += difference.entered.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
         if entries.count > 1 { return .merge(path, entries) }
         return .overwrite(path.appending(entries[0].path.keys), entries[0].node)

@@ -97,9 +97,11 @@ struct ListenerTable: @unchecked Sendable {
 
         /// After a window has changed: notes its new range.
         func updateRange(of view: QueryView) {
-            guard let number = view.place?.number else { return }
+            guard let place = view.place else { return }
+            let range = range(of: view, number: place.number)
+            guard place.low != range.low || place.high != range.high else { return }
             removeRange(of: view)
-            insert(range(of: view, number: number))
+            insert(range)
         }
 
         /// Removes a view. The last one moves into the gap.
@@ -126,6 +128,8 @@ struct ListenerTable: @unchecked Sendable {
         var recipients = MemberSet<[Push.TaggedRecipient]>()
         /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its range.
         var aggregate: AggregateState?
+        /// The number of the scan that is under way for the children that the window lacks; nil for none.
+        var scan: Int?
         /// The window's range as ``TrieNode/ranges`` has it; nil where there are few windows.
         fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 

@@ -13,6 +13,12 @@ package struct Window: Sendable {
     package private(set) var entries: [Entry] = []
     /// Whether the limit excludes children that are in the query's range.
     private var hidesChildren = false
+    /// Where the window ended when it began to lack children; nil while it lacks none. It still has all children of the
+    /// range up to there.
+    private var shortageEnd: Entry?
+    /// Whether it has fewer children than its limit though there are more: they are to be found, and then to be given to
+    /// ``complete(from:)``.
+    package var lacksChildren: Bool { shortageEnd != nil }
 
     /// The window of `query` over `node`'s children.
     /// - Complexity: O(log n + window) under the key index; O(n + window × log window) otherwise.
@@ -62,7 +68,14 @@ package struct Window: Sendable {
             precondition(entries.count <= limit.count, "there are too many entries")
         }
         if hidesChildren {
-            precondition(query.limit?.count == entries.count, "children are excluded without need")
+            precondition(
+                lacksChildren != (query.limit?.count == entries.count), "children are excluded without need")
+        } else {
+            precondition(!lacksChildren, "children are lacking where none is excluded")
+        }
+        if let shortageEnd {
+            precondition(
+                entries.allSatisfy { !isBeyond($0, shortageEnd) }, "an entry is beyond the known children")
         }
     }
 
@@ -87,6 +100,7 @@ package struct Window: Sendable {
     private mutating func fill(from children: Children, by index: KeptIndex?) {
         entries.removeAll(keepingCapacity: true)
         hidesChildren = false
+        shortageEnd = nil
         switch index {
         case nil:
             if query.index == .key { fillInKeyOrder(children, query) } else { fillInIndexOrder(children) }
@@ -198,7 +212,7 @@ extension Window {
     /// a large node: they can change without an update of the window. O(1) comparisons.
     package func admits(_ value: Node, _ key: Key) -> Bool {
         guard query.contains(value: value, key: key) else { return false }
-        guard hidesChildren, let frontier = farEnd else { return true }
+        guard let frontier else { return true }
         let order = query.compare((value, key), (frontier.value, frontier.key))
         return query.limit?.anchor == .last ? order >= 0 : order <= 0
     }
@@ -210,7 +224,7 @@ extension Window {
             IndexPlace(query.index == .key ? .empty : bound.value, bound.key)
         }
         var (low, high) = (query.start.map(place), query.end.map(place))
-        if hidesChildren, let frontier = farEnd {
+        if let frontier {
             let end = IndexPlace(frontier.value, .key(frontier.key))
             if query.limit?.anchor == .last { low = end } else { high = end }
         }
@@ -223,15 +237,17 @@ extension Window {
     ///   - node: The queried node after the write.
     ///   - index: Its index in the query's order, after the write; nil where there is none. Asked for when
     ///     children have left a window with a limit, and others must be found to fill it.
+    ///   - visitedCount: Children up to which all are visited to find them without an index. Among more, the window
+    ///     ``lacksChildren`` afterwards.
     /// - Returns: How the window has changed.
     /// - Complexity: O(changes × (log window + memmove)); where others must be found, O(log n) for each with an
     ///   index, and that of ``init(_:over:)-(Query,_)`` without.
     package mutating func update(
-        _ changes: [ChildChange], in node: Node, by index: @autoclosure () -> KeptIndex? = nil
+        _ changes: [ChildChange], in node: Node, by index: @autoclosure () -> KeptIndex? = nil,
+        visitingAtMost visitedCount: Int = .max
     ) -> Update {
-        // Excluded children are beyond the frontier. A changed child that is there now may be behind any of
-        // them.
-        let frontier = hidesChildren ? farEnd : nil
+        // A changed child that is beyond the frontier now may be behind any of the excluded ones.
+        let frontier = frontier
         var result = Update()
         // The changed children that were in the window, with their old values.
         var removed: [Entry] = []
@@ -252,9 +268,17 @@ extension Window {
         }
         guard let limit = query.limit else { return result }
         if entries.count > limit.count {
+            shortageEnd = nil
             result.evict(trim(to: limit))
-        } else if entries.count < limit.count, hidesChildren {
+        } else if entries.count == limit.count {
+            shortageEnd = nil
+        } else if hidesChildren {
             let index = index()
+            if index == nil, query.index != .key, node.children.count > visitedCount {
+                shortageEnd = frontier
+                return result
+            }
+            shortageEnd = nil
             if case .ordered(let index)? = index {
                 refill(to: limit, from: node.children, by: index, removed, &result)
                 return result
@@ -320,6 +344,18 @@ extension Window {
         fill(from: node.children, by: index)
         return difference(from: before)
     }
+
+    /// Takes the children that the window lacks.
+    /// - Parameter window: The window over the data as it is now.
+    /// - Returns: How this window has changed. O(window).
+    package mutating func complete(from window: Window) -> Update {
+        let before = nodesByKey
+        self = window
+        return difference(from: before)
+    }
+
+    /// Excluded children are beyond this one; nil where none is excluded.
+    private var frontier: Entry? { hidesChildren ? shortageEnd ?? farEnd : nil }
 
     /// The child that is excluded first when another enters.
     private var farEnd: Entry? {

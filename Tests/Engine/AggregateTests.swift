@@ -300,7 +300,7 @@ private struct AggregateWorld {
             while !lateJobs.isEmpty, all || random.chance(40) {
                 held.engine.finish(
                     lateJobs.remove(at: Int.random(in: 0..<lateJobs.count, using: &random)).perform())
-                note(held.engine.removeAggregatePushes())
+                note(held.engine.removeScanPushes())
             }
         } while all && (held.engine.hasIndexWork || !lateJobs.isEmpty)
     }

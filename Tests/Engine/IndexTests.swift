@@ -101,7 +101,11 @@ import Testing
     }
 
     @Test func writesDuringTheBuildAreInTheIndex() {
-        let held = Held(Engine(root: Self.tree(), access: Self.access()))
+        // Two indexes: as many as are built at the same time.
+        let rules = #"""
+            {"rules":{"scores":{".indexOn":"n"},"rooms":{"$room":{".indexOn":"n"},"private":{}},".write":true}}
+            """#
+        let held = Held(Engine(root: Self.tree(), access: Self.access(rules)))
         let found = held.engine.takeIndexWork().jobs.map { $0.perform() }
         for result in found { held.engine.finish(result) }
         let jobs = held.engine.takeIndexWork().jobs

@@ -36,7 +36,7 @@ extension Engine {
     ///   long to free.
     /// - Complexity: O(jobs × depth).
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
-        let work = indexes.takeWork()
+        let work = indexes.takeWork { isAwaited($0) }
         var jobs: [IndexJob] = []
         for path in work.discoveries {
             guard let declarations = indexes.declarations?[path] else { continue }
@@ -67,7 +67,9 @@ extension Engine {
         case .built(let build):
             indexes.noteBuilt(build.number)
             put(build)
-        case .scanned(let scan): finish(scan)
+        case .scanned(let scan):
+            indexes.noteScanned()
+            finish(scan)
         }
     }
 

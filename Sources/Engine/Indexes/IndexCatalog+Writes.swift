@@ -165,6 +165,8 @@ extension IndexCatalog {
 
     /// Has declared indexes of a location built that it does not have.
     func requestDeclared(_ orders: Set<Index>, at path: Path, childCount: Int) {
+        // The order of a hash table differs from process to process.
+        let orders = orders.sorted { ($0.declaredName ?? "") < ($1.declaredName ?? "") }
         for order in orders where declarations?[path]?.orders.contains(order) ?? false {
             request(order, at: path, childCount: childCount, isDeclared: true, at: 0)
         }

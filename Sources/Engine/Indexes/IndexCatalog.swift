@@ -25,6 +25,8 @@ final class IndexCatalog: @unchecked Sendable {
     /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes.
     var unindexedChildCount = defaultUnindexedChildCount
     static let defaultUnindexedChildCount = 256
+    /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
+    var visitedChildCount = Engine.inlineWindowChildCount
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
     /// Most indexes that the rules declare, of all locations: a write may look at all of them.
@@ -85,8 +87,12 @@ final class IndexCatalog: @unchecked Sendable {
     /// Numbers of indexes that are being built.
     private var underWay: Set<Int> = []
     private var lastNumber = 0
-    /// The number of the last scan of a live aggregate.
+    /// The number of the last scan.
     var lastScan = 0
+    private var scansUnderWay = 0
+    /// With more scans that wait, those are removed whose listens have ended.
+    private var scanCountToPrune = leastScanCountToPrune
+    private static let leastScanCountToPrune = 256
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
@@ -269,20 +275,38 @@ final class IndexCatalog: @unchecked Sendable {
 
     // MARK: Building
 
-    /// Indexes that are built at the same time: each holds a snapshot, and a write copies the pages that it holds.
+    /// Indexes that are built at the same time, and queries that are answered: each holds a snapshot, and a write copies
+    /// the pages that it holds.
     private static let underWayLimit = 2
 
     /// Whether there is something that the host can do now. O(1).
     var hasWork: Bool {
-        !work.hasOnlyBuilds || (!work.builds.isEmpty && underWay.count < Self.underWayLimit)
+        !work.hasOnlyJobs || (!work.builds.isEmpty && underWay.count < Self.underWayLimit)
+            || (!work.scans.isEmpty && scansUnderWay < Self.underWayLimit)
+            || work.scans.count > scanCountToPrune
     }
 
-    /// What the host is to do now. Further builds wait until others are done; declared ones go first.
-    func takeWork() -> IndexWork {
+    /// What the host is to do now. Further builds and scans wait until others are done; declared indexes go first.
+    /// - Parameter isExpected: Whether a listen still waits for a scan.
+    func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork {
         var taken = work
         work = IndexWork()
         (work.builds, taken.builds) = (taken.builds, [])
+        (work.scans, taken.scans) = (taken.scans, [])
         reportedByteCount = onDemandByteCount
+        var visitedCount = 0
+        while scansUnderWay < Self.underWayLimit, visitedCount < work.scans.count {
+            let scan = work.scans[visitedCount]
+            visitedCount += 1
+            guard isExpected(scan) else { continue }
+            scansUnderWay += 1
+            taken.scans.append(scan)
+        }
+        work.scans.removeFirst(visitedCount)
+        if work.scans.count > scanCountToPrune {
+            work.scans.removeAll { !isExpected($0) }
+            scanCountToPrune = max(Self.leastScanCountToPrune, 2 * work.scans.count)
+        }
         while underWay.count < Self.underWayLimit, !work.builds.isEmpty {
             // One that has a base holds a snapshot.
             let next =
@@ -295,6 +319,9 @@ final class IndexCatalog: @unchecked Sendable {
         }
         return taken
     }
+
+    /// Notes that a query has been answered.
+    func noteScanned() { scansUnderWay = max(0, scansUnderWay - 1) }
 
     /// Notes that an index is no longer being built.
     func noteBuilt(_ number: Int) { underWay.remove(number) }

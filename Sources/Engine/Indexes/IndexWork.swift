@@ -28,13 +28,13 @@ struct IndexWork {
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
     var dropped: [KeptIndex] = []
-    /// Live aggregates that are to be computed by visiting children.
-    var scans: [AggregateScan] = []
+    /// Queries of listens that are to be answered by visiting children.
+    var scans: [QueryScan] = []
     /// Indexes on demand have grown: the host compares all engines' with its limit.
     var hasGrown = false
 
-    /// Whether there is nothing else than indexes to build.
-    var hasOnlyBuilds: Bool { discoveries.isEmpty && dropped.isEmpty && scans.isEmpty && !hasGrown }
+    /// Whether there is nothing else than indexes to build and queries to answer.
+    var hasOnlyJobs: Bool { discoveries.isEmpty && dropped.isEmpty && !hasGrown }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -55,8 +55,8 @@ package enum IndexJob: Sendable {
     /// Finds the locations below a path that have more than so many children, and for which the rules declare
     /// indexes.
     case discover(IndexDeclarations, Path, Node, moreThan: Int)
-    /// Computes a live aggregate that no index knows.
-    case scan(AggregateScan)
+    /// Answers a listen's query that no index helps.
+    case scan(QueryScan)
 
     /// Does it. O(n log n) for `n` children; O(nodes) for a discovery.
     package func perform() -> IndexJobResult {
@@ -85,7 +85,7 @@ package enum IndexJob: Sendable {
 package enum IndexJobResult: Sendable {
     case built(IndexBuild)
     case found([FoundLocation])
-    case scanned(AggregateScan)
+    case scanned(QueryScan)
 }
 
 /// A location for which the rules declare indexes.

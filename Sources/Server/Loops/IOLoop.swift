@@ -57,6 +57,7 @@ final class IOLoop: @unchecked Sendable {
     var lastPollingReport: MonotonicTime?
     let verified: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
+    var unverified = VerificationQueue()
     var foreignRequests = ForeignRequestLog()
 
     init(
@@ -119,9 +120,7 @@ final class IOLoop: @unchecked Sendable {
         loop.attach(directory.moves[Int(index)]) { [self] connections in
             for connection in connections { adopt(connection) }
         }
-        loop.attach(verified) { [self] tokens in
-            for token in tokens { session(token.session)?.verified(settle(token)) }
-        }
+        loop.attach(verified) { [self] tokens in finish(tokens) }
     }
 
     // MARK: The end

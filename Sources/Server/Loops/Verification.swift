@@ -6,7 +6,8 @@ import PandoTime
 
 // Tokens on their way to the authenticator and back. Verifying may cost, and may wait for an issuer, so it
 // happens on the concurrency runtime's threads; the verdict comes back through the loop's mailbox. A
-// connection has one token under way at most, and what it asks meanwhile waits.
+// connection has one token under way at most, and what it asks meanwhile waits. How many are under way, and which wait, is
+// in `VerificationQueue.swift`.
 
 extension IOLoop {
     func verify(_ token: Text, for id: SessionID) {
@@ -16,18 +17,36 @@ extension IOLoop {
         if let identity = knownTokens.identity(of: digest, at: wallTime() / 1000, now: cacheTime) {
             return session.verified(.accepted(identity))
         }
-        // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
-        let peer = session.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
-        Task.detached { [authenticator, verified, logger] in
-            let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
-            if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
-            verified.post(VerifiedToken(session: id, digest: digest, verdict: verdict))
+        unverified.append(.init(session: id, token: token)) { self.session($0) != nil }
+        startVerifications()
+    }
+
+    private func startVerifications() {
+        while let entry = unverified.next(isOpen: { session($0) != nil }) {
+            // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
+            let peer = session(entry.session)?.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
+            let (id, token) = (entry.session, entry.token)
+            Task.detached { [authenticator, verified, logger] in
+                let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
+                if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
+                verified.post(
+                    VerifiedToken(session: id, digest: SHA256Digest(of: token), verdict: verdict))
+            }
         }
+    }
+
+    /// Takes the results of verifications, and starts others.
+    func finish(_ tokens: [VerifiedToken]) {
+        for token in tokens {
+            unverified.finish()
+            session(token.session)?.verified(settle(token))
+        }
+        startVerifications()
     }
 
     /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
     /// remembered.
-    func settle(_ verified: VerifiedToken) -> VerificationResult {
+    private func settle(_ verified: VerifiedToken) -> VerificationResult {
         guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
         guard authenticator.revocations.allows(identity) else { return .refused(.revoked) }
         knownTokens.store(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)

@@ -1,5 +1,5 @@
 /// A place in the order of an index (realtime §7.3): that of a child, or of an end of a range.
-package struct IndexPlace: Sendable {
+package struct IndexPlace: Equatable, Sendable {
     let word: OrderWord
     let value: Node
     let key: BoundKey
@@ -17,6 +17,9 @@ package struct IndexPlace: Sendable {
         value = separator.value
         key = .key(separator.key)
     }
+
+    /// Whether both are the same place: two objects are, under the same key.
+    package static func == (left: IndexPlace, right: IndexPlace) -> Bool { compare(left, right) == 0 }
 
     /// Negative, zero or positive, as `left` is before, at or after `right`. Mostly one comparison of words.
     package static func compare(_ left: IndexPlace, _ right: IndexPlace) -> Int {

@@ -19,48 +19,18 @@ struct AggregateState {
     var isStale = false
 }
 
-/// A live aggregate that is computed by visiting the children of a snapshot.
-package struct AggregateScan: Sendable {
-    let path: Path
-    let query: Query
-    /// That of ``AggregateState/scan``.
-    let number: Int
-    private var input: (query: IndexedQuery, node: Node)?
-    private(set) var value = Node.empty
-
-    init(path: Path, query: Query, number: Int) {
-        self.path = path
-        self.query = query
-        self.number = number
-    }
-
-    mutating func begin(over node: Node, by query: IndexedQuery) { input = (query, node) }
-
-    /// O(n).
-    mutating func perform() {
-        if let input = input.take() { value = input.query.result(over: input.node) }
-    }
-}
-
 extension Engine {
-    /// Removes and returns the pushes that computations of other threads have caused since the last call.
-    package mutating func removeAggregatePushes() -> [Push] {
-        aggregatePushes.isEmpty ? [] : exchange(&aggregatePushes, with: [])
-    }
-
-    /// Takes the result of a scan.
-    mutating func finish(_ scan: AggregateScan) {
-        guard let view = listens.table.view(of: scan.query, at: scan.path),
-            view.aggregate?.scan == scan.number
-        else { return }
+    /// Takes the value that a scan has computed.
+    mutating func finish(_ scan: QueryScan, _ value: Node, of view: ListenerTable.QueryView) {
+        guard view.aggregate?.scan == scan.number else { return }
         let isStale = view.aggregate?.isStale ?? false
         view.aggregate?.scan = nil
         view.aggregate?.isStale = false
-        if let push = view.publish(scan.value, at: scan.path) { aggregatePushes.append(push) }
+        if let push = view.publish(value, at: scan.path) { scanPushes.append(push) }
         guard isStale, let body = view.recompute(over: root[scan.path], at: scan.path, indexes) else {
             return
         }
-        aggregatePushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+        scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 }
 
@@ -108,15 +78,5 @@ extension ListenerTable.QueryView {
         aggregate?.scan = nil
         aggregate?.isStale = false
         return publish(indexed.result(over: node), at: path)?.body
-    }
-}
-
-extension IndexCatalog {
-    /// Has an aggregate computed by another thread, over the data as it is when the host takes the work.
-    /// - Returns: The scan's number.
-    func addScan(of query: Query, at path: Path) -> Int {
-        lastScan += 1
-        work.scans.append(AggregateScan(path: path, query: query, number: lastScan))
-        return lastScan
     }
 }

@@ -1,0 +1,94 @@
+import PandoTree
+
+// Queries of listens that are answered by visiting all children of a large location, where no index helps. Another thread
+// does that, on a snapshot; meanwhile the listen goes on with what it has:
+//
+//     a live aggregate         its last value                     (`LiveAggregates.swift`)
+//     a window with a limit    fewer children than its limit, after one has left it
+
+/// A query that another thread answers by visiting the children of a snapshot.
+package struct QueryScan: Sendable {
+    let path: Path
+    let query: Query
+    /// Distinguishes it from an earlier one of the same listen.
+    let number: Int
+    private(set) var input: (query: IndexedQuery, node: Node)?
+    private(set) var result: Result?
+
+    enum Result: Sendable {
+        case aggregate(Node)
+        case window(Window)
+    }
+
+    init(path: Path, query: Query, number: Int) {
+        self.path = path
+        self.query = query
+        self.number = number
+    }
+
+    mutating func begin(over node: Node, by query: IndexedQuery) { input = (query, node) }
+
+    /// O(n).
+    mutating func perform() {
+        guard let input else { return }
+        result =
+            query.aggregates.isEmpty
+            ? .window(Window(input.query, over: input.node))
+            : .aggregate(input.query.result(over: input.node))
+    }
+}
+
+extension IndexCatalog {
+    /// Has a query answered by another thread, over the data as it is when the host takes the work.
+    /// - Returns: The scan's number.
+    func addScan(of query: Query, at path: Path) -> Int {
+        lastScan += 1
+        work.scans.append(QueryScan(path: path, query: query, number: lastScan))
+        return lastScan
+    }
+}
+
+extension Engine {
+    /// Removes and returns the pushes that computations of other threads have caused since the last call.
+    package mutating func removeScanPushes() -> [Push] {
+        scanPushes.isEmpty ? [] : exchange(&scanPushes, with: [])
+    }
+
+    /// Whether the listen that a scan is for still waits for it. O(depth).
+    func isAwaited(_ scan: QueryScan) -> Bool {
+        guard let view = listens.table.view(of: scan.query, at: scan.path) else { return false }
+        return view.scan == scan.number || view.aggregate?.scan == scan.number
+    }
+
+    /// Takes the result of a scan.
+    mutating func finish(_ scan: QueryScan) {
+        guard let view = listens.table.view(of: scan.query, at: scan.path) else { return }
+        switch scan.result {
+        case .aggregate(let value): finish(scan, value, of: view)
+        case .window(let window): finish(scan, window, of: view)
+        case nil: break
+        }
+    }
+
+    private mutating func finish(_ scan: QueryScan, _ found: Window, of view: ListenerTable.QueryView) {
+        guard view.scan == scan.number, let snapshot = scan.input?.node else { return }
+        view.scan = nil
+        // Children that came into the range meanwhile may have filled it.
+        guard view.window.lacksChildren else { return }
+        let node = root[scan.path]
+        guard
+            let differences = node.children.differences(from: snapshot.children, atMost: Self.differenceLimit)
+        else {
+            view.scan = indexes.addScan(of: scan.query, at: scan.path)
+            return
+        }
+        var window = found
+        _ = window.update(
+            differences, in: node, by: indexes.index(scan.query.index, at: scan.path),
+            visitingAtMost: indexes.visitedChildCount)
+        if let body = view.complete(from: window, at: scan.path, indexes) {
+            scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+        }
+        listens.table.node(at: scan.path)?.updateRange(of: view)
+    }
+}
