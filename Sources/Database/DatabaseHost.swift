@@ -240,7 +240,8 @@ package final class DatabaseHost {
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
         case .reply(let session, let reply, let byteCount):
             processedByteCount += byteCount
-            processor.encoder.reply(reply, to: session)
+            // Nothing follows the end of a session.
+            if processor.sessions[session] != nil { processor.encoder.reply(reply, to: session) }
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
         case .lagging(let session):
             if processor.sessions[session] != nil { processor.coalescer.begin(session) }

@@ -47,6 +47,9 @@ package final class RESTCall: Sendable {
         }
     }
 
+    /// Whether it was refused before it came to the databases: perhaps a write, whose client is to know.
+    var isRefused: Bool { if case .refuse = action { true } else { false } }
+
     package init(namespace: String?, action: Action) {
         self.namespace = namespace
         self.action = action

@@ -197,7 +197,7 @@ extension DatabaseMessage {
     fileprivate var outlivesSession: Bool {
         switch self {
         case .request(let request): request.action.isWrite
-        case .rest(_, let call, _): call.isWrite
+        case .rest(_, let call, _): call.isWrite || call.isRefused
         case .open, .identity, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .storage,
             .outputsDelivered, .prepared, .indexed, .drain:

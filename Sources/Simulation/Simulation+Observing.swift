@@ -22,13 +22,8 @@ extension Simulation: LoopObserver {
             }
             checker.ask(
                 sent.action, number: sent.number, of: session.rawValue, client.person, client.namespace)
-        case .rest(let session):
-            guard let sent = client.arrived(), sent.number == nil else {
-                return found =
-                    found ?? BrokenPromise(description: "connection \(link) has sent no further request")
-            }
-            client.session = session.rawValue
-            checker.ask(sent.action, number: nil, of: session.rawValue, client.person, client.namespace)
+        case .admission(let session): admissions.insert(session.rawValue)
+        case .rest(let session): askREST(session, from: link)
         case .lagging(let session): checker.replicas[session.rawValue]?.isLagging = true
         case .closed(let session):
             note("  session \(session.rawValue & 0xFFFF) ends")
@@ -36,9 +31,24 @@ extension Simulation: LoopObserver {
         }
     }
 
+    private func askREST(_ session: SessionID, from link: Int) {
+        let client = clients[link]
+        guard let sent = client.arrived(), sent.number == nil else {
+            return found =
+                found ?? BrokenPromise(description: "connection \(link) has sent no further request")
+        }
+        client.session = session.rawValue
+        checker.ask(sent.action, number: nil, of: session.rawValue, client.person, client.namespace)
+    }
+
     func released(_ output: LoopOutput, to link: Int) {
         guard onDecoded == nil, found == nil else { return }
         hasReleased = true
+        if case .rest(let session, let result) = output, admissions.remove(session.rawValue) != nil {
+            if case .admitted = result { return }
+            // Refused: that is the response to the request.
+            askREST(session, from: link)
+        }
         do { try release(output, &checker, on: link) } catch { found = error }
     }
 

@@ -37,6 +37,8 @@ package final class Simulation {
     /// The first broken promise that was seen in the middle of a turn.
     var found: (any Error)?
     var hasReleased = false
+    /// Sessions of REST requests whose heads wait to be admitted.
+    var admissions: Set<UInt64> = []
     /// The latest time at which databases have run.
     var latestRun: Int64 = 0
 

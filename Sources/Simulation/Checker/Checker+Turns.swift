@@ -68,7 +68,7 @@ extension Checker {
     mutating func comeToRest(at milliseconds: Int64) throws {
         guard waiting.owedCount == 0 else {
             throw BrokenPromise(
-                description: "\(waiting.owedCount) requests are never done, or without an answer")
+                description: "requests are never done, or without an answer: \(waiting.owedDescription)")
         }
         let ends = waiting.ends()
         var (next, changed) = (state, [ReferenceState]())

@@ -65,6 +65,14 @@ struct WaitingRequests {
         lines.values.reduce(0) { sum, line in sum + line.left.count { self.line(line, owes: $0) } }
     }
 
+    /// Entries that must be answered, for people.
+    var owedDescription: String {
+        lines.sorted { $0.key < $1.key }.map(\.value).flatMap { line in
+            line.left.filter { self.line(line, owes: $0) }
+        }
+        .map { "\($0.session & 0xFFFF), number \($0.number ?? 0), \($0.action)" }.joined(separator: "; ")
+    }
+
     private func line(_ line: Line, owes entry: PostedAction) -> Bool {
         !entry.isClose && !(line.isClosed && entry.action.isRead)
     }

@@ -123,7 +123,11 @@ class LoopConnection {
             services.upgrade(id, request, rest)
         // No token of a simulation expires or is revoked.
         case .expire, .recheck: break
-        case .readBody, .cancelBody: preconditionFailure("no client sends a large or compressed body")
+        case .readBody(let bytes, let isGzip, let request):
+            precondition(!isGzip, "no client sends a compressed body")
+            let byteLimit = services.context.settings.writeByteLimit
+            services.workers.add(.readBody(bytes, request, byteLimit: byteLimit), for: id)
+        case .cancelBody: services.workers.cancelBody(of: id)
         case .inspect: preconditionFailure("no client asks for reports")
         case .http, .polling, .handover: preconditionFailure("no client polls: \(action)")
         }
@@ -173,6 +177,7 @@ final class HTTPLoopConnection: LoopConnection {
         switch result {
         case .verified(let verdict): event { $0.verified(verdict, &$1) }
         case .measured(let size): event { $0.measured(size, &$1) }
+        case .bodyRead(let body): event { $0.bodyRead(body, &$1) }
         case .parsed, .encoded: preconditionFailure("an HTTP connection parses and encodes by itself")
         }
     }
@@ -261,7 +266,7 @@ final class WebSocketLoopConnection: LoopConnection {
         case .verified(let verdict): event { $0.verified(verdict, &$1) }
         case .parsed(let message): event { $0.parsed(message, &$1) }
         case .encoded(let message): event { $0.encoded(message, &$1) }
-        case .measured: preconditionFailure("a WebSocket measures nothing")
+        case .measured, .bodyRead: preconditionFailure("a WebSocket measures nothing, and has no bodies")
         }
     }
 

@@ -192,7 +192,9 @@ final class SimulatedLoop {
         case .reply(let id, let reply, _):
             guard let number = reply.number else { return }
             (session, input) = (id, .request(id, number: number))
-        case .rest(let id, _, _): (session, input) = (id, .rest(id))
+        case .rest(let id, let call, _):
+            let isAdmission = if case .admit = call.action { true } else { false }
+            (session, input) = (id, isAdmission ? .admission(id) : .rest(id))
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
         case .identity, .revoked, .windowMark, .caughtUp, .prepared, .indexed, .rules, .storage,

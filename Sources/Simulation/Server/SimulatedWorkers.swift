@@ -1,7 +1,9 @@
 import PandoBytes
+import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoIdentity
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoTree
@@ -13,6 +15,7 @@ enum WorkerResult: Sendable {
     case parsed(ParsedMessage)
     case encoded(LargeMessage)
     case measured(NodeSizeCheck)
+    case bodyRead(BodyResult)
 }
 
 /// The work that connections leave to other threads: verifying tokens, and parsing, encoding and measuring what is
@@ -23,6 +26,7 @@ final class SimulatedWorkers {
         case parse([UInt8])
         case encode(LargeMessage)
         case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
+        case readBody([UInt8], RESTRequest, byteLimit: Int)
     }
 
     struct Result: Sendable {
@@ -59,6 +63,13 @@ final class SimulatedWorkers {
         }
     }
 
+    /// The body that a session has had read is not needed any more.
+    func cancelBody(of session: SessionID) {
+        jobs.removeAll { job in
+            if case .readBody = job.work { job.session == session } else { false }
+        }
+    }
+
     /// Does one job, and posts its result.
     /// - Precondition: `index` is less than ``jobCount``.
     func perform(_ index: Int) {
@@ -79,6 +90,16 @@ final class SimulatedWorkers {
             return .measured(
                 NodeSizeCheck(
                     of: node, query, for: job.session, byteLimit: byteLimit, wantsETag: wantsETag))
+        case .readBody(let bytes, let request, let byteLimit):
+            var result = BodyResult(session: job.session, content: .bytes(bytes), byteCount: bytes.count)
+            if case .data = request.location {
+                do throws(RESTError) {
+                    result.content = .data(try request.readBody(bytes.rawSpan, byteLimit: byteLimit))
+                } catch {
+                    result.content = .refused(error)
+                }
+            }
+            return .bodyRead(result)
         }
     }
 
