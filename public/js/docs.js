@@ -5,8 +5,8 @@ import { render } from "./markdown.js";
 import "./theme.js";
 
 const PAGES = "index guide console operating guarantees performance architecture protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
-/** The last part of a name, or the folder's of an index. */
-const labelOf = (page) => page.replace(/\/index$/, "").replace(/^.*\//, "");
+/** The last part of a name. */
+const labelOf = (page) => page.replace(/\/index$/, "").replace(/^.*\//, "").replace("rest", "REST");
 const nav = h("nav", { label: "Documents" });
 const article = h("article", { id: "main", tabIndex: -1 });
 document.getElementById("app").append(h("div.docs", nav, article));
