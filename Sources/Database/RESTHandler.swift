@@ -373,8 +373,11 @@ final class RESTHandler {
         return .deferred(
             .history(
                 HistoryQuestion(
-                    namespace: database.id, path: parameters.path, time: min(parameters.time ?? now, now),
-                    limit: parameters.limit, before: parameters.before.map(SequenceNumber.init),
+                    HistoryQuestion.Part(parameters.part), namespace: database.id, path: parameters.path,
+                    time: min(parameters.time ?? now, now),
+                    limit: parameters.part == .rules
+                        ? min(parameters.limit, HistoryLimits.rulesCount) : parameters.limit,
+                    before: parameters.before.map(SequenceNumber.init),
                     lastSequence: processor.log.lastSequence)))
     }
 
@@ -397,5 +400,16 @@ final class RESTHandler {
         let random = PushIDGenerator.RandomBits(
             high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
         return pushIDs.next(milliseconds: processor.clock.now(), random: random)
+    }
+}
+
+extension HistoryQuestion.Part {
+    fileprivate init(_ part: HistoryParameters.Part) {
+        self =
+            switch part {
+            case .all: .valueAndWrites
+            case .writes: .writes
+            case .rules: .rules
+            }
     }
 }

@@ -98,7 +98,7 @@ package enum RESTError: Error, Equatable, Sendable {
     /// A parameter of `/.inspect`, or a member of such a request's body, that is missing or malformed.
     package enum Parameter: Equatable, Sendable {
         case pathMissing, pathMalformed
-        case atMalformed, limitMalformed, beforeMalformed
+        case partMalformed, atMalformed, limitMalformed, beforeMalformed
         case methodMalformed, valueMissing, authMalformed, rulesMalformed, queryMalformed, unknownMember
     }
 
@@ -226,6 +226,7 @@ extension RESTError.Parameter {
         switch self {
         case .pathMissing: "path is missing: give the location, such as /rooms/r1"
         case .pathMalformed: "path must be the legal path of a location, such as /rooms/r1"
+        case .partMalformed: "part must be \"all\", \"writes\" or \"rules\""
         case .atMalformed: "at must be a time in milliseconds since 1970"
         case .limitMalformed: "limit must be a positive number"
         case .beforeMalformed: "before must be the sequence of a write"

@@ -21,7 +21,7 @@ from proxy import Proxy
 from rest_client import Rest, Wire
 from server import REPOSITORY, Server, StartFailure
 from test_hash_property import KEYS, NUMBERS, STRINGS
-from tokens import bearer
+from tokens import bearer, unsigned
 
 PUBLIC = REPOSITORY / "public"
 OWN_BYTE_LIMIT = 150 << 10
@@ -199,6 +199,8 @@ def scene(tmp_path_factory):
 
 
 numbers = itertools.count(1)
+
+EDITOR = "document.querySelector('.CodeMirror').CodeMirror"
 
 
 class Desk:
@@ -485,14 +487,15 @@ def test_the_console_is_back_after_the_server_was_restarted(servers, scene):
 
 def test_rules_are_checked_as_they_are_typed_and_published(desk):
     page = desk.open(place="rules")
-    page.wait("document.querySelector('textarea').value.includes('rules')")
+    page.wait(f"{EDITOR}.getValue().includes('rules')")
+
     def write(text):
-        page.run(f"{{ const field = document.querySelector('textarea'); field.value = {json.dumps(text)}; field.dispatchEvent(new Event('input')); }}")
+        page.run(f"{EDITOR}.setValue({json.dumps(text)})")
 
     bad = '{\n  "rules": {\n    ".read": "auth !== nul"\n  }\n}'
     write(bad)
     assert "Line 3" in page.wait("document.querySelector('.errors')?.textContent")
-    assert page.run("document.querySelector('.numbers .bad').textContent") == "3"
+    assert page.wait("document.querySelector('.bad .CodeMirror-linenumber')?.textContent") == "3"
     page.run("document.querySelector('.errors button').click()")
     assert page.run("document.activeElement.tagName") == "TEXTAREA"
     good = bad.replace("nul", "null")
@@ -503,6 +506,87 @@ def test_rules_are_checked_as_they_are_typed_and_published(desk):
     page.confirm()
     page.wait("document.querySelector('.page .hint').textContent === 'as published'")
     assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == good
+
+
+def press_button(page, label, scope="#main"):
+    """Presses the first button that is shown with this label."""
+    page.wait(f"""[...document.querySelectorAll('{scope} button')].some((one) => one.offsetParent && !one.disabled &&
+      (one.textContent === {json.dumps(label)} || one.getAttribute('aria-label') === {json.dumps(label)}))""", f"a button {label}")
+    page.run(f"""[...document.querySelectorAll('{scope} button')].find((one) => one.offsetParent && !one.disabled &&
+      (one.textContent === {json.dumps(label)} || one.getAttribute('aria-label') === {json.dumps(label)})).click()""")
+
+
+WRITERS = "[...document.querySelectorAll('ol.writes b')].map((one) => one.textContent).join()"
+
+
+def test_the_past_of_a_path_is_shown_and_brought_back(desk):
+    desk.rest.put("/doc", {"title": "first", "stars": 1})
+    as_ann = Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ann"))])
+    as_ann.put("/doc/title", "second")
+    desk.rest.put("/elsewhere", 1)
+    with Connection(desk.server.port, desk.ns) as other:
+        other.must("m", {"p": "/", "d": {"doc/stars": 5, "doc/new": True}})
+    then = desk.rest.get("/doc")
+    page = desk.open(place="history", keys="/doc")
+    assert page.wait(f"{WRITERS} === 'not signed in,uid ann,administrator'")
+    assert page.run("document.querySelector('output').textContent") == "now"
+    press_button(page, "‹ Older")
+    page.wait("document.querySelector('pre.snippet').textContent.includes('second')")
+    page.wait("document.querySelectorAll('.diff > div').length === 3")  # stars − and +, new +
+    press_button(page, "‹ Older")
+    page.wait("document.querySelector('pre.snippet').textContent.includes('first')")
+    assert page.run("document.querySelector('.writes [aria-pressed=true] b').textContent") == "administrator"
+    place = page.run("location.hash")
+    # What is now changes while a moment of the past is shown.
+    desk.rest.put("/doc/stars", 6)
+    page.wait(f"{WRITERS}.startsWith('administrator,not signed in')")
+    page.wait("[...document.querySelectorAll('.diff .added')].some((row) => row.textContent.endsWith('stars6'))")
+    press_button(page, "Restore…")
+    page.dialog("Restore /doc of ")
+    page.wait("document.querySelectorAll('dialog .diff > div').length === 5")
+    page.confirm()
+    desk.wait_for("/doc", {"title": "first", "stars": 1})
+    page.wait("document.querySelector('output').textContent === 'now'")
+    # The address of a moment, and a conflict: what is shown as now is not there any more.
+    page.run(f"location.hash = {json.dumps(place)}")
+    page.wait("document.querySelector('output').textContent !== 'now'")
+    desk.rest.put("/doc", then)
+    page.wait("document.querySelectorAll('#main .diff > div').length === 5")
+    press_button(page, "Restore…")
+    page.dialog("Restore /doc of ")
+    desk.rest.put("/doc", "another")
+    page.run("document.querySelector('dialog button.primary').click()")
+    page.dialog("Somebody changed it meanwhile")
+    assert desk.rest.get("/doc") == "another"
+    press_button(page, "Cancel", "dialog")
+    page.wait("!document.querySelector('dialog')")
+    # The slider, by its keys: to the earliest moment, and back.
+    page.run("document.querySelector('input[type=range]').focus()")
+    page.press("Home")
+    page.wait("document.querySelector('output').textContent !== 'now'")
+    page.press("End")
+    page.wait("document.querySelector('output').textContent === 'now'")
+    page.wait("document.querySelector('pre.snippet').textContent === '\"another\"'")
+
+
+def test_the_latest_writes_name_who_wrote_them(desk):
+    page = desk.open({"a": {"x": 1}, "b": 1})
+    Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ann"))]).put("/a/x", 2)
+    page.select("a")
+    page.wait("document.querySelector('.details .writes')?.textContent.includes('uid ann/x')")
+    page.select("b")
+    page.wait("document.querySelector('.details .writes')?.textContent.includes('administrator')")
+    assert "ann" not in page.run("document.querySelector('.details .writes').textContent")
+    Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("bob"))]).put("/b", 2)
+    page.wait("document.querySelector('.details .writes')?.textContent.includes('uid bobthis node')")
+
+
+def test_a_server_without_a_log_says_so(scene, files):
+    _, page = scene
+    page.size(1280, 800)
+    page.open(files.port, "#/history/default/a")
+    page.wait("document.querySelector('.panel .problem').textContent.includes('keeps no log')")
+    assert page.complaints() == []
 
 
 def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
@@ -616,7 +700,7 @@ def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
     page.wait(f"{active}.getAttribute('aria-expanded') === 'true'")
 
 
-@pytest.mark.parametrize("place", ["data", "query", "rules", "operations"])
+@pytest.mark.parametrize("place", ["data", "query", "history", "rules", "operations"])
 def test_no_page_is_wider_than_a_phone(desk, place):
     page = desk.open({"a" * 60: {"b": "c" * 300}, "long": "x y " * 200}, place=place)
     page.size(390, 844, mobile=True)
@@ -646,8 +730,8 @@ def test_every_document_is_rendered_and_html_in_one_is_text(scene):
 
 def test_the_client_module_hashes_and_orders_as_the_model_does(scene):
     server, page = scene
-    page.open(server.port, path="/docs")
-    page.wait("document.querySelector('article h1')?.textContent")
+    page.open(server.port)
+    page.wait("document.querySelector('.tree') !== null")
     seed = int(os.environ.get("PANDO_CONSOLE_SEED", "1"))
     dice = random.Random(seed)
 

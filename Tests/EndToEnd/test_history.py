@@ -59,6 +59,35 @@ def test_who_wrote_what_and_when(servers):
     assert history(server, "/a/b", format="export", at=found["writes"][1]["time"])["value"] is not None
 
 
+def test_only_the_writes(servers):
+    server = servers()
+    put(server, "/a", 1)
+    put(server, "/a", 2)
+    whole = history(server, "/a")
+    part = history(server, "/a", part="writes")
+    assert "value" not in part and part["writes"] == whole["writes"] and len(part["writes"]) == 2
+
+
+def test_published_rules(servers):
+    server = servers()
+    texts = [f'{{"rules": {{".read": "auth.uid === \'{number}\'"}}}} // \u00e9' for number in range(25)]
+    assert history(server, "/", part="rules")["rules"] == []
+    for text in texts:
+        owner(server).ask("PUT", "/x.json", "1").expect(200)
+        owner(server).ask("PUT", "/.settings/rules.json", text).expect(200)
+    owner(server).ask("PUT", "/.settings/rules.json?dryRun=true", '{"rules": {}}').expect(200)
+    owner(server, "other").ask("PUT", "/.settings/rules.json", '{"rules": {}}').expect(200)
+    server.restart()
+    found = history(server, "/", part="rules")
+    assert [entry["source"] for entry in found["rules"]] == texts[:4:-1] and found["more"] is True, "at most 20"
+    assert "writes" not in found and "value" not in found
+    rest = history(server, "/", part="rules", before=found["rules"][-1]["sequence"])
+    assert [entry["source"] for entry in rest["rules"]] == texts[4::-1] and rest["more"] is False
+    times = [entry["time"] for entry in found["rules"]]
+    assert times == sorted(times, reverse=True)
+    assert [entry["source"] for entry in history(server, "/", part="rules", limit=2)["rules"]] == texts[:22:-1]
+
+
 def test_ends_of_sessions_are_written_by_who_queued_them(servers):
     server = servers()
     with Connection(server.port, "default") as connection:

@@ -36,8 +36,17 @@ import Testing
         #expect(found.limit == limit && found.before == before)
     }
 
+    @Test func partsOfAHistory() throws {
+        #expect(try Self.history("path=/a").get().part == .all)
+        #expect(try Self.history("path=/a&part=writes").get().part == .writes)
+        let rules = try Self.history("part=rules&limit=5").get()
+        #expect(rules.part == .rules && rules.path.description == "/" && rules.limit == 5)
+    }
+
     @Test(
         arguments: [
+            ("path=/&part=values", .partMalformed), ("path=/&part=", .partMalformed),
+            ("part=writes", .pathMissing),
             ("", .pathMissing), ("path=/a.b", .pathMalformed), ("path=/.priority", .pathMalformed),
             ("path=/\(String(repeating: "a/", count: 40))", .pathMalformed),
             ("path=/&at=", .atMalformed), ("path=/&at=-1", .atMalformed), ("path=/&at=1.5", .atMalformed),

@@ -4,14 +4,12 @@ import { h } from "./dom.js";
 import { render } from "./markdown.js";
 import "./theme.js";
 
-const PAGES = [
-	["index.md", "Overview"], ["guide.md", "Guide"], ["console.md", "Console"], ["operating.md", "Operating"], ["guarantees.md", "Guarantees"],
-	["performance.md", "Performance"], ["architecture.md", "Architecture"], ["protocol/index.md", "Protocol"], ["protocol/realtime.md", "Realtime"],
-	["protocol/rest.md", "REST"], ["protocol/rules.md", "Rules"], ["protocol/auth.md", "Authentication"],
-];
+const PAGES = "index guide console operating guarantees performance architecture protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
+/** The last part of a name. */
+const labelOf = (page) => page.replace(/\/index$/, "").replace(/^.*\//, "").replace("rest", "REST");
 const nav = h("nav", { label: "Documents" });
 const article = h("article", { id: "main", tabIndex: -1 });
-document.getElementById("app").append(h("div.docs", {}, nav, article));
+document.getElementById("app").append(h("div.docs", nav, article));
 let shown = null;
 
 function resolve(page, address) {
@@ -29,13 +27,13 @@ async function show() {
 	const name = page || "index.md";
 	if (name !== shown) {
 		const response = /^[\w./-]+\.md$/.test(name) ? await fetch(`/docs/${name}`, { credentials: "omit" }) : null;
-		const elements = response?.ok ? render(await response.text(), (address) => resolve(name, address)) : [h("h1", {}, "Not here"), h("p", {}, "There is no such document.")];
+		const elements = response?.ok ? render(await response.text(), (address) => resolve(name, address)) : [h("h1", "Not here"), h("p", "There is no such document.")];
 		shown = name;
 		article.replaceChildren(...elements);
 		document.title = `${article.querySelector("h1")?.textContent ?? "Documents"} · Pando`;
-		nav.replaceChildren(h("a", { href: "/" }, "← Console"), ...PAGES.flatMap(([file, label]) => [
-			h("a", { href: `#/${file}`, "aria-current": file === name ? "page" : null }, label),
-			...(file === name ? [...article.querySelectorAll("h2")].map((heading) => h("a.inner", { href: `#/${name}#${heading.id}` }, heading.textContent)) : []),
+		nav.replaceChildren(h("a", { href: "/" }, "← Console"), ...PAGES.flatMap((page) => [
+			h("a.page-link", { href: `#/${page}.md`, "aria-current": `${page}.md` === name && "page" }, labelOf(page)),
+			...(`${page}.md` === name ? [...article.querySelectorAll("h2")].map((heading) => h("a.inner", { href: `#/${name}#${heading.id}` }, heading.textContent)) : []),
 		]));
 		scrollTo(0, 0);
 	}

@@ -1,7 +1,8 @@
 // Elements without HTML text: whatever the tree holds becomes a text node or an attribute, never markup.
 
-/** An element: `h("div.class", {property, attribute, onevent, label}, children)`; `label` is its name for screen readers. */
-export function h(selector, properties = {}, ...children) {
+/** An element: `h("div.class", {property, attribute, onevent, label}, children)` or without the properties; `label` is its name for screen readers. */
+export function h(selector, properties, ...children) {
+	if (properties?.constructor !== Object) return h(selector, {}, properties, ...children);
 	const [tag, ...classes] = selector.split(".");
 	const element = document.createElement(tag);
 	element.classList.add(...classes);
@@ -18,31 +19,28 @@ export function h(selector, properties = {}, ...children) {
 	return element;
 }
 
-const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
 	add: "M8 3v10M3 8h10", edit: "M3 13l1-3 7-7 2 2-7 7zM10 4l2 2", more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
 	copy: "M6 6h7v7H6zM10 6V3H3v7h3", undo: "M6 4L3 7l3 3M3 7h6a4 4 0 0 1 0 8H7",
-	sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v2M8 13v2M1 8h2M13 8h2M3 3l1.5 1.5M11.5 11.5L13 13M3 13l1.5-1.5M11.5 4.5L13 3",
-	moon: "M13 9.5A5.5 5.5 0 0 1 6.5 3a5.5 5.5 0 1 0 6.5 6.5z", close: "M4 4l8 8M12 4l-8 8", right: "M6 4l4 4-4 4",
+	theme: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 2v12M10 5v6M12 6v4", close: "M4 4l8 8M12 4l-8 8", right: "M6 4l4 4-4 4",
 	user: "M8 3a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5zM3 14c.5-3 2.5-4.5 5-4.5s4.5 1.5 5 4.5",
 	download: "M8 2v8M5 7l3 3 3-3M3 13h10", upload: "M8 10V2M5 5l3-3 3 3M3 13h10",
 };
 
-/** A line icon of 16 pixels; it has no name of its own. */
-export function icon(name) {
-	const svg = document.createElementNS(SVG, "svg");
-	for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon" })) {
-		svg.setAttribute(key, value);
-	}
-	const path = document.createElementNS(SVG, "path");
-	path.setAttribute("d", ICONS[name]);
-	svg.append(path);
-	return svg;
+/** An element of SVG. */
+export function svg(tag, attributes, ...children) {
+	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+	element.append(...children);
+	return element;
 }
+
+/** A line icon of 16 pixels; it has no name of its own. */
+export const icon = (name) => svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon" }, svg("path", { d: ICONS[name] }));
 
 /** A button with an icon. */
 export const iconButton = (name, label, onclick, properties = {}) =>
-	h("button", { class: "icon-button", title: label, label, onclick, ...properties }, icon(name));
+	h("button.icon-button", { title: label, label, onclick, ...properties }, icon(name));
 
 // Control characters, and those that change the direction of text or have no width.
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
@@ -58,8 +56,7 @@ export function visible(text, limit = 400) {
 export function toast(text, kind = "info", action = null) {
 	const area = document.getElementById("toasts");
 	const close = () => item.remove();
-	const item = h("div", { class: `toast ${kind}` }, h("span", {}, text),
-		action && h("button", { class: "link", onclick: () => { close(); action.run(); } }, action.label),
+	const item = h(`div.toast.${kind}`, h("span", text), action && h("button.link", { onclick: () => { close(); action.run(); } }, action.label),
 		iconButton("close", "Close", close));
 	area.append(item);
 	while (area.childElementCount > 4) area.firstElementChild.remove();
@@ -70,12 +67,12 @@ export function toast(text, kind = "info", action = null) {
 export function dialog({ title, body, confirm = "OK", danger = false, check = () => "", result = () => true, wide = false }) {
 	return new Promise((resolve) => {
 		const problem = h("p.problem", { role: "alert" });
-		const ok = h("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm);
-		const form = h("form", { method: "dialog" }, h("header", {}, h("h2", { id: "dialog-title" }, title),
+		const ok = h(danger ? "button.primary.danger" : "button.primary", { type: "submit" }, confirm);
+		const form = h("form", { method: "dialog" }, h("header", h("h2", { id: "dialog-title" }, title),
 			iconButton("close", "Cancel", () => element.close())),
-		h("div.dialog-body", {}, body, problem),
-		h("footer", {}, h("button", { onclick: () => element.close() }, "Cancel"), ok));
-		const element = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" }, form);
+		h("div.dialog-body", body, problem),
+		h("footer", h("button", { onclick: () => element.close() }, "Cancel"), ok));
+		const element = h(wide ? "dialog.wide" : "dialog", { "aria-labelledby": "dialog-title" }, form);
 		let outcome = null;
 		form.addEventListener("submit", async (event) => {
 			event.preventDefault();
@@ -109,8 +106,8 @@ export function menu(anchor, items) {
 	};
 	const outside = (event) => list.contains(event.target) || close();
 	const buttons = items.map((item) => item === null ? h("hr") : h("button", {
-		type: "button", role: "menuitem", tabIndex: -1, class: item.danger ? "danger" : "", onclick: () => { close(); item.run(); },
-	}, h("span", {}, item.label), item.hint && h("kbd", {}, item.hint)));
+		role: "menuitem", tabIndex: -1, class: item.danger ? "danger" : "", onclick: () => { close(); item.run(); },
+	}, h("span", item.label), item.hint && h("kbd", item.hint)));
 	const list = h("div.menu", { role: "menu", label: "Actions", onkeydown: (event) => {
 		const entries = buttons.filter((button) => button.tagName === "BUTTON");
 		const place = entries.indexOf(document.activeElement);
@@ -136,7 +133,7 @@ export async function copy(text, what = "Copied") {
 	try {
 		await navigator.clipboard.writeText(text);
 	} catch {
-		const area = h("textarea.offscreen", {});
+		const area = h("textarea.offscreen");
 		area.value = text;
 		(document.querySelector("dialog[open]") ?? document.body).append(area);
 		area.select();
@@ -157,7 +154,15 @@ export const formatCount = (count) => count.toLocaleString("en-US").replaceAll("
 export const formatBytes = (bytes) => bytes < 1000 ? `${Math.round(bytes)} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 export const formatTime = (milliseconds) => new Date(milliseconds).toLocaleTimeString("en-GB") + "." + String(Math.floor(milliseconds) % 1000).padStart(3, "0");
 
+/** A time of today, or a date and a time. */
+export const formatMoment = (milliseconds) =>
+	(new Date(milliseconds).toDateString() === new Date().toDateString() ? "" : `${new Date(milliseconds).toLocaleDateString("en-GB")} `) + formatTime(milliseconds);
+
+/** A choice among values, or among [value, words]. */
+export const choice = (label, options, properties) => h("select", { label, ...properties },
+	options.map((option) => Array.isArray(option) ? h("option", { value: option[0] }, option[1]) : h("option", option)));
+
 /** A table of rows of cells, or words where there is no row. */
-export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", {}, empty) : h("div.scroll", {}, h("table", {},
-	h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, name)))),
-	h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
+export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", empty) : h("div.scroll", h("table",
+	h("thead", h("tr", heads.map((name) => h("th", { scope: "col" }, name)))),
+	h("tbody", rows.map((cells) => h("tr", cells.map((cell) => h("td", cell)))))));

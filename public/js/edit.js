@@ -1,7 +1,7 @@
 // Writing: each change is one atomic request, is compared with what was shown before it, and can be undone.
 
 import { session, restPath } from "./session.js";
-import { h, dialog, toast, save, visible, formatCount } from "./dom.js";
+import { h, choice, dialog, toast, save, visible, formatCount } from "./dom.js";
 import { parse, stringify, positionOf, wrap, unwrap, countNodes, kindOf } from "./json.js";
 import { hash, join, split, problemOfKey, pushID } from "./keys.js";
 import { DatabaseError } from "./realtime.js";
@@ -26,13 +26,19 @@ function remember(label, changes) {
 const hasServerValue = (value) =>
 	value !== null && typeof value === "object" && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue));
 
+const nameOf = ({ path }) => visible(path, 60);
+
+/** What is at a path: {nodes, value}, without the value where it is too large for undo; undefined where it can't be read. */
 async function look(path) {
-	if (session.isAdmin) {
-		const { nodes, more } = await session.children(path, { measure: "true", limit: 1 });
-		if (more || nodes > UNDO_NODES) return { nodes, hasMore: Boolean(more), value: undefined };
+	try {
+		const { nodes = 0, more = false } = session.isAdmin ? await session.children(path, { measure: "true", limit: 1 }) : {};
+		if (more || nodes > UNDO_NODES) return { nodes, words: `${more ? "more than " : ""}${formatCount(nodes)} nodes` };
+		const value = await session.read(path);
+		const count = countNodes(value);
+		return { nodes: count, words: `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`, value };
+	} catch (error) {
+		await explain(error, "Read");
 	}
-	const value = await session.read(path);
-	return { nodes: countNodes(value), hasMore: false, value };
 }
 
 async function put(path, value, ifHash) {
@@ -52,13 +58,13 @@ export async function explain(error, what) {
 
 /** The rules that were evaluated for a denied operation, with what they saw. */
 export function showDenial({ denial, uid, time }) {
-	const rules = (denial.rules ?? []).map(({ rule, kind, line, column, outcome, location, values = [] }) => h("div.denial", {},
-		h("b", {}, `${visible(rule, 200)} ${kind}`), ` at line ${line}:${column}, asked for ${visible(location, 200)}: `, h("b.problem", {}, visible(outcome, 200)),
-		h("dl", {}, values.flatMap(({ expression, value }) => [h("dt", {}, visible(expression, 300)), h("dd", {}, visible(value, 300))]))));
+	const rules = (denial.rules ?? []).map(({ rule, kind, line, column, outcome, location, values = [] }) => h("div.denial",
+		h("b", `${visible(rule, 200)} ${kind}`), ` at line ${line}:${column}, asked for ${visible(location, 200)}: `, h("b.problem", visible(outcome, 200)),
+		h("dl", values.map(({ expression, value }) => [h("dt", visible(expression, 300)), h("dd", visible(value, 300))]))));
 	return dialog({
 		title: `Why ${denial.operation} of ${visible(denial.path, 80)} was denied`, confirm: "Close", wide: true,
-		body: [h("p", {}, `${new Date(time).toLocaleString("en-GB")}, ${uid === null ? "not signed in" : `uid ${visible(uid)}`}: ${visible(denial.cause)}.`),
-			rules.length ? rules : h("p", {}, "No rule on the way grants it: what no rule allows is denied.")],
+		body: [h("p", `${new Date(time).toLocaleString("en-GB")}, ${uid === null ? "not signed in" : `uid ${visible(uid)}`}: ${visible(denial.cause)}.`),
+			rules.length ? rules : h("p", "No rule on the way grants it: what no rule allows is denied.")],
 	});
 }
 
@@ -76,11 +82,11 @@ export async function replace(branch, before, after, label, done) {
 
 async function conflict(branch, mine, label, done) {
 	const theirs = await session.read(branch.path);
-	const side = (title, name, value) => h("div", {}, h("h3", {}, title), h(`pre.snippet.${name}`, {}, stringify(value, 2).slice(0, 5000)));
+	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, stringify(value, 2).slice(0, 5000)));
 	const overwrite = await dialog({
 		title: "Somebody changed it meanwhile", confirm: "Overwrite with yours", danger: true,
-		body: h("div", {}, h("p", {}, `${branch.path} is no longer what you saw. Nothing was written.`),
-			h("div.versions", {}, side("There now", "theirs", theirs), side("Yours", "mine", mine))),
+		body: h("div", h("p", `${branch.path} is no longer what you saw. Nothing was written.`),
+			h("div.versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))),
 	});
 	done(branch.path);
 	if (overwrite) await replace(branch, theirs, mine, label, done);
@@ -102,7 +108,7 @@ async function writeAll(label, changes, done, isUndo = false) {
 /** Undoes the last step, unless others have changed it since: then it asks. */
 export async function undo(done) {
 	const step = history.at(-1);
-	if (!step) return toast("There is nothing to undo.");
+	if (!step) return;
 	if (step.namespace !== session.namespace) return toast(`The last step was in the database ${step.namespace}.`);
 	const changed = [];
 	for (const { path, after } of step.changes) {
@@ -110,7 +116,7 @@ export async function undo(done) {
 	}
 	if (changed.length && !(await dialog({
 		title: "Changed since", confirm: "Undo nevertheless", danger: true,
-		body: h("p", {}, `${changed.map((path) => visible(path, 80)).join(", ")} was changed after “${step.label}”. Undo writes the value from before it.`),
+		body: h("p", `${visible(changed.join(", "))} was changed after “${step.label}”. Undo writes the value from before it.`),
 	}))) return;
 	history.pop();
 	const back = step.changes.map(({ path, before, after }) => ({ path, before: after, after: before }));
@@ -119,18 +125,16 @@ export async function undo(done) {
 	changedHistory();
 }
 
-const TYPES = [["string", "string"], ["number", "number"], ["boolean", "boolean"], ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]];
+const TYPES = ["string", "number", "boolean", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]];
 
 /** A choice of type and a field for the value; `read()` gives the value or throws what is wrong. */
-export function valueField(value, { isLong = false } = {}) {
+export function valueField(value, types = TYPES, tag = "input") {
 	const { value: plain } = unwrap(value ?? null);
 	const kind = kindOf(value ?? null);
 	const first = kind === "object" || kind === "null" ? "json" : kind;
-	const type = h("select", { label: "Type", class: "type" }, TYPES.map(([id, label]) => h("option", { value: id, selected: id === first }, label)));
-	const text = h(isLong ? "textarea" : "input", {
-		class: "value-input", label: "Value", rows: isLong ? 6 : undefined,
-	});
-	text.value = first === "json" ? stringify(value ?? null, isLong ? 2 : 0) : String(plain);
+	const type = choice("Type", types, { class: "type" });
+	type.value = first;
+	const text = h(tag, { class: "value-input", label: "Value", rows: 6, value: first === "json" ? stringify(value ?? null) : String(plain) });
 	const adapt = () => {
 		text.disabled = type.value === "timestamp";
 		if (type.value === "increment" && !Number(text.value)) text.value = "1";
@@ -138,21 +142,18 @@ export function valueField(value, { isLong = false } = {}) {
 	};
 	type.addEventListener("change", adapt);
 	const read = () => {
-		const content = text.value;
-		switch (type.value) {
-			case "string": return content;
-			case "boolean":
-				if (!/^(true|false)$/.test(content.trim())) throw new Error("A boolean is true or false.");
-				return content.trim() === "true";
-			case "timestamp": return { ".sv": "timestamp" };
-			case "number": case "increment": {
-				if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(content.trim())) throw new Error("This is not a number in JSON's spelling.");
-				const number = parse(content.trim());
-				if (typeof number === "number" && !Number.isFinite(number)) throw new Error("The number is too large.");
-				return type.value === "number" ? number : { ".sv": { increment: number } };
-			}
-			default: return readJSON(content);
+		if (type.value === "string") return text.value;
+		if (type.value === "timestamp") return { ".sv": "timestamp" };
+		const content = text.value.trim();
+		if (type.value === "json") return readJSON(content);
+		if (type.value === "boolean") {
+			if (!/^(true|false)$/.test(content)) throw new Error("A boolean is true or false.");
+			return content === "true";
 		}
+		if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(content)) throw new Error("This is not a number in JSON's spelling.");
+		const number = parse(content);
+		if (typeof number === "number" && !Number.isFinite(number)) throw new Error("The number is too large.");
+		return type.value === "number" ? number : { ".sv": { increment: number } };
 	};
 	return { elements: [type, text], type, text, read };
 }
@@ -190,27 +191,24 @@ export async function edit(view, branch, done) {
 		view.closeEditor();
 		const after = hasServerValue(value) ? value : wrap(value, unwrap(before).priority);
 		if (hash(after) === hash(before) && !hasServerValue(after)) return;
-		await replace(branch, before, after, `Set ${visible(branch.path, 60)}`, done);
+		await replace(branch, before, after, `Set ${nameOf(branch)}`, done);
 	};
 	const form = h("form.row.editor", { onsubmit: (event) => { event.preventDefault(); finish(); }, onkeydown: (event) => {
 		if (event.key === "Escape") view.closeEditor();
 		event.stopPropagation();
-	} }, h("span.twisty", {}), h("span.key", {}, visible(branch.key, 60)), field.elements,
-	h("button", { type: "submit", class: "primary small" }, "Save"), h("button", { class: "small", onclick: () => view.closeEditor() }, "Cancel"), problem);
+	} }, h("span.twisty"), h("span.key", visible(branch.key, 60)), field.elements,
+	h("button.primary.small", { type: "submit" }, "Save"), h("button.small", { onclick: () => view.closeEditor() }, "Cancel"), problem);
 	view.openEditor(branch, form);
 	field.text.focus();
 	field.text.select?.();
 }
 
 export async function editJSON(branch, done) {
-	const found = await look(branch.path).catch((error) => explain(error, "Read"));
+	const found = await look(branch.path);
 	if (!found) return;
-	if (found.value === undefined || found.nodes > EDIT_NODES) {
-		return toast(`${visible(branch.path, 60)} has ${formatCount(found.nodes)} nodes: too many to edit as text.`, "error");
-	}
 	const before = found.value;
-	const text = h("textarea.code", { rows: 18, autofocus: true, label: "JSON" });
-	text.value = stringify(before, 2);
+	if (before === undefined || found.nodes > EDIT_NODES) return toast(`${nameOf(branch)} has ${found.words}: too many to edit as text.`, "error");
+	const text = h("textarea.code", { rows: 18, autofocus: true, label: "JSON", value: stringify(before, 2) });
 	let after;
 	const ok = await dialog({
 		title: visible(branch.path, 80), confirm: "Review", wide: true, body: text,
@@ -219,7 +217,7 @@ export async function editJSON(branch, done) {
 	if (!ok) return;
 	const changes = differences(before, after, branch.keys);
 	if (changes.length === 0) return toast("Nothing is different.");
-	if (await confirmChanges(`Change ${visible(branch.path, 60)}`, changes)) await replace(branch, before, after, `Edit ${visible(branch.path, 60)}`, done);
+	if (await confirmChanges(`Change ${nameOf(branch)}`, changes)) await replace(branch, before, after, `Edit ${nameOf(branch)}`, done);
 }
 
 /** The paths at which two values differ: [{path, before, after}]. */
@@ -237,119 +235,112 @@ export function differences(before, after, keys, output = []) {
 	return output;
 }
 
-const side = (sign, kind, path, value) => h("div", { class: kind }, h("span.sign", {}, sign), h("span", {}, visible(path, 120)), h("span.what", {},
+const side = (sign, kind, path, value) => h("div", { class: kind }, h("span.sign", sign), h("span", visible(path, 120)), h("span.what",
 	kindOf(value) === "object" ? `${formatCount(countNodes(value))} nodes` : visible(stringify(value), 120)));
 
-function diffList(changes) {
+/** Changes as lines of what was and what is. */
+export function diffList(changes) {
 	const rows = changes.slice(0, 200).flatMap(({ path, before, after }) => [
 		before !== null && before !== undefined && side("−", "removed", path, before),
 		after !== null && side("+", "added", path, after),
 	]);
-	return h("div.diff", { tabIndex: 0, label: "Changes" }, rows, changes.length > 200 && h("p", {}, `and ${formatCount(changes.length - 200)} more`));
+	return h("div.diff", { tabIndex: 0, label: "Changes" }, rows, changes.length > 200 && h("p", `and ${formatCount(changes.length - 200)} more`));
 }
 
-const confirmChanges = (title, changes) => dialog({
+/** Shows changes before they are written. */
+export const confirmChanges = (title, changes) => dialog({
 	title, confirm: "Write", wide: true,
-	body: [h("p.hint", {}, `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
+	body: [h("p.hint", `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
 });
 
 export async function add(branch, done) {
-	const key = h("input", { label: "Key", autofocus: true, class: "grow" });
-	const field = valueField("", { isLong: true });
-	const isLeaf = branch.isLeaf;
+	if (branch.isLeaf) return toast("A value has no children: edit it as JSON instead.");
+	const key = h("input.grow", { label: "Key", autofocus: true });
+	const field = valueField("", TYPES, "textarea");
 	let value;
 	const ok = await dialog({
-		title: `Add to ${visible(branch.path, 60)}`, confirm: "Add",
-		body: [isLeaf && h("p.warning", {}, "This is a value without children: the new child takes its place."),
-			h("label", {}, "Key", h("span.together", {}, key, h("button", { onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
-			h("label", {}, "Value", h("span.together", {}, field.elements))],
+		title: `Add to ${nameOf(branch)}`, confirm: "Add",
+		body: [h("label", "Key", h("span.together", key, h("button", { onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
+			h("label", "Value", h("span.together", field.elements))],
 		check: async () => {
 			const problem = problemOfKey(key.value);
 			if (problem) return problem;
 			if (branch.keys.length >= DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
 			value = field.read();
 			if (value === null) return "null is no value: nothing would be added.";
-			const path = isLeaf ? branch.path : join([...branch.keys, key.value]);
-			const before = isLeaf ? await session.read(path) : null;
-			const after = isLeaf ? { [key.value]: value } : value;
+			const path = join([...branch.keys, key.value]);
 			try {
-				await put(path, after, hash(before));
+				await put(path, value, hash(null));
 			} catch (error) {
-				if (error.code === "datastale") return isLeaf ? "Somebody changed it meanwhile." : "There is a child with this key already.";
+				if (error.code === "datastale") return "There is a child with this key already.";
 				throw error;
 			}
-			remember(`Add ${visible(path, 60)}`, [{ path, before, after: hasServerValue(after) ? undefined : after }]);
+			remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: hasServerValue(value) ? undefined : value }]);
 			done(path);
 			return "";
 		},
 	});
-	return ok ? key.value : null;
+	return ok;
 }
 
 export async function remove(branch, done) {
-	const found = await look(branch.path).catch((error) => explain(error, "Delete"));
+	const { path } = branch;
+	const found = await look(path);
 	if (!found) return;
-	const path = branch.path;
-	const count = `${found.hasMore ? "more than " : ""}${formatCount(found.nodes)} ${found.nodes === 1 ? "node" : "nodes"}`;
+	const { value, words } = found;
 	const ok = await dialog({
-		title: `Delete ${visible(path, 60)}?`, confirm: `Delete ${count}`, danger: true,
-		body: h("div", {}, h("p", {}, `${count} will be removed${branch.parent || path !== "/" ? "" : ": the whole database"}.`),
-			h("p", { class: found.value === undefined ? "warning" : "hint" }, found.value === undefined ? "It is too large to be undone here. Export it first, or make a backup." : "You can undo it as long as this page is open.")),
+		title: `Delete ${nameOf(branch)}?`, confirm: `Delete ${words}`, danger: true,
+		body: h("div", h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
+			value === undefined ? h("p.warning", "It is too large to be undone here. Export it first, or make a backup.") : h("p.hint", "You can undo it as long as this page is open.")),
 	});
-	if (ok) await writeAll(`Delete ${visible(path, 60)}`, [{ path, before: found.value, after: null }], done);
+	if (ok) await writeAll(`Delete ${nameOf(branch)}`, [{ path, before: value, after: null }], done);
 }
 
 /** Renames, moves or copies a node: both places in one update. */
-export async function move(branch, done, { isCopy = false, target = branch.path } = {}) {
+export async function move(branch, done, { isCopy = false } = {}) {
 	const from = branch.path;
-	const found = await look(from).catch((error) => explain(error, "Read"));
+	const found = await look(from);
 	if (!found) return;
-	if (found.value === undefined) return toast(`${visible(from, 60)} has ${formatCount(found.nodes)} nodes: too many to move here.`, "error");
-	const path = h("input.grow.path-input", { label: "New path", autofocus: true });
-	path.value = isCopy ? `${target}-copy` : target;
-	const preview = h("div", {});
+	if (found.value === undefined) return toast(`${nameOf(branch)} has ${found.words}: too many to move here.`, "error");
+	const path = h("input.grow.path-input", { label: "New path", autofocus: true, value: isCopy ? `${from}-copy` : from });
+	const preview = h("div");
 	let changes = [];
-	const problemOf = (keys) => keys.map(problemOfKey).find(Boolean) ?? (keys.length === 0 ? "The root is no place for it." : keys.length > DEPTH_LIMIT ? `A path has at most ${DEPTH_LIMIT} keys.` : "");
+	const problemOf = (to) => {
+		const keys = split(to);
+		if (keys.length === 0) return "The root is no place for it.";
+		if (keys.length > DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
+		if (to === from) return "This is where it is.";
+		if (to.startsWith(from + "/") || from.startsWith(to + "/")) return "A node cannot be put into itself, or over what holds it.";
+		return keys.map(problemOfKey).find(Boolean) ?? "";
+	};
 	const renew = async () => {
 		const to = join(split(path.value));
-		const problem = problemOf(split(to));
-		if (problem || to === from) return preview.replaceChildren();
+		if (problemOf(to)) return preview.replaceChildren();
 		const replaced = await session.read(to).catch(() => null);
 		if (join(split(path.value)) !== to) return;
 		changes = [{ path: to, before: replaced, after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
-		preview.replaceChildren(replaced !== null ? h("p.warning", {}, `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
+		preview.replaceChildren(replaced !== null ? h("p.warning", `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
 	};
 	let timer;
 	path.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(renew, 150); });
 	renew();
 	const ok = await dialog({
-		title: isCopy ? `Duplicate ${visible(from, 60)}` : `Rename or move ${visible(from, 60)}`, confirm: isCopy ? "Duplicate" : "Move", wide: true,
-		body: [h("label", {}, "New path", path), preview],
-		check: async () => {
-			const keys = split(path.value);
-			const to = join(keys);
-			const problem = problemOf(keys);
-			if (problem) return problem;
-			if (to === from) return "This is where it is.";
-			if (to.startsWith(from + "/") || from.startsWith(to + "/")) return "A node cannot be put into itself, or over what holds it.";
-			await renew();
-			return "";
-		},
+		title: `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`, confirm: isCopy ? "Duplicate" : "Move", wide: true,
+		body: [h("label", "New path", path), preview],
+		check: async () => problemOf(join(split(path.value))) || renew().then(() => ""),
 	});
-	if (!ok) return;
-	await writeAll(`${isCopy ? "Duplicate" : "Move"} ${visible(from, 60)}`, changes, done);
+	if (ok) await writeAll(`${isCopy ? "Duplicate" : "Move"} ${nameOf(branch)}`, changes, done);
 }
 
 export async function importJSON(branch, done) {
 	const file = h("input", { type: "file", accept: ".json,application/json", label: "File" });
 	const text = h("textarea.code", { rows: 10, label: "JSON", placeholder: "or paste JSON here" });
-	const label = `Import at ${visible(branch.path, 60)}`;
+	const label = `Import at ${nameOf(branch)}`;
 	let after;
 	const ok = await dialog({ title: label, confirm: "Review", wide: true, body: [file, text],
 		check: async () => void (after = readJSON(file.files[0] ? await file.files[0].text() : text.value)) });
 	if (!ok) return;
-	const { value } = await look(branch.path).catch(() => ({}));
-	const changes = [{ path: branch.path, before: value, after }];
+	const changes = [{ path: branch.path, before: (await look(branch.path))?.value, after }];
 	if (await confirmChanges(label, changes)) await writeAll(label, changes, done);
 }
 

@@ -1,6 +1,7 @@
 // Every operation on the database as it happens: the event stream of /.settings/profile.json, for administrators.
 
 import { session } from "./session.js";
+import { visible } from "./dom.js";
 
 const RETRY_MS = 2000;
 
@@ -59,5 +60,12 @@ class Feed extends EventTarget {
 
 /** Whether a record says that data may have changed. */
 export const isWrite = (record) => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false;
+
+/** Whether a record is a write at, above or below a path. */
+export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
+
+/** Who made a write of the log, in words. */
+export const writerOf = ({ by, uid, onDisconnect }) =>
+	(by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by) + (onDisconnect ? " (onDisconnect)" : "");
 
 export const feed = new Feed();

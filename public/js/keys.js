@@ -88,29 +88,5 @@ export function hash(value) {
 	return sha1(prefix + children.map((child) => `:${child.key}:${child.hash}`).join(""));
 }
 
-// SHA-1 (FIPS 180-4): crypto.subtle is missing by http from another machine.
-function sha1(text) {
-	const bytes = new TextEncoder().encode(text);
-	const words = new Uint32Array((((bytes.length + 8) >> 6) + 1) << 4);
-	bytes.forEach((byte, index) => (words[index >> 2] |= byte << (24 - (index & 3) * 8)));
-	words[bytes.length >> 2] |= 0x80 << (24 - (bytes.length & 3) * 8);
-	words[words.length - 2] = Math.floor(bytes.length / 0x20000000);
-	words[words.length - 1] = bytes.length << 3;
-	const state = new Uint32Array([0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0]);
-	const schedule = new Uint32Array(80);
-	const turn = (value, count) => (value << count) | (value >>> (32 - count));
-	for (let start = 0; start < words.length; start += 16) {
-		let [a, b, c, d, e] = state;
-		for (let step = 0; step < 80; step++) {
-			schedule[step] = step < 16 ? words[start + step]
-				: turn(schedule[step - 3] ^ schedule[step - 8] ^ schedule[step - 14] ^ schedule[step - 16], 1);
-			const [mix, constant] =
-				step < 20 ? [(b & c) | (~b & d), 0x5a827999] : step < 40 ? [b ^ c ^ d, 0x6ed9eba1]
-					: step < 60 ? [(b & c) | (b & d) | (c & d), 0x8f1bbcdc] : [b ^ c ^ d, 0xca62c1d6];
-			[a, b, c, d, e] = [(turn(a, 5) + mix + e + constant + schedule[step]) | 0, a, turn(b, 30), c, d];
-		}
-		[a, b, c, d, e].forEach((value, index) => (state[index] += value));
-	}
-	const digest = [...state].flatMap((word) => [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255]);
-	return btoa(String.fromCharCode(...digest));
-}
+// SHA-1 of vendor/sha1.js: crypto.subtle is missing by http from another machine.
+const sha1 = (text) => btoa(String.fromCharCode(...CryptoJS.SHA1(text.toWellFormed()).words.flatMap((word) => [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255])));

@@ -1,6 +1,6 @@
 import { session, link } from "./session.js";
-import { feed } from "./feed.js";
-import { h, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatTime } from "./dom.js";
+import { feed, concerns, writerOf } from "./feed.js";
+import { h, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatMoment } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import { TreeView, valueText } from "./tree-view.js";
 import { split, join, problemOfKey } from "./keys.js";
@@ -9,6 +9,10 @@ import { snippets } from "./snippets.js";
 import * as edit from "./edit.js";
 
 const DETAILS_MS = 200; // between two looks of the details at a value that changes all the time
+const WRITES = 12; // in the details
+const WRITERS_MS = 400; // until the log is asked who wrote at a node that was selected
+const WRITERS_AGAIN_MS = 2000; // until it is asked again after another write
+const SLOW_LOG_MS = 1500; // of an answer; then History is one click away
 const COPY_UNITS = 4 << 20; // of JSON in the clipboard
 
 export class DataPage {
@@ -16,17 +20,17 @@ export class DataPage {
 		this.crumbs = h("nav.crumbs", { label: "Path" });
 		this.findField = h("input.find", { type: "search", placeholder: "Go to key or /path", label: "Go to the first child from this key on",
 			onkeydown: (event) => this.findKey(event) });
-		this.undoButton = h("button", { class: "tool", onclick: () => this.undo() }, icon("undo"), h("span", {}, "Undo"));
+		this.undoButton = h("button.tool", { onclick: () => this.undo() }, icon("undo"), h("span", "Undo"));
 		this.tree = h("div.tree", { role: "tree", tabIndex: 0, label: "Data" });
 		this.notice = h("div.notice", { role: "status" });
 		this.details = h("aside.details", { label: "Selected node" });
-		this.element = h("div.data-page", {},
-			h("div.tools", {}, this.crumbs, this.findField, h("span.space", {}),
-				h("button", { class: "tool", onclick: () => this.add(this.target) }, icon("add"), h("span", {}, "Add")),
+		this.element = h("div.data-page",
+			h("div.tools", this.crumbs, this.findField, h("span.space"),
+				h("button.tool", { onclick: () => this.add(this.target) }, icon("add"), h("span", "Add")),
 				this.undoButton,
 				iconButton("upload", "Import JSON at the selected node", () => edit.importJSON(this.target, this.done)),
 				iconButton("download", "Export the selected node as JSON", () => edit.exportJSON(this.target))),
-			h("div.split", {}, h("div.tree-side", {}, this.notice, this.tree), this.details));
+			h("div.split", h("div.tree-side", this.notice, this.tree), this.details));
 		this.view = new TreeView(this.tree, {
 			edit: (branch) => this.edit(branch), add: (branch) => this.add(branch), remove: (branch) => edit.remove(branch, this.done),
 			menu: (branch, anchor) => this.showMenu(branch, anchor), open: (branch) => this.open(branch.keys), up: () => this.keys.length && this.open(this.keys.slice(0, -1)),
@@ -44,6 +48,8 @@ export class DataPage {
 	}
 
 	close() {
+		this.asking?.abort();
+		clearTimeout(this.askTimer);
 		this.model?.close();
 	}
 
@@ -74,27 +80,20 @@ export class DataPage {
 			...this.keys.flatMap((key, place) => [h("span.slash", { "aria-hidden": "true" }, "/"), crumb(key, this.keys.slice(0, place + 1), place === this.keys.length - 1)]));
 	}
 
-	async showProblem({ branch, error }) {
+	showProblem({ branch, error }) {
 		if (branch !== this.model.root) return;
 		const isDenied = error.code === "permission_denied";
-		const why = isDenied && session.isAdmin && h("button", { class: "link", onclick: () => this.explain() }, "Why?");
-		this.notice.replaceChildren(h("p.problem", {}, isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
-	}
-
-	async explain() {
-		const { denials } = await session.denials();
-		if (denials.length) edit.showDenial(denials[0]);
+		const why = isDenied && session.isAdmin && h("button.link", { onclick: async () => edit.showDenial((await session.denials()).denials[0]) }, "Why?");
+		this.notice.replaceChildren(h("p.problem", isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
 	}
 
 	drawn() {
 		const { root } = this.model;
 		if (root.kind === "null" && !root.error && !this.notice.firstChild) {
-			this.notice.replaceChildren(h("div.empty", {}, h("p", {}, `There is nothing at ${visible(root.path, 80)} yet.`),
-				h("p", {}, h("button", { class: "primary", onclick: () => this.add(root) }, "Add a child"), " ",
+			this.notice.replaceChildren(h("div.empty", h("p", `There is nothing at ${visible(root.path, 80)} yet.`),
+				h("p", h("button.primary", { onclick: () => this.add(root) }, "Add a child"), " ",
 					h("button", { onclick: () => edit.importJSON(root, this.done) }, "Import JSON"))));
-		} else if (root.kind !== "null" && root.kind !== "denied" && root.kind !== "unknown" && this.notice.firstChild) {
-			this.notice.replaceChildren();
-		}
+		} else if (!/^(null|denied|unknown)$/.test(root.kind)) this.notice.replaceChildren();
 		const branch = this.view.selected;
 		if (!branch || (this.detailVersion === branch.version && !this.model.hasNewWrites)) return;
 		this.detailTimer ??= setTimeout(() => {
@@ -115,9 +114,7 @@ export class DataPage {
 	}
 
 	async add(branch) {
-		const key = await edit.add(branch, this.done);
-		if (key === null) return;
-		if (branch.kind === "object") this.model.expand(branch);
+		if (await edit.add(branch, this.done)) this.model.expand(branch);
 	}
 
 	undo() {
@@ -134,6 +131,7 @@ export class DataPage {
 			!isRoot && { label: "Duplicate…", run: () => edit.move(branch, this.done, { isCopy: true }) },
 			null,
 			branch !== this.model.root && { label: "Show only this", hint: "Shift Enter", run: () => this.open(branch.keys) },
+			session.isAdmin && { label: "History", run: () => (location.hash = link("history", branch.keys)) },
 			{ label: "Query its children", run: () => (location.hash = link("query", branch.keys)) },
 			{ label: "Copy path", run: () => copy(branch.path, "Path copied") },
 			{ label: "Copy as JSON", hint: "Ctrl C", run: () => this.copyJSON(branch) },
@@ -164,7 +162,7 @@ export class DataPage {
 		const problem = problemOfKey(text);
 		if (problem) return toast(problem, "error");
 		try {
-			if (session.isAdmin && !session.isActing) {
+			if (session.seesAll) {
 				const { offset, count, children = [] } = await session.children(branch.path, { from: text, limit: 1 });
 				if (!children.length) toast(`No key from “${visible(text, 40)}” on; these are the last.`);
 				const index = Math.min(offset, count - 1);
@@ -183,29 +181,63 @@ export class DataPage {
 		this.detailVersion = branch.version;
 		this.model.hasNewWrites = false;
 		const isObject = branch.kind === "object";
-		const facts = [
-			["Type", branch.kind === "unknown" ? "…" : branch.kind], isObject && ["Children", formatCount(branch.count)],
-			branch.length > 0 && ["Size", formatBytes(branch.length)], branch.priority !== undefined && ["Priority", visible(JSON.stringify(branch.priority))],
-		].filter(Boolean);
+		const facts = {
+			Type: branch.kind === "unknown" ? "…" : branch.kind, Children: isObject && formatCount(branch.count),
+			Size: branch.length > 0 && formatBytes(branch.length), Priority: branch.priority !== undefined && visible(JSON.stringify(branch.priority)),
+		};
 		const open = this.details.querySelector("details")?.open;
-		const picked = this.details.querySelector("select")?.value;
-		const samples = snippets(branch.keys);
+		const samples = new Map(snippets(branch.keys));
 		const sample = h("pre.snippet", { tabIndex: 0 });
-		const language = h("select", { label: "Language", onchange: () => (sample.textContent = samples[language.selectedIndex][1]) },
-			samples.map(([name]) => h("option", { selected: name === picked }, name)));
-		sample.textContent = samples[language.selectedIndex][1];
-		const writes = this.model.writes.filter((record) => branch.keys.every((key, place) => record.path?.[place] === key)).slice(0, 12);
+		const show = () => (sample.textContent = samples.get(language.value));
+		const language = choice("Language", [...samples.keys()], { onchange: show });
+		language.value = this.details.querySelector("select")?.value ?? "curl";
+		show();
+		this.askWriters(branch);
 		this.details.replaceChildren(...[
-			h("div.details-head", {}, h("h2", {}, visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
+			h("div.details-head", h("h2", visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
 				iconButton("more", "Actions", (event) => this.showMenu(branch, event.currentTarget))),
-			h("div.path-line", {}, visible(branch.path, 400)),
-			h("dl", {}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+			h("div.path-line", visible(branch.path, 400)),
+			h("dl", Object.entries(facts).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
 			branch.isLeaf && h("pre", { class: `value-box ${branch.kind}`, tabIndex: 0 }, visible(valueText(branch), 4000)),
-			h("section", {}, h("h3", {}, "Latest writes"), writes.length ? h("ol.writes", {}, writes.map((record) => h("li", {},
-				h("time", {}, formatTime(record.timestamp)), h("span.write-kind", {}, record.name.replace("realtime-", "").replace("rest-", "REST ")),
-				h("span.write-path", {}, visible(join(record.path).slice(branch.path === "/" ? 0 : branch.path.length) || "this node", 80))))) :
-				h("p.hint", {}, feed.isLive ? "None since this page is open." : session.isAdmin ? "Connecting…" : "Only administrators see them.")),
-			h("details", { open }, h("summary", {}, "Code"), h("div.together", {}, language, iconButton("copy", "Copy the line", () => copy(sample.textContent, "Line copied"))), sample),
+			h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", { href: link("history", branch.keys) }, "History")), this.listWrites(branch)),
+			h("details", { open }, h("summary", "Code"), h("div.together", language, iconButton("copy", "Copy the line", () => copy(sample.textContent, "Line copied"))), sample),
 		].filter(Boolean));
+	}
+
+	/** The writes that the log told of, and those that the feed has seen since. */
+	listWrites(branch) {
+		const logged = this.logged?.path === branch.path ? this.logged : { at: 0, writes: [] };
+		const seen = this.model.writes.filter((record) => record.timestamp > logged.at && concerns(record, branch.keys))
+			.map(({ timestamp, path, name }) => ({ time: timestamp, path: join(path), words: name.replace("realtime-", "").replace("rest-", "REST ") }));
+		const writes = [...seen, ...logged.writes].slice(0, WRITES);
+		if (writes.length === 0) return h("p.hint", feed.isLive ? "None that the log reaches." : session.isAdmin ? "Connecting…" : "Only administrators see them.");
+		return h("ol.writes", writes.map(({ time, path, words, ...write }) => h("li", h("time", formatMoment(time)), h("span.write-kind", words ?? writerOf(write)),
+			h("span.write-path", path === branch.path ? "this node" : path.startsWith(branch.path) ? visible(path.slice(branch.path.length > 1 ? branch.path.length : 0), 80) : "above it"))));
+	}
+
+	/** Asks the log who wrote at the node, once the selection rests; no more where the answer takes long. */
+	askWriters(branch) {
+		const { path } = branch;
+		if (!session.isAdmin || this.isLogSlow) return;
+		if (this.askedPath !== path) {
+			this.asking?.abort();
+			clearTimeout(this.askTimer);
+			this.askTimer = undefined;
+		} else if (this.logged?.path === path && !this.model.writes.some((record) => record.timestamp > this.logged.at)) return;
+		this.askTimer ??= setTimeout(async () => {
+			const { signal } = (this.asking = new AbortController());
+			const began = performance.now();
+			try {
+				const { at, writes } = await session.history(path, { limit: WRITES, part: "writes" }, signal);
+				this.logged = { path, at, writes };
+			} catch {
+				this.isLogSlow ||= !signal.aborted;
+			}
+			if (signal.aborted) return;
+			this.isLogSlow ||= performance.now() - began > SLOW_LOG_MS;
+			this.askTimer = undefined;
+			if (this.view.selected === branch) this.showDetails(branch);
+		}, this.askedPath === path ? WRITERS_AGAIN_MS : WRITERS_MS);
+		this.askedPath = path;
 	}
 }

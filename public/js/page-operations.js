@@ -1,10 +1,12 @@
 import { session, link } from "./session.js";
 import { feed, isWrite } from "./feed.js";
-import { h, table, save, toast, visible, formatCount, formatBytes, formatTime } from "./dom.js";
+import { h, svg, table, save, toast, visible, formatCount, formatBytes, formatTime, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
-import { denialTable } from "./page-rules.js";
+import { indexLine } from "./snippets.js";
+import { showDenial } from "./edit.js";
 
 const SECONDS = 120; // of the plots
+const PLOT = 44; // pixels of height
 const KEPT_TIMES = 2000; // latest operations whose times make the percentiles
 const SLOW_LIMIT = 15;
 const PATH_LIMIT = 500;
@@ -17,27 +19,18 @@ const METERS = [
 	{ name: "denied", label: "Denied/s", counts: (record) => record.allowed === false && 1 },
 ];
 
-export class OperationsPage {
+export class Page {
 	constructor() {
-		this.meters = METERS.map((meter) => {
-			const number = h("b", {}, "0");
-			const canvas = h("canvas", { "aria-hidden": "true" });
-			return { ...meter, number, canvas, values: new Array(SECONDS).fill(0), now: 0, element: h("div.panel.meter", {}, h("h3", {}, meter.label), number, canvas) };
-		});
-		this.times = [];
-		this.slow = [];
-		this.paths = new Map();
-		this.unindexed = new Map();
-		[this.timesElement, this.slowElement, this.pathsElement, this.unindexedElement, this.denialsElement] = Array.from({ length: 5 }, () => h("div", {}));
+		this.meters = METERS.map((meter) => ({ ...meter, number: h("b"), plot: svg("path", {}), values: new Array(SECONDS).fill(0), now: 0 }));
+		Object.assign(this, { times: [], slow: [], paths: new Map(), unindexed: new Map() });
+		[this.timesElement, this.slowElement, this.pathsElement, this.unindexedElement, this.denialsElement] = Array.from({ length: 5 }, () => h("div"));
+		const panel = (title, content) => h("section.panel", h("h2", title), content);
 		this.state = h("span.hint", { role: "status" });
-		this.element = h("div.page", {},
-			h("div.together", {}, h("h2", {}, `Operations on ${session.namespace}`), this.state, h("span.space", {}), h("button", { onclick: (event) => this.backup(event.currentTarget) }, "Backup now")),
-			h("div.grid", {}, this.meters.map(({ element }) => element), h("div.panel.meter", {}, h("h3", {}, "Time of an operation"), this.timesElement)),
-			h("div.columns", {},
-				h("section.panel", {}, h("h2", {}, "Slowest operations"), this.slowElement),
-				h("section.panel", {}, h("h2", {}, "Costly paths"), this.pathsElement),
-				h("section.panel", {}, h("h2", {}, "Queries without an index"), this.unindexedElement),
-				h("section.panel", {}, h("h2", {}, "Latest denials"), this.denialsElement)));
+		this.element = h("div.page",
+			h("div.together", h("h2", `Operations on ${session.namespace}`), this.state, h("span.space"), h("button", { onclick: (event) => this.backup(event.currentTarget) }, "Backup now")),
+			h("div.grid", this.meters.map(({ label, number, plot }) => h("div.panel.meter", h("h3", label), number, svg("svg", { viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true }, plot))),
+				h("div.panel.meter", h("h3", "Time of an operation"), this.timesElement)),
+			h("div.columns", panel("Slowest operations", this.slowElement), panel("Costly paths", this.pathsElement), panel("Queries without an index", this.unindexedElement), panel("Latest denials", this.denialsElement)));
 		this.ends = new AbortController();
 		feed.addEventListener("records", (event) => event.detail.forEach((record) => this.take(record)), { signal: this.ends.signal });
 		this.timer = setInterval(() => this.second(), 1000);
@@ -83,15 +76,16 @@ export class OperationsPage {
 			meter.values.shift();
 			meter.number.textContent = (meter.format ?? formatCount)(meter.now);
 			meter.now = 0;
-			this.plot(meter);
+			const most = Math.max(1, ...meter.values);
+			meter.plot.setAttribute("d", `M-1 ${PLOT + 1}${meter.values.map((value, place) => `L${place} ${PLOT - 1 - (value / most) * (PLOT - 3)}`).join("")}V${PLOT + 1}`);
 		}
 		const sorted = this.times.slice(-KEPT_TIMES).sort((a, b) => a - b);
 		const at = (share) => `${(sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(3)} ms`;
-		this.timesElement.replaceChildren(h("dl", {}, [["p50", 0.5], ["p99", 0.99], ["most", 1]].flatMap(([name, share]) => [h("dt", {}, name), h("dd", {}, at(share))])));
+		this.timesElement.replaceChildren(h("dl", [["p50", 0.5], ["p99", 0.99], ["most", 1]].map(([name, share]) => [h("dt", name), h("dd", at(share))])));
 		this.slowElement.replaceChildren(table(["time", "ms", "operation", "path"], this.slow.map((record) => [formatTime(record.timestamp), record.millis.toFixed(3), record.name, this.link(record.path)]), "No operation yet."));
 		const costly = [...this.paths.values()].sort((a, b) => b.millis - a.millis).slice(0, SLOW_LIMIT);
 		this.pathsElement.replaceChildren(table(["path", "count", "ms in all", "bytes"], costly.map(({ path, count, millis, bytes }) => [this.link(path.split("/").filter(Boolean)), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation yet."));
-		this.unindexedElement.replaceChildren(table(["path", "order", "add to the rules"], [...this.unindexed.values()].map(({ path, order }) => [this.link(path), visible(order, 60), `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`]), "None since this page is open."));
+		this.unindexedElement.replaceChildren(table(["path", "order", "add to the rules"], [...this.unindexed.values()].map(({ path, order }) => [this.link(path), visible(order, 60), indexLine(order)]), "None since this page is open."));
 		this.listDenials();
 	}
 
@@ -100,32 +94,16 @@ export class OperationsPage {
 			const { count, denials } = await session.denials();
 			if (count === this.denialCount) return;
 			this.denialCount = count;
-			this.denialsElement.replaceChildren(denialTable(denials));
+			const rows = denials.slice(0, 50).map((entry) => [
+				formatMoment(entry.time), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
+				visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?"),
+			]);
+			this.denialsElement.replaceChildren(table(["time", "user", "operation", "path", ""], rows, "Nothing was denied since the server started."));
 		} catch { /* asked again */ }
 	}
 
 	link(keys = []) {
 		return h("a", { href: link("data", keys) }, visible(join(keys), 120));
-	}
-
-	plot({ canvas, values }) {
-		const ratio = devicePixelRatio;
-		const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio];
-		if (!width) return;
-		if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-		const context = canvas.getContext("2d");
-		const most = Math.max(1, ...values);
-		context.clearRect(0, 0, width, height);
-		context.beginPath();
-		values.forEach((value, place) => context.lineTo((place / (SECONDS - 1)) * width, height - ratio - (value / most) * (height - 3 * ratio)));
-		context.lineWidth = 1.5 * ratio;
-		context.strokeStyle = context.fillStyle = getComputedStyle(canvas).color;
-		context.stroke();
-		context.lineTo(width, height);
-		context.lineTo(0, height);
-		context.globalAlpha = 0.12;
-		context.fill();
-		context.globalAlpha = 1;
 	}
 
 	async backup(button) {

@@ -1,48 +1,50 @@
 import { session, link, restPath } from "./session.js";
-import { h, iconButton, copy, visible, formatCount } from "./dom.js";
+import { h, choice, table, iconButton, copy, visible, formatCount } from "./dom.js";
 import { split, join, compareKeys } from "./keys.js";
-import { stringify, parse, kindOf, unwrap } from "./json.js";
-import { snippets, wireQuery, restURL } from "./snippets.js";
+import { stringify, parse, kindOf, unwrap, own } from "./json.js";
+import { snippets, wireQuery, restURL, indexLine } from "./snippets.js";
 import { valueField, explain } from "./edit.js";
 
 const SHOWN_ROWS = 500;
 const COLUMN_LIMIT = 8;
-const BOUNDS = { none: "everything", equalTo: "equal to", startAt: "from", startAfter: "after", endAt: "up to", endBefore: "before" };
+const BOUNDS = [["none", "everything"], ["equalTo", "equal to"], ["startAt", "from"], ["startAfter", "after"], ["endAt", "up to"], ["endBefore", "before"]];
+const RANKS = ["null", false, true, "number", "string"];
 
+/** The order of values: null, false, true, numbers, strings, objects. */
 function compareValues(a, b) {
-	const rank = (value) => value === null || value === undefined ? 0 : value === false ? 1 : value === true ? 2 : typeof value === "number" || typeof value === "bigint" ? 3 : typeof value === "string" ? 4 : 5;
-	return rank(a) - rank(b) || (rank(a) === 5 ? 0 : a < b ? -1 : a > b ? 1 : 0);
+	const [x, y] = [a, b].map((value) => RANKS.indexOf(typeof value === "boolean" ? value : kindOf(value)) >>> 0);
+	return x - y || (x > RANKS.length || a === b ? 0 : a < b ? -1 : 1);
 }
 
-export class QueryPage {
+const makeBound = (label, options) => {
+	const field = valueField("", ["string", "number", "boolean", ["json", "null"]]);
+	return { kind: choice(label, options), field };
+};
+
+export class Page {
 	constructor(place) {
 		this.path = h("input.path-input", { label: "Path" });
-		this.order = h("select", { label: "Order by" }, [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]].map(([value, label]) => h("option", { value }, label)));
+		this.order = choice("Order by", [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]]);
 		this.child = h("input.path-input", { placeholder: "child, or path/below", label: "Child to order by" });
-		this.bounds = [this.makeBound("First bound", ["none", "equalTo", "startAt", "startAfter", "endAt", "endBefore"]), this.makeBound("Second bound", ["none", "endAt", "endBefore"])];
-		this.side = h("select", { label: "Limit to" }, h("option", { value: "limitToFirst" }, "first"), h("option", { value: "limitToLast" }, "last"));
-		this.limit = h("input", { type: "number", min: 1, max: 2147483647, value: 50, label: "Limit", class: "limit" });
+		this.bounds = [makeBound("First bound", BOUNDS), makeBound("Second bound", [["none", "nothing else"], ...BOUNDS.slice(4)])];
+		this.side = choice("Limit to", [["limitToFirst", "first"], ["limitToLast", "last"]]);
+		this.limit = h("input", { type: "number", min: 1, max: 2147483647, value: 50, label: "Limit" });
 		this.problem = h("p.problem", { role: "alert" });
-		this.result = h("div.scroll", { tabIndex: 0, role: "region", label: "Result" });
-		this.cost = h("div", {});
+		[this.result, this.cost, this.code] = [h("div"), h("div"), h("div")];
 		this.summary = h("span.hint", { role: "status" });
-		this.code = h("div", {});
-		const form = h("form.panel", { onsubmit: (event) => { event.preventDefault(); this.run(); } }, h("h2", {}, "Query"),
-			h("div.query-form", {}, h("span", {}, "Children of"), this.path, h("span", {}, "Order by"), h("span.together", {}, this.order, this.child),
-				h("span", {}, "Where"), h("span.together", {}, this.bounds[0].elements), h("span", {}, "and"), h("span.together", {}, this.bounds[1].elements),
-				h("span", {}, "Limit to"), h("span.together", {}, this.side, this.limit, h("button", { type: "submit", class: "primary" }, "Run"), this.summary)),
-			this.problem);
-		this.order.addEventListener("change", () => this.adapt());
-		this.element = h("div.page", {}, form, this.cost, h("section.panel", {}, h("h2", {}, "Result"), this.result), h("section.panel", {}, h("h2", {}, "The same elsewhere"), this.code));
+		const rows = { "Children of": this.path, "Order by": [this.order, this.child], Where: [this.bounds[0].kind, this.bounds[0].field.elements], and: [this.bounds[1].kind, this.bounds[1].field.elements],
+			"Limit to": [this.side, this.limit, h("button.primary", { type: "submit" }, "Run"), this.summary] };
+		const form = h("form.panel", { onsubmit: (event) => { event.preventDefault(); this.run(); }, onchange: () => this.adapt() }, h("h2", "Query"),
+			h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), this.problem);
+		this.element = h("div.page", form, this.cost, h("section.panel", h("h2", "Result"), this.result), h("section.panel", h("h2", "The same elsewhere"), this.code));
 		this.update(place);
 	}
 
 	update({ keys, parameters }) {
 		this.path.value = join(keys);
-		const query = parameters.get("q");
 		this.order.value = "$key";
 		this.child.value = "";
-		if (query) this.fill(query);
+		if (parameters.get("q")) this.fill(parameters.get("q"));
 		this.adapt();
 		this.run();
 		return true;
@@ -52,22 +54,16 @@ export class QueryPage {
 		this.stop?.();
 	}
 
-	makeBound(label, names) {
-		const kind = h("select", { label: label }, names.map((name) => h("option", { value: name }, name === "none" ? (names.length > 3 ? "everything" : "nothing else") : BOUNDS[name])));
-		const field = valueField("");
-		field.type.replaceChildren(...["string", "number", "boolean", "json"].map((name) => h("option", { value: name }, name === "json" ? "null" : name)));
-		field.type.addEventListener("change", () => { if (field.type.value === "json") field.text.value = "null"; });
-		kind.addEventListener("change", () => this.adapt());
-		return { kind, field, elements: [kind, ...field.elements] };
-	}
-
 	adapt() {
+		const [first, second] = this.bounds;
 		this.child.hidden = this.order.value !== "child";
-		const isEqual = this.bounds[0].kind.value === "equalTo";
-		this.bounds[1].kind.disabled = isEqual || this.bounds[0].kind.value === "none" || this.bounds[0].kind.value.startsWith("end");
-		if (this.bounds[1].kind.disabled) this.bounds[1].kind.value = "none";
-		for (const { kind, field } of this.bounds) for (const element of field.elements) element.hidden = kind.value === "none";
-		if (this.order.value === "$key") for (const { field } of this.bounds) { field.type.value = "string"; field.type.hidden = true; }
+		second.kind.disabled = /^(none|equalTo|end.*)$/.test(first.kind.value);
+		if (second.kind.disabled) second.kind.value = "none";
+		for (const { kind, field } of this.bounds) {
+			if (field.type.value === "json") field.text.value = "null";
+			for (const element of field.elements) element.hidden = kind.value === "none";
+			if (this.order.value === "$key") Object.assign(field.type, { value: "string", hidden: true });
+		}
 	}
 
 	fill(text) {
@@ -76,7 +72,7 @@ export class QueryPage {
 			const order = query.orderBy ?? "$key";
 			this.order.value = order.startsWith("$") ? order : "child";
 			if (!order.startsWith("$")) this.child.value = order;
-			const names = Object.keys(BOUNDS).filter((name) => Object.hasOwn(query, name));
+			const names = BOUNDS.map(([name]) => name).filter((name) => Object.hasOwn(query, name));
 			this.bounds.forEach(({ kind, field }, place) => {
 				const name = names[place];
 				kind.value = name ?? "none";
@@ -129,7 +125,7 @@ export class QueryPage {
 			if (error.code === "permission_denied") explain(error, "Query");
 		});
 		const samples = [["REST", restURL(keys, query)], ...snippets(keys, query)];
-		this.code.replaceChildren(h("table", {}, h("tbody", {}, samples.map(([name, text]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, text), h("td", {}, iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`))))))));
+		this.code.replaceChildren(table(["in", "as", ""], samples.map(([name, text]) => [name, text, iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`))])));
 	}
 
 	async checkIndex(keys, { orderBy }) {
@@ -160,31 +156,19 @@ export class QueryPage {
 			: (order === "$value" ? [] : order.split("/")).reduce((node, name) => node !== null && typeof node === "object" && Object.hasOwn(node, name) ? node[name] : null, data[key]);
 		const rows = Object.keys(data).filter((key) => key !== ".priority" && key !== ".value").map((key) => ({ key, by: unwrap(indexValue(key)).value }))
 			.sort((a, b) => (order === "$key" ? 0 : compareValues(a.by, b.by)) || compareKeys(a.key, b.key));
-		this.summary.textContent = `${formatCount(rows.length)} ${rows.length === 1 ? "child" : "children"}, first result in ${this.took.toFixed(this.took < 10 ? 1 : 0)} ms, live · ${this.indexProblem ? "no index is declared" : order === "$key" ? "in key order" : "index"}`;
-		if (this.indexProblem) {
-			const line = `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`;
-			this.cost.replaceChildren(h("div.banner", { role: "status" }, `The rules declare no index for this order, so each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`,
-				h("pre", {}, line), h("p", {}, h("button", { class: "small", onclick: () => copy(line, "Index line copied") }, "Copy the line"), " ",
-					h("a", { href: link("rules") }, "Open the rules"))));
-		} else this.cost.replaceChildren();
-		if (rows.length === 0) return this.result.replaceChildren(h("p.hint", {}, "No child is selected."));
-		const columns = [];
-		for (const { key } of rows.slice(0, 50)) {
-			if (kindOf(data[key]) !== "object") continue;
-			for (const name of Object.keys(unwrap(data[key]).value)) if (!columns.includes(name) && columns.length < COLUMN_LIMIT && !name.startsWith(".")) columns.push(name);
-		}
-		const cell = (node) => {
-			const kind = kindOf(node ?? null);
-			const text = node === undefined ? "" : visible(stringify(unwrap(node).value), 120);
-			return h("td", { class: kind }, h("span.value", {}, text));
-		};
-		const body = rows.slice(0, SHOWN_ROWS).map(({ key }) => {
-			const isObject = kindOf(data[key]) === "object";
-			const plain = unwrap(data[key]).value;
-			return h("tr", {}, h("td", {}, h("a", { href: link("data", [...keys, key]) }, visible(key, 80))),
-				columns.length && isObject ? columns.map((name) => cell(Object.hasOwn(plain, name) ? plain[name] : undefined)) : [cell(data[key]), ...columns.slice(1).map(() => h("td"))]);
-		});
-		this.result.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "key"), (columns.length ? columns : ["value"]).map((name) => h("th", { scope: "col" }, visible(name, 60))))), h("tbody", {}, body)),
-			rows.length > SHOWN_ROWS ? h("p.hint", {}, `The first ${SHOWN_ROWS} of ${formatCount(rows.length)} are shown.`) : "");
+		const index = this.indexProblem ? "no index is declared" : order === "$key" ? "in key order" : "index";
+		this.summary.textContent = `${formatCount(rows.length)} ${rows.length === 1 ? "child" : "children"}, first result in ${this.took.toFixed(1)} ms, live · ${index}`;
+		const line = indexLine(order);
+		this.cost.replaceChildren(this.indexProblem ? h("div.banner", { role: "status" },
+			`No index is declared for this order: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("pre", line),
+			h("p", h("button.small", { onclick: () => copy(line, "Index line copied") }, "Copy the line"), " ", h("a", { href: link("rules") }, "Open the rules"))) : "");
+		const plain = (key) => unwrap(data[key]).value;
+		const isObject = (key) => kindOf(data[key]) === "object";
+		const columns = [...new Set(rows.slice(0, 50).flatMap(({ key }) => isObject(key) ? Object.keys(plain(key)) : []))].filter((name) => !name.startsWith(".")).slice(0, COLUMN_LIMIT);
+		const cell = (node) => node === undefined ? "" : h("span", { class: kindOf(node) }, h("span.value", visible(stringify(unwrap(node).value), 120)));
+		const body = rows.slice(0, SHOWN_ROWS).map(({ key }) => [h("a", { href: link("data", [...keys, key]) }, visible(key, 80)),
+			...(columns.length && isObject(key) ? columns.map((name) => cell(own(plain(key), name))) : [cell(data[key])])]);
+		this.result.replaceChildren(table(["key", ...(columns.length ? columns.map((name) => visible(name, 60)) : ["value"])], body, "No child is selected."),
+			rows.length > SHOWN_ROWS ? h("p.hint", `The first ${SHOWN_ROWS} of ${formatCount(rows.length)} are shown.`) : "");
 	}
 }

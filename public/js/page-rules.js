@@ -1,53 +1,48 @@
-// The security rules: an editor that colours them, shows what the server finds wrong at its line, and publishes.
+// The security rules: an editor that shows what the server finds wrong at its line, and publishes.
 
+import "../vendor/codemirror/codemirror.js";
+import "../vendor/codemirror/simple.js";
 import { session } from "./session.js";
-import { h, table, dialog, toast, visible } from "./dom.js";
-import { showDenial } from "./edit.js";
+import { h, dialog, toast, visible } from "./dom.js";
 
 const CHECK_MS = 500; // after the last change
-const TOKENS = /("(?:\.read|\.write|\.validate|\.indexOn|rules)")|("\$[^"\\]*")|("(?:[^"\\]|\\.)*")|(\/\/[^\n]*|\/\*[\s\S]*?\*\/)|\b(true|false|null)\b/g;
 
-/** The text in pieces with a class for each kind of token. */
-export function highlight(source) {
-	const output = [];
-	let end = 0;
-	for (const match of source.matchAll(TOKENS)) {
-		output.push(source.slice(end, match.index));
-		end = match.index + match[0].length;
-		const [text, rule, variable, string, comment] = match;
-		if (rule) output.push(h("span.tok-rule", {}, text));
-		else if (variable) output.push(h("span.tok-variable", {}, text));
-		else if (comment) output.push(h("span.tok-comment", {}, text));
-		else if (string) output.push(h("span.tok-string", {}, text));
-		else output.push(h("span.tok-word", {}, text));
-	}
-	output.push(source.slice(end));
-	return output;
-}
+CodeMirror.defineSimpleMode("rules", {
+	start: [
+		{ regex: /"(?:\.read|\.write|\.validate|\.indexOn|rules)"/, token: "keyword" }, { regex: /"\$[^"\\]*"/, token: "variable-2" },
+		{ regex: /"(?:[^"\\]|\\.)*"/, token: "string" }, { regex: /\/\/.*/, token: "comment" }, { regex: /\/\*/, token: "comment", next: "comment" },
+		{ regex: /\b(?:true|false|null)\b/, token: "atom" },
+	],
+	comment: [{ regex: /.*?\*\//, token: "comment", next: "start" }, { regex: /.*/, token: "comment" }],
+});
 
 /** The server's `line:column: message` lines. */
-export const readErrors = (text) => text.split("\n").filter(Boolean).map((line) => {
+const readErrors = (text) => text.split("\n").filter(Boolean).map((line) => {
 	const found = /^(?:.*?:)?(\d+):(\d+): (.*)$/.exec(line);
 	return found ? { line: Number(found[1]), column: Number(found[2]), message: found[3] } : { line: 0, column: 0, message: line };
 });
 
-export class RulesPage {
+export class Page {
 	constructor() {
-		this.text = h("textarea", { autocapitalize: "off", wrap: "off", label: "Rules", "aria-describedby": "rule-errors" });
-		this.colours = h("pre", { "aria-hidden": "true" });
-		this.numbers = h("div.numbers", { "aria-hidden": "true" });
-		this.errors = h("ol.errors", { id: "rule-errors", role: "alert" });
+		const frame = h("div.editor-frame");
+		this.style = h("link", { rel: "stylesheet", href: "/vendor/codemirror/codemirror.css" });
+		this.editor = CodeMirror(frame, {
+			mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules",
+			extraKeys: { "Ctrl-S": () => this.isDifferent && this.publish(), Tab: false, "Shift-Tab": false },
+		});
+		this.editor.on("change", () => this.changed());
+		this.errors = h("ol.errors", { role: "alert" });
 		this.state = h("span.hint", { role: "status" });
-		this.publishButton = h("button", { class: "primary", onclick: () => this.publish() }, "Publish");
-		this.text.addEventListener("input", () => this.changed());
-		this.text.addEventListener("scroll", () => this.scrolled());
-		this.text.addEventListener("keydown", (event) => this.pressed(event));
-		this.element = h("div.page.rules-page", {},
-			h("div.together", {}, h("h2", {}, `Rules of ${session.namespace}`), this.state, h("span.space", {}),
+		this.publishButton = h("button.primary", { onclick: () => this.publish() }, "Publish");
+		this.element = h("div.page", this.style,
+			h("div.together", h("h2", `Rules of ${session.namespace}`), this.state, h("span.space"),
 				h("button", { onclick: () => this.load() }, "Reload"), this.publishButton),
-			h("div.editor-frame", {}, this.numbers, h("div.layers", {}, this.colours, this.text)),
-			this.errors);
+			frame, this.errors);
 		this.load();
+	}
+
+	opened() {
+		this.style.addEventListener("load", () => this.editor.refresh());
 	}
 
 	close() {
@@ -59,89 +54,57 @@ export class RulesPage {
 			const response = await session.request("/.settings/rules.json", {}, { asSelf: true });
 			if (!response.ok) throw new Error((await response.json()).error);
 			this.published = await response.text();
-			this.text.value = this.published;
-			this.changed({ isLoaded: true });
+			this.editor.setValue(this.published);
+			this.editor.clearHistory();
 		} catch (error) {
 			this.state.textContent = `The rules can't be read: ${error.message}`;
 		}
 	}
 
-	changed({ isLoaded = false } = {}) {
-		this.colours.replaceChildren(...highlight(this.text.value), "\n");
-		this.drawNumbers([]);
-		this.isDifferent = this.text.value !== this.published;
+	changed() {
+		this.showErrors("");
+		this.isDifferent = this.editor.getValue() !== this.published;
 		this.publishButton.disabled = !this.isDifferent;
-		this.state.textContent = isLoaded || !this.isDifferent ? "as published" : "not published";
+		this.state.textContent = this.isDifferent ? "not published" : "as published";
 		clearTimeout(this.checkTimer);
-		this.errors.replaceChildren();
 		if (this.isDifferent) this.checkTimer = setTimeout(() => this.check(), CHECK_MS);
 	}
 
-	drawNumbers(bad) {
-		const lines = this.text.value.split("\n").length;
-		const marked = new Set(bad);
-		this.numbers.replaceChildren(...Array.from({ length: lines }, (_, place) => marked.has(place + 1) ? h("span.bad", {}, `${place + 1}`) : `${place + 1}\n`), "\n\n");
-		this.scrolled();
-	}
-
-	scrolled() {
-		this.colours.scrollTop = this.numbers.scrollTop = this.text.scrollTop;
-		this.colours.scrollLeft = this.text.scrollLeft;
-	}
-
-	pressed(event) {
-		if ((event.ctrlKey || event.metaKey) && event.key === "s") {
-			event.preventDefault();
-			if (this.isDifferent) this.publish();
-		}
-	}
-
 	async check() {
-		const source = this.text.value;
-		const response = await this.send({ dryRun: "true" });
-		if (source !== this.text.value) return false;
-		this.showErrors(response.error);
-		this.state.textContent = response.error ? "not published: has errors" : "not published: no errors";
-		return !response.error;
+		const source = this.editor.getValue();
+		const error = await this.send({ dryRun: "true" });
+		if (source !== this.editor.getValue()) return false;
+		this.showErrors(error);
+		this.state.textContent = error ? "not published: has errors" : "not published: no errors";
+		return !error;
 	}
 
-	async send(parameters) {
-		try {
-			const response = await session.request("/.settings/rules.json", parameters, { asSelf: true, method: "PUT", body: this.text.value });
-			return response.ok ? {} : { error: (await response.json()).error };
-		} catch {
-			return { error: "The server does not answer." };
-		}
+	/** Sends the draft; what is wrong with it, "" where nothing is. */
+	send(parameters) {
+		return session.json("/.settings/rules.json", parameters, { asSelf: true, method: "PUT", body: this.editor.getValue() }).then(() => "", (error) => error.message);
 	}
 
 	showErrors(text) {
-		const errors = text ? readErrors(text) : [];
-		this.errors.replaceChildren(...errors.map(({ line, column, message }) => h("li", {}, h("button", { onclick: () => this.goTo(line, column) }, line ? `Line ${line}, column ${column}: ${visible(message, 300)}` : visible(message, 300)))));
-		this.drawNumbers(errors.map(({ line }) => line));
+		const errors = readErrors(text);
+		this.errors.replaceChildren(...errors.map(({ line, column, message }) => h("li", h("button", { onclick: () => this.goTo(line, column) }, line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)))));
+		for (const line of this.bad ?? []) this.editor.removeLineClass(line, "gutter", "bad");
+		this.bad = errors.filter(({ line }) => line).map(({ line }) => this.editor.addLineClass(line - 1, "gutter", "bad"));
 	}
 
 	goTo(line, column) {
 		if (!line) return;
-		const offset = this.text.value.split("\n").slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0) + column - 1;
-		this.text.focus();
-		this.text.setSelectionRange(offset, offset + 1);
-		this.text.scrollTop = Math.max(0, (line - 5) * 20);
+		this.editor.focus();
+		this.editor.setSelection({ line: line - 1, ch: column }, { line: line - 1, ch: column - 1 });
 	}
 
 	async publish() {
 		clearTimeout(this.checkTimer);
 		if (!(await this.check())) return;
-		if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", body: h("p", {}, `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`) }))) return;
-		const { error } = await this.send({});
+		if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", body: h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`) }))) return;
+		const error = await this.send({});
 		if (error) return this.showErrors(error);
-		this.published = this.text.value;
-		this.changed({ isLoaded: true });
+		this.published = this.editor.getValue();
+		this.changed();
 		toast("Published");
 	}
 }
-
-/** Denied operations, each with its reason behind a button. */
-export const denialTable = (denials) => table(["time", "user", "operation", "path", ""], denials.slice(0, 50).map((entry) => [
-	new Date(entry.time).toLocaleTimeString("en-GB"), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
-	visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?"),
-]), "Nothing was denied since the server started.");

@@ -5,7 +5,7 @@ import { Database, DatabaseError } from "./realtime.js";
 import { parse } from "./json.js";
 import { encodePath, split } from "./keys.js";
 
-const STORED = "pando-credential";
+export const STORED = "pando-credential";
 
 export const restPath = (path) => `/${encodePath(split(path))}.json`;
 
@@ -49,10 +49,6 @@ class Session extends EventTarget {
 		if (isKept) sessionStorage.setItem(STORED, credential);
 		this.actor = { kind: "self" };
 		this.open();
-	}
-
-	get storedCredential() {
-		return sessionStorage.getItem(STORED);
 	}
 
 	signOut() {
@@ -123,17 +119,32 @@ class Session extends EventTarget {
 		return this.json(restPath(path), { format: "export" });
 	}
 
+	/** Whether no rules stand between the console and the data. */
+	get seesAll() {
+		return this.isAdmin && !this.isActing;
+	}
+
+	/** What only administrators may ask, whoever they act as. */
+	inspect(name, parameters, options) {
+		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
+	}
+
 	denials() {
-		return this.json("/.inspect/denials.json", {}, { asSelf: true });
+		return this.inspect("denials");
 	}
 
 	children(path, parameters) {
-		return this.json("/.inspect/children.json", { path, ...parameters }, { asSelf: true });
+		return this.inspect("children", { path, ...parameters });
+	}
+
+	/** Writes at, above and below a path; `value` is what it held `at` a moment, or holds now. */
+	history(path, parameters, signal) {
+		return this.inspect("history", { path, format: "export", ...parameters }, { signal });
 	}
 
 	async databases() {
 		if (!this.isAdmin) return [this.namespace];
-		const names = (await this.json("/.inspect/databases.json", {}, { asSelf: true })).map((entry) => entry.name);
+		const names = (await this.inspect("databases")).map((entry) => entry.name);
 		return names.includes(this.namespace) ? names : [...names, this.namespace].sort();
 	}
 }

@@ -16,6 +16,9 @@ export function restURL(keys, query = {}) {
 	return `${location.origin}/${encodePath(keys)}.json?${parameters}`;
 }
 
+/** The line of the rules that declares the index of an order. */
+export const indexLine = (order) => `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`;
+
 const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const quote = (text) => JSON.stringify(text);
 
@@ -24,16 +27,17 @@ export function wireQuery(query) {
 	const wire = {};
 	if (query.orderBy !== undefined && query.orderBy !== "$priority") wire.i = query.orderBy === "$key" ? ".key" : query.orderBy === "$value" ? ".value" : query.orderBy;
 	if (query.equalTo !== undefined) Object.assign(wire, { sp: query.equalTo, sin: true, ep: query.equalTo, ein: true });
-	if (query.startAt !== undefined) Object.assign(wire, { sp: query.startAt, sin: true });
-	if (query.startAfter !== undefined) Object.assign(wire, { sp: query.startAfter, sin: false }, wire.i === ".key" ? {} : { sn: "[MAX_NAME]" });
-	if (query.endAt !== undefined) Object.assign(wire, { ep: query.endAt, ein: true });
-	if (query.endBefore !== undefined) Object.assign(wire, { ep: query.endBefore, ein: false }, wire.i === ".key" ? {} : { en: "[MIN_NAME]" });
+	for (const [name, side, isInclusive, furthest] of [["startAt", "s", true], ["startAfter", "s", false, "[MAX_NAME]"], ["endAt", "e", true], ["endBefore", "e", false, "[MIN_NAME]"]]) {
+		if (query[name] === undefined) continue;
+		Object.assign(wire, { [`${side}p`]: query[name], [`${side}in`]: isInclusive });
+		if (furthest && wire.i !== ".key") wire[`${side}n`] = furthest;
+	}
 	if (query.limitToFirst) Object.assign(wire, { l: query.limitToFirst, vf: "l" });
 	if (query.limitToLast) Object.assign(wire, { l: query.limitToLast, vf: "r" });
 	return wire;
 }
 
-/** The same in a shell and in the SDKs: [name, text]. A query with bounds is written for curl and JavaScript. */
+/** The same in a shell and in the SDKs: [name, text]. A query is written for curl and JavaScript. */
 export function snippets(keys, query = {}) {
 	const path = quote(keys.join("/"));
 	const { orderBy } = query;

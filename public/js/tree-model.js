@@ -1,10 +1,10 @@
 // The tree as far as it is looked at. Rows are loaded by pages when they come into view, with kind and size in place of
 // data. Leaves in view are listened to; the feed says where else something was written.
 
-import { session } from "./session.js";
+import { session, restPath } from "./session.js";
 import { feed, isWrite } from "./feed.js";
 import { kindOf, stringify, unwrap } from "./json.js";
-import { encodePath, join } from "./keys.js";
+import { join } from "./keys.js";
 
 const PAGE = 100; // rows
 const KEPT_PAGES = 300; // of one level
@@ -17,22 +17,11 @@ const SHOWN_UNITS = 512; // of a string
 /** One node that has, or had, a row. */
 export class Branch {
 	constructor(key, parent) {
-		Object.assign(this, { key, parent, index: 0, kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null });
-		this.depth = parent ? parent.depth + 1 : 0;
-		this.isExpanded = false;
-		this.isGone = false;
+		Object.assign(this, { key, parent, index: 0, kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null, previewText: null });
+		Object.assign(this, { depth: parent ? parent.depth + 1 : 0, isExpanded: false, isGone: false, error: null, byKey: new Map(), expanded: new Set() });
 		this.version = 0; // what is shown has changed
 		this.changedAt = 0; // the data has
 		this.pages = new Map(); // by number: {rows, isStale, isLoading}
-		this.byKey = new Map();
-		this.expanded = new Set();
-		this.previewText = null;
-		this.error = null;
-	}
-
-	get facts() {
-		const { kind, value, length, priority, count } = this;
-		return { kind, value, length, priority, count };
 	}
 
 	get isLeaf() {
@@ -175,7 +164,7 @@ export class TreeModel extends EventTarget {
 		Object.assign(entry, { isLoading: true, isStale: false });
 		branch.pages.set(number, entry);
 		try {
-			const answer = session.isAdmin && !session.isActing
+			const answer = session.seesAll
 				? await session.children(branch.path, { offset: number * PAGE, limit: PAGE })
 				: await this.listByRules(branch, number);
 			if (this.ends.signal.aborted) return;
@@ -239,7 +228,7 @@ export class TreeModel extends EventTarget {
 
 	async findPlace(child) {
 		const parent = child.parent;
-		if (!(session.isAdmin && !session.isActing)) return;
+		if (!session.seesAll) return;
 		try {
 			const { offset, children = [] } = await session.children(parent.path, { from: child.key, limit: 1 });
 			if (children[0]?.key === child.key) {
@@ -264,12 +253,11 @@ export class TreeModel extends EventTarget {
 	}
 
 	async listByRules(branch, number) {
-		const path = `/${encodePath(branch.keys)}.json`;
 		branch.starts ??= [null];
 		if (branch.starts[number] === undefined) return { kind: "object", count: branch.count, children: [] };
 		const parameters = { shallow: "true", limitToFirst: PAGE + 1 };
 		if (number > 0) parameters.startAfter = branch.starts[number];
-		const found = await session.json(path, parameters);
+		const found = await session.json(restPath(branch.path), parameters);
 		if (found === null || typeof found !== "object") {
 			const value = await session.database.get(branch.path);
 			return value !== null && typeof unwrap(value).value === "object" ? { kind: "object", count: 0, children: [] } : describe(value);
@@ -280,14 +268,17 @@ export class TreeModel extends EventTarget {
 		branch.isPartial = branch.starts.length > number + 1;
 		return {
 			kind: "object", count: Math.max(number * PAGE + names.length, hasMore ? branch.count : 0),
-			children: names.slice(0, PAGE).map((key) => ({ kind: "unknown", ...branch.byKey.get(key)?.facts, key })),
+			children: names.slice(0, PAGE).map((key) => {
+				const { kind = "unknown", value, length, priority, count } = branch.byKey.get(key) ?? {};
+				return { key, kind, value, length, priority, count };
+			}),
 		};
 	}
 
 	async ask(branch) {
 		branch.isAsked = true;
 		try {
-			const found = await session.json(`/${encodePath(branch.keys)}.json`, { shallow: "true", limitToFirst: PAGE });
+			const found = await session.json(restPath(branch.path), { shallow: "true", limitToFirst: PAGE });
 			if (found !== null && typeof found === "object") branch.take({ kind: "object", count: Object.keys(found).length });
 			else branch.take(describe(await session.database.get(branch.path)));
 		} catch {
@@ -327,8 +318,7 @@ export class TreeModel extends EventTarget {
 
 	receive(records) {
 		for (const record of records) {
-			if (!isWrite(record)) continue;
-			this.touchPath(record.path ?? [], record);
+			if (isWrite(record)) this.touchPath(record.path ?? [], record);
 		}
 	}
 

@@ -1,4 +1,4 @@
-// The rows of the tree: only those in view are elements, written at most once in an animation frame (ARIA tree).
+// The rows of the tree: those in view are elements, written at most once in a frame (ARIA tree).
 
 import { h, icon, iconButton, visible, formatCount, formatBytes } from "./dom.js";
 import { Branch } from "./tree-model.js";
@@ -13,14 +13,9 @@ const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** What a row says of a value. */
 export function valueText(branch) {
-	switch (branch.kind) {
-		case "string": return JSON.stringify(branch.value);
-		case "number": case "boolean": return String(branch.value);
-		case "null": return "null";
-		case "denied": return "permission denied";
-		case "object": return previewText(branch);
-		default: return "";
-	}
+	const { kind, value } = branch;
+	if (kind === "object") return previewText(branch);
+	return kind === "string" ? JSON.stringify(value) : kind === "denied" ? "permission denied" : kind === "unknown" ? "" : String(value);
 }
 
 function previewText({ preview, count, isExpanded }) {
@@ -39,12 +34,8 @@ export class TreeView {
 		this.pool = [];
 		this.spacer = h("div.spacer", { role: "presentation" });
 		element.append(this.spacer);
-		element.addEventListener("scroll", () => this.scrolled(), { passive: true });
-		element.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
-		element.addEventListener("keydown", (event) => this.pressed(event));
-		element.addEventListener("click", (event) => this.clicked(event));
-		element.addEventListener("dblclick", (event) => this.doubleClicked(event));
-		element.addEventListener("contextmenu", (event) => this.menuAsked(event));
+		const handlers = { scroll: this.scrolled, wheel: this.wheeled, keydown: this.pressed, click: this.clicked, dblclick: this.doubleClicked, contextmenu: this.menuAsked };
+		for (const [name, handler] of Object.entries(handlers)) element.addEventListener(name, handler.bind(this), { passive: name === "scroll" });
 		new ResizeObserver(() => this.changed()).observe(element);
 	}
 
@@ -249,13 +240,13 @@ export class TreeView {
 		const found = this.model.rowAt(target);
 		if (found instanceof Branch) return this.select(found);
 		this.selected = null;
-		const model = this.model;
+		const { model } = this;
 		const wait = () => {
 			const loaded = model.rowAt(target);
-			if (this.row !== target || this.selected) return model.removeEventListener("change", wait);
-			if (!(loaded instanceof Branch)) return;
+			const isOver = this.row !== target || this.selected;
+			if (!isOver && !(loaded instanceof Branch)) return;
 			model.removeEventListener("change", wait);
-			this.select(loaded);
+			if (!isOver) this.select(loaded);
 		};
 		model.addEventListener("change", wait);
 		this.changed();
@@ -302,6 +293,8 @@ export class TreeView {
 		if (event.target !== this.element || !this.model) return;
 		const branch = this.selected;
 		const isCommand = event.ctrlKey || event.metaKey;
+		const menu = () => branch && this.actions.menu(branch, document.getElementById(`row-${this.row}`));
+		const add = () => branch && this.actions.add(branch);
 		const act = {
 			ArrowDown: () => this.selectRow(this.row + 1),
 			ArrowUp: () => this.selectRow(this.row - 1),
@@ -314,13 +307,13 @@ export class TreeView {
 			Enter: () => branch && (event.shiftKey ? this.actions.open(branch) : branch.kind === "object" ? this.toggle(branch) : this.actions.edit(branch)),
 			" ": () => branch && this.toggle(branch),
 			F2: () => branch && this.actions.edit(branch),
-			Insert: () => branch && this.actions.add(branch),
-			"+": () => branch && this.actions.add(branch),
+			Insert: add,
+			"+": add,
 			Delete: () => branch && this.actions.remove(branch),
 			Backspace: () => this.actions.up(),
 			"/": () => this.actions.find(),
-			ContextMenu: () => branch && this.actions.menu(branch, document.getElementById(`row-${this.row}`)),
-			F10: () => event.shiftKey && branch && this.actions.menu(branch, document.getElementById(`row-${this.row}`)),
+			ContextMenu: menu,
+			F10: () => event.shiftKey && menu(),
 		}[event.key];
 		if (isCommand && event.key.toLowerCase() === "z") this.actions.undo();
 		else if (isCommand && event.key.toLowerCase() === "c" && !getSelection().toString()) this.actions.copy(branch);

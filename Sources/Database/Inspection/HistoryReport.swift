@@ -13,15 +13,23 @@ extension RESTReport {
             prefix.append("{\"at\":")
             prefix.append(decimal: question.time)
             prefix.append(since: answer.since)
-            prefix.append(",\"value\":")
+            if answer.value != nil { prefix.append(",\"value\":") }
             var suffix: [UInt8] = []
-            suffix.append(",\"writes\":[")
+            suffix.append(question.part == .rules ? ",\"rules\":[" : ",\"writes\":[")
             for (index, write) in answer.writes.enumerated() {
                 if index > 0 { suffix.append(",") }
                 suffix.append(write)
             }
+            for (index, rules) in answer.rules.enumerated() {
+                if index > 0 { suffix.append(",") }
+                suffix.append(rules)
+            }
             suffix.append(answer.hasMore ? "],\"more\":true}" : "],\"more\":false}")
-            self.init(prefix: prefix, node: answer.value, suffix: suffix)
+            if let value = answer.value {
+                self.init(prefix: prefix, node: value, suffix: suffix)
+            } else {
+                self.init(prefix: prefix + suffix)
+            }
         case .failure(.beyondReach(let since)):
             var members: [UInt8] = []
             members.append(since: since)
@@ -47,6 +55,16 @@ extension [UInt8] {
     fileprivate mutating func append(since time: Int64?) {
         append(",\"since\":")
         if let time { append(decimal: time) } else { append("null") }
+    }
+
+    fileprivate mutating func append(_ rules: PublishedRules) {
+        append("{\"time\":")
+        append(decimal: rules.time)
+        append(",\"sequence\":")
+        append(decimal: rules.sequence.rawValue)
+        append(",\"source\":")
+        append(json: Text(String(decoding: rules.source, as: UTF8.self)))
+        append("}")
     }
 
     fileprivate mutating func append(_ write: HistoryWrite) {

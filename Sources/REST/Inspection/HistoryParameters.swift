@@ -4,7 +4,13 @@ import PandoTree
 
 /// What `/.inspect/history.json` is asked (rest §10.1).
 package struct HistoryParameters: Equatable, Sendable {
-    /// Of a node.
+    /// What is asked for.
+    package enum Part: String, Sendable {
+        case all, writes, rules
+    }
+
+    package var part: Part
+    /// Of a node; the root where rules are asked for.
     package var path: Path
     /// Milliseconds since 1970; nil for now.
     package var time: Int64?
@@ -19,7 +25,13 @@ package struct HistoryParameters: Equatable, Sendable {
     /// - Throws: ``RESTError/parameter(_:)`` for one that is missing or malformed.
     package init(_ request: RESTRequest, usualLimit: Int, highestLimit: Int) throws(RESTError) {
         let parameters = request.address.parameters
-        guard let text = parameters["path"] else { throw .parameter(.pathMissing) }
+        guard let part = Part(rawValue: parameters["part"] ?? Part.all.rawValue) else {
+            throw .parameter(.partMalformed)
+        }
+        self.part = part
+        guard let text = parameters["path"] ?? (part == .rules ? "/" : nil) else {
+            throw .parameter(.pathMissing)
+        }
         do throws(InvalidData) { path = try Path(wire: Text(text)) } catch {
             throw .parameter(.pathMalformed)
         }

@@ -4,6 +4,17 @@ import PandoTree
 
 /// What a location held at one moment, and who wrote there: a question to the files of a data directory.
 package struct HistoryQuestion: Sendable {
+    /// What of a history is read.
+    package enum Part: Sendable {
+        /// The value of the location, and its writes.
+        case valueAndWrites
+        /// Only its writes: no checkpoint is read.
+        case writes
+        /// The rules that were published, in place of writes. The location does not matter.
+        case rules
+    }
+
+    package var part: Part
     /// The number of the namespace in the log.
     package var namespace: UInt32
     package var path: Path
@@ -17,9 +28,10 @@ package struct HistoryQuestion: Sendable {
     package var lastSequence: SequenceNumber
 
     package init(
-        namespace: UInt32, path: Path, time: Int64, limit: Int, before: SequenceNumber?,
-        lastSequence: SequenceNumber
+        _ part: Part = .valueAndWrites, namespace: UInt32, path: Path, time: Int64, limit: Int,
+        before: SequenceNumber?, lastSequence: SequenceNumber
     ) {
+        self.part = part
         self.namespace = namespace
         self.path = path
         self.time = time
@@ -39,13 +51,26 @@ package struct HistoryWrite: Sendable, Equatable {
     package var touch: LogRecord.Touch
 }
 
+/// Rules that were put in force.
+package struct PublishedRules: Sendable, Equatable {
+    /// Milliseconds since 1970.
+    package var time: Int64
+    /// Of their record.
+    package var sequence: SequenceNumber
+    /// The text as it was published.
+    package var source: [UInt8]
+}
+
 /// The answer to a ``HistoryQuestion``.
 package struct HistoryAnswer: Sendable {
     /// The earliest moment that the files reach; nil where nothing was written yet. Milliseconds since 1970.
     package var since: Int64?
-    package var value: Node
+    /// Nil where it was not asked for.
+    package var value: Node?
     /// The newest first.
     package var writes: [HistoryWrite]
+    /// The newest first.
+    package var rules: [PublishedRules]
     /// There are earlier ones.
     package var hasMore: Bool
 }
@@ -72,6 +97,8 @@ package enum HistoryLimits {
     /// Writes of one answer, and those of one without `limit`.
     package static let writeCount = 1000
     package static let usualWriteCount = 100
+    /// Rules of one answer: 5 MiB of text, as each document has at most 256 KiB.
+    package static let rulesCount = 20
     /// Questions that wait or are being answered. Each may take as long as a start of the server.
     package static let questionCount = 8
 }

@@ -7,12 +7,38 @@ extension DataDirectory {
     /// Answers a question from the files of a directory on which a server runs.
     /// - Parameter cancelled: Asked between two entries of the log, and between two records of a checkpoint.
     /// - Throws: ``HistoryFailure``.
-    /// - Complexity: For the value, one read of a checkpoint and of the log behind it up to the moment; for the writes,
+    /// - Complexity: For the value, where it is asked for, one read of a checkpoint and of the log behind it up to the moment; for the writes,
     ///   of the log back to the earliest that is listed. Memory for the value, the writes, and the largest entry of the
     ///   log.
     package static func history<Storage: Disk>(
         _ question: HistoryQuestion, on disk: Storage, cancelled: CancellationFlag
     ) throws(HistoryFailure) -> HistoryAnswer {
+        var answer = HistoryAnswer(since: nil, value: nil, writes: [], rules: [], hasMore: false)
+        if question.part == .valueAndWrites { answer.value = try value(question, on: disk, cancelled) }
+        if question.part == .rules {
+            (answer.rules, answer.hasMore) = try collect(question, on: disk, cancelled) { record in
+                guard record.kind == .rules else { return nil }
+                return PublishedRules(
+                    time: record.timestamp, sequence: record.sequence,
+                    source: withCursor(over: record.payload) { $0.array(0..<$0.count) })
+            }
+        } else {
+            let path = question.path
+            (answer.writes, answer.hasMore) = try collect(question, on: disk, cancelled) {
+                record throws(UnreadableRecord) in
+                guard let kind = LogRecord.Kind(record.kind),
+                    let touch = try LogRecord.touch(of: path, by: kind, record.payload)
+                else { return nil }
+                return HistoryWrite(time: record.timestamp, sequence: record.sequence, touch: touch)
+            }
+        }
+        answer.since = try orFail { () throws(JournalError) in try earliestTime(in: disk) }
+        return answer
+    }
+
+    private static func value<Storage: Disk>(
+        _ question: HistoryQuestion, on disk: Storage, _ cancelled: CancellationFlag
+    ) throws(HistoryFailure) -> Node {
         var target = LocationTarget(question, cancelled)
         do throws(JournalError) {
             _ = try readDirectory(disk, until: .time(question.time), into: &target)
@@ -22,14 +48,19 @@ extension DataDirectory {
             throw .beyondReach(since: try orFail { () throws(JournalError) in try earliestTime(in: disk) })
         }
         guard let value = target.replay.value else { throw .valueTooLarge }
-        var collector = WriteCollector(question, cancelled)
+        return value
+    }
+
+    /// What a question asks for of the records of its database, the newest first, and whether there is more.
+    private static func collect<Found: Sendable, Storage: Disk>(
+        _ question: HistoryQuestion, on disk: Storage, _ cancelled: CancellationFlag,
+        find: @escaping (borrowing RecoveredRecord) throws(UnreadableRecord) -> Found?
+    ) throws(HistoryFailure) -> ([Found], hasMore: Bool) {
+        var collector = RecordCollector(question, cancelled, find: find)
         try orFail { () throws(JournalError) in try readSegmentsBackward(disk, into: &collector) }
         if cancelled.isSet { throw .cancelled }
         if let problem = collector.problem { throw .unreadable(problem.reason) }
-        let since = try orFail { () throws(JournalError) in try earliestTime(in: disk) }
-        return HistoryAnswer(
-            since: since, value: value, writes: Array(collector.writes.prefix(question.limit)),
-            hasMore: collector.writes.count > question.limit)
+        return (Array(collector.found.prefix(question.limit)), collector.found.count > question.limit)
     }
 
     private static func orFail<Result>(
@@ -73,24 +104,30 @@ private struct LocationTarget: RecoveryTarget {
     }
 }
 
-/// Collects the writes that concern one location, the newest first.
-private struct WriteCollector: SegmentVisitor {
+/// Collects what is found in the records of one database, the newest first.
+private struct RecordCollector<Found: Sendable>: SegmentVisitor {
     private let question: HistoryQuestion
     private let cancelled: CancellationFlag
     /// The newest first; at most one more than the limit, which shows that there are more.
-    private(set) var writes: [HistoryWrite] = []
+    private(set) var found: [Found] = []
     /// Those of the current segment, oldest first from `oldest` on, in a ring of the number that is wanted.
-    private var ring: [HistoryWrite] = []
+    private var ring: [Found] = []
     private var oldest = 0
     /// A record could not be read.
     private(set) var problem: UnreadableRecord?
+    /// What a record has that is asked for; nil for nothing.
+    private let find: (borrowing RecoveredRecord) throws(UnreadableRecord) -> Found?
 
-    init(_ question: HistoryQuestion, _ cancelled: CancellationFlag) {
+    init(
+        _ question: HistoryQuestion, _ cancelled: CancellationFlag,
+        find: @escaping (borrowing RecoveredRecord) throws(UnreadableRecord) -> Found?
+    ) {
         self.question = question
         self.cancelled = cancelled
+        self.find = find
     }
 
-    private var wantedCount: Int { question.limit + 1 - writes.count }
+    private var wantedCount: Int { question.limit + 1 - found.count }
 
     mutating func visit(_ entry: borrowing RecoveredEntry) -> Bool {
         guard !cancelled.isSet, problem == nil, entry.lastSequence <= question.lastSequence else {
@@ -100,14 +137,9 @@ private struct WriteCollector: SegmentVisitor {
         entry.forEach { record in
             if record.timestamp > question.time { isWanted = false }
             if let before = question.before, record.sequence >= before { isWanted = false }
-            guard isWanted, problem == nil, record.namespace == question.namespace,
-                let kind = LogRecord.Kind(record.kind)
-            else { return }
+            guard isWanted, problem == nil, record.namespace == question.namespace else { return }
             do throws(UnreadableRecord) {
-                guard let touch = try LogRecord.touch(of: question.path, by: kind, record.payload) else {
-                    return
-                }
-                add(HistoryWrite(time: record.timestamp, sequence: record.sequence, touch: touch))
+                if let item = try find(record) { add(item) }
             } catch {
                 problem = error
             }
@@ -115,19 +147,19 @@ private struct WriteCollector: SegmentVisitor {
         return isWanted && problem == nil
     }
 
-    private mutating func add(_ write: HistoryWrite) {
+    private mutating func add(_ item: Found) {
         if ring.count < wantedCount {
-            ring.append(write)
+            ring.append(item)
         } else {
-            ring[oldest] = write
+            ring[oldest] = item
             oldest = (oldest + 1) % ring.count
         }
     }
 
     mutating func endSegment() -> Bool {
-        writes += (ring[oldest...] + ring[..<oldest]).reversed()
+        found += (ring[oldest...] + ring[..<oldest]).reversed()
         ring = []
         oldest = 0
-        return writes.count <= question.limit && problem == nil && !cancelled.isSet
+        return found.count <= question.limit && problem == nil && !cancelled.isSet
     }
 }
