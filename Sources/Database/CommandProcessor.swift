@@ -251,7 +251,7 @@ final class CommandProcessor {
         else { return nil }
         try log.checkSpace(forPayloadOf: name.utf8.count)
         let database = databases.create(name, access: .open)
-        database.engine.indexByteLimit = options.indexByteLimit
+        options.configure(database)
         log.append(
             JournalRecord(
                 .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))

@@ -80,7 +80,7 @@ package final class DatabaseHost {
         preparer = RequestPreparer(
             processor, start: preparation.start, cancel: preparation.cancel, post: post)
         for database in recovered.databases.values {
-            database.engine.indexByteLimit = options.indexByteLimit
+            options.configure(database)
             processor.indexes.startWork(in: database)
         }
     }

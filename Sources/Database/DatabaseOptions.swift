@@ -1,3 +1,6 @@
+import PandoEngine
+import PandoStorage
+
 /// What an operator may choose about the databases.
 package struct DatabaseOptions: Sendable {
     /// Whether a namespace is created when a client first names it, open to everyone (`--dev`).
@@ -8,5 +11,16 @@ package struct DatabaseOptions: Sendable {
     /// Bytes that the indexes which no rule declares may take together, in all databases.
     package var indexByteLimit = 256 << 20
 
+    /// Listens, and paths with onDisconnect writes, of one connection.
+    package var listenLimit = Engine.largestListenLimit
+    package var disconnectLimit = Engine.largestDisconnectLimit
+
     package init() {}
+
+    /// Passes on what an engine must know.
+    func configure(_ database: StoredDatabase) {
+        database.engine.indexByteLimit = indexByteLimit
+        database.engine.listenLimit = listenLimit
+        database.engine.disconnectLimit = disconnectLimit
+    }
 }

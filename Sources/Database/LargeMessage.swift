@@ -31,6 +31,8 @@ package final class LargeMessage: @unchecked Sendable {
     /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while it
     /// is not encoded, and where it is larger than clients accept.
     package private(set) var pieces: [SharedBytes]?
+    /// The pieces with their messages compressed, by window. A worker makes them for the first receiver.
+    private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
     private var isEncoded = false
     private var budget: EncodingBudget?
     private var encodedByteCount = 0
@@ -59,8 +61,17 @@ package final class LargeMessage: @unchecked Sendable {
         return Self.estimateLimit
     }
 
+    /// ``pieces``, compressed where a worker has done that for the window.
+    /// - Parameter window: Of the receiver; nil where its messages are not compressed.
+    package func pieces(for window: DeflateWindow?) -> [SharedBytes]? {
+        guard let window else { return pieces }
+        return compressed.withLock { $0[window.index] } ?? pieces
+    }
+
     /// Bytes of the pieces from `piece` on.
-    package func byteCount(from piece: Int) -> Int { pieces?[piece...].reduce(0) { $0 + $1.count } ?? 0 }
+    package func byteCount(from piece: Int, for window: DeflateWindow? = nil) -> Int {
+        pieces(for: window)?[piece...].reduce(0) { $0 + $1.count } ?? 0
+    }
 
     /// Whether several clients may get it.
     package var isShared: Bool {
@@ -85,6 +96,23 @@ package final class LargeMessage: @unchecked Sendable {
         encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
         budget.add(encodedByteCount)
         self.budget = budget
+    }
+
+    /// Compresses the pieces for a window, once, each by itself: then there are as many. One worker only, after
+    /// ``encode(within:_:)``.
+    package func compress(with deflater: MessageDeflater, for window: DeflateWindow) {
+        guard let pieces, !pieces.isEmpty, let budget, compressed.withLock({ $0[window.index] }) == nil else {
+            return
+        }
+        let compressedPieces = pieces.map { piece in
+            var frames: [UInt8] = []
+            deflater.append(compressing: piece.rawSpan, to: &frames)
+            return SharedBytes(frames)
+        }
+        let byteCount = compressedPieces.reduce(0) { $0 + $1.count }
+        encodedByteCount += byteCount
+        budget.add(byteCount)
+        compressed.withLock { $0[window.index] = compressedPieces }
     }
 
     /// The message as JSON; empty where there is nothing to send.

@@ -14,6 +14,8 @@ package struct OutputBatch: Sendable {
         case frames(SessionID, Range<Int>)
         /// The same frames for several sessions.
         case shared(SharedBytes, ContiguousArray<SessionID>)
+        /// As ``shared(_:_:)``; so long that receivers which negotiated compression get them compressed.
+        case compressible(CompressibleFrames, ContiguousArray<SessionID>)
         /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session wait
         /// for it.
         case large(SessionID, LargeMessage)

@@ -246,9 +246,14 @@ struct OutputEncoder {
         let isFramed = frames.append(framesOf: message.rawSpan)
         precondition(isFramed, "a message that could exceed the limit of frames is a large message")
         let shared = SharedBytes(frames)
+        let compressible =
+            message.count >= CompressibleFrames.thresholdByteCount ? CompressibleFrames(shared) : nil
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
-            for group in groups { batches[loop].append(.shared(shared, group)) }
+            for group in groups {
+                batches[loop].append(
+                    compressible.map { .compressible($0, group) } ?? .shared(shared, group))
+            }
         }
     }
 

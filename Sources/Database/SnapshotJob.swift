@@ -3,17 +3,23 @@ import PandoEngine
 import PandoREST
 import PandoReactor
 import PandoTree
+import PandoWebSocket
 import PandoWire
 
 /// A large message to encode, and where the result goes.
 package struct EncodingJob: Sendable {
     package var session: SessionID
     package var message: LargeMessage
+    /// For which it is compressed; nil for a session without compression.
+    package var window: DeflateWindow?
     package var results: Mailbox<EncodedMessage>
 
-    package init(session: SessionID, message: LargeMessage, results: Mailbox<EncodedMessage>) {
+    package init(
+        session: SessionID, message: LargeMessage, window: DeflateWindow?, results: Mailbox<EncodedMessage>
+    ) {
         self.session = session
         self.message = message
+        self.window = window
         self.results = results
     }
 }

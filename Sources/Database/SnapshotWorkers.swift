@@ -6,6 +6,7 @@ import PandoStorage
 import PandoTime
 import PandoTree
 import PandoWire
+import PandoWebSocket
 
 /// Parses large messages, and prints, queries and hashes large nodes, from snapshots, while the databases and
 /// the loops go on.
@@ -112,6 +113,8 @@ private final class SnapshotLane: Sendable {
         private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
         private var printsNext = false
         private var hashes = HashMemo()
+        /// Deflaters, made when they are needed first.
+        private let compression = SharedCompression()
 
         init(_ budget: EncodingBudget, overflow: SnapshotLane?) {
             self.overflow = overflow
@@ -180,6 +183,9 @@ private final class SnapshotLane: Sendable {
                     ParsedMessage(parsing: job.message, for: job.session, nodeLimit: job.nodeLimit))
             case .encode(let job):
                 job.message.encode(within: budget, &hashes)
+                if let window = job.window, let deflater = compression.deflater(for: window) {
+                    job.message.compress(with: deflater, for: window)
+                }
                 job.results.post(EncodedMessage(session: job.session, message: job.message))
             case .survey(let job):
                 job.results.post(

@@ -17,7 +17,7 @@ extension Engine {
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return failure(command, "A query and a tag belong together")
             }
-            guard (listens[command.session]?.count ?? 0) < SessionListens.limit else {
+            guard (listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
                 return failure(command, "Too many listens on this connection")
             }
             if listen.query != nil,
@@ -50,7 +50,10 @@ extension Engine {
             else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
             guard writes.allSatisfy(\.isPriorityValid) else { return failure(command, Self.invalidPriority) }
             let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
-            guard queues.canAdd(writes, by: author, to: command.session) else {
+            guard queues.canAdd(writes, by: author, to: command.session),
+                disconnectLimit >= DisconnectQueue.capacity
+                    || (queues[command.session]?.count ?? 0) + writes.count <= disconnectLimit
+            else {
                 return failure(command, "Too many onDisconnect operations are pending")
             }
             return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)

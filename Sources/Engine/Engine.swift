@@ -30,6 +30,12 @@ package struct Engine: ~Copyable, Sendable {
     package internal(set) var preparedWrite: PreparedWrite?
     /// Of a prepared merge: its location's data when it is done.
     var mergeResult: Node?
+    /// Listens of one session, at most ``largestListenLimit``.
+    package var listenLimit = SessionListens.limit
+    /// Paths with onDisconnect writes of one session, at most ``largestDisconnectLimit``.
+    package var disconnectLimit = DisconnectQueue.capacity
+    package static let largestListenLimit = SessionListens.limit
+    package static let largestDisconnectLimit = DisconnectQueue.capacity
     /// Large nodes that commits have removed from the tree: see ``removeReplacedNodes()``.
     var replaced = ReplacedNodes()
 

@@ -41,6 +41,8 @@ package final class RequestHead: Sendable {
     package let keepsAlive: Bool
 
     private let line: RequestLine
+    /// The host that a trusted proxy has stated; nil for none.
+    private let statedAuthority: Range<Int>?
 
     /// - Parameters:
     ///   - line: Ranges of the bytes of `fields`.
@@ -51,7 +53,29 @@ package final class RequestHead: Sendable {
         self.fields = fields
         self.framing = framing
         keepsAlive = fields.keepsAlive(line.version)
+        statedAuthority = nil
     }
+
+    /// The same request as its client has made it, by the word of a trusted proxy: with the host of
+    /// `X-Forwarded-Host`, where that is valid. Of several the first counts: the client's.
+    package init(forwarded head: RequestHead) {
+        method = head.method
+        line = head.line
+        fields = head.fields
+        framing = head.framing
+        keepsAlive = head.keepsAlive
+        let stated = head.fields.bytes(of: "x-forwarded-host").map { value in
+            trimmed(value[..<(value.firstIndex(of: UInt8(ascii: ",")) ?? value.endIndex)])
+        }
+        if let stated, !stated.isEmpty, isValidAuthority(Array(stated).span) {
+            statedAuthority = stated.startIndex..<stated.endIndex
+        } else {
+            statedAuthority = nil
+        }
+    }
+
+    /// The values of `X-Forwarded-For`, of all lines in order. They count only where a trusted proxy sends them.
+    package var forwardedFor: [String] { fields.values(of: "x-forwarded-for") }
 
     /// The method as it was received.
     package var methodText: String { text(line.method) }
@@ -71,7 +95,10 @@ package final class RequestHead: Sendable {
 
     /// ``authority`` as bytes.
     package var authorityBytes: ArraySlice<UInt8> {
-        if let authority = line.authority { fields.bytes[authority] } else { fields.bytes(of: "host") ?? [] }
+        if let stated = statedAuthority { return fields.bytes[stated] }
+        return if let authority = line.authority { fields.bytes[authority] } else {
+            fields.bytes(of: "host") ?? []
+        }
     }
 
     /// The value of the first field of that (lower-case) name.

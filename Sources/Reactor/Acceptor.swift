@@ -9,7 +9,7 @@ package final class Acceptor: Pollable {
     package struct Configuration: Sendable {
         /// Connections that the kernel completes and queues until they are accepted (listen(2)); it reduces
         /// this to net.core.somaxconn.
-        package var backlog: Int32 = 4096
+        package var backlog = ListeningSocket.backlog
         /// Options of the accepted sockets.
         package var options = SocketOptions()
         /// How long accepting pauses when descriptors or memory ran out.
@@ -28,6 +28,8 @@ package final class Acceptor: Pollable {
 
     /// The address it listens on, with the port that the system chose if 0 was requested.
     package let address: SocketAddress
+    /// Of a Unix socket that is removed when this closes; nil for any other.
+    package let path: String?
     /// True while accepting pauses because descriptors or memory ran out.
     package private(set) var isExhausted = false
     /// Connections accepted so far.
@@ -63,8 +65,24 @@ package final class Acceptor: Pollable {
     ///   - onLimit: Called after connections were closed, refused or not accepted because of the limit, at
     ///     most once in ``Configuration/reportInterval``.
     /// - Throws: What socket(2), bind(2) or listen(2) report: EADDRINUSE, EACCES, EADDRNOTAVAIL, EMFILE …
-    package init(
+    package convenience init(
         at address: SocketAddress, on loop: EventLoop, targets: [EventLoop],
+        configuration: Configuration = Configuration(),
+        adopt: @escaping @Sendable (ConnectedSocket, EventLoop) -> Void,
+        onExhausted: @escaping (SocketError) -> Void = { _ in },
+        limiter: ConnectionLimiter? = nil,
+        evict: @escaping @Sendable (_ count: Int, _ isReserved: Bool, EventLoop) -> Void = { _, _, _ in },
+        onLimit: @escaping (ConnectionLimiter.Report) -> Void = { _ in }
+    ) throws(SocketError) {
+        try self.init(
+            .open(at: address, backlog: configuration.backlog, options: configuration.options), on: loop,
+            targets: targets, configuration: configuration, adopt: adopt, onExhausted: onExhausted,
+            limiter: limiter, evict: evict, onLimit: onLimit)
+    }
+
+    /// As ``init(at:on:targets:configuration:adopt:onExhausted:limiter:evict:onLimit:)``, on a socket that listens.
+    package init(
+        _ socket: ListeningSocket, on loop: EventLoop, targets: [EventLoop],
         configuration: Configuration = Configuration(),
         adopt: @escaping @Sendable (ConnectedSocket, EventLoop) -> Void,
         onExhausted: @escaping (SocketError) -> Void = { _ in },
@@ -74,13 +92,8 @@ package final class Acceptor: Pollable {
     ) throws(SocketError) {
         precondition(!targets.isEmpty)
         assert(loop.isCurrent)
-        var wanted = address.raw
-        var options = configuration.options.raw
-        let descriptor = try checked(
-            unsafe pando_listen(&wanted, configuration.backlog, &options), "listen on \(address)")
-        var chosen = pando_address()
-        let result = unsafe pando_local_address(descriptor, &chosen)
-        self.address = result > 0 ? SocketAddress(raw: chosen) : address
+        address = socket.address
+        path = socket.path
         self.targets = targets
         self.configuration = configuration
         self.adopt = adopt
@@ -88,7 +101,7 @@ package final class Acceptor: Pollable {
         self.limiter = limiter
         self.evict = evict
         self.onLimit = onLimit
-        super.init(descriptor: descriptor, loop: loop)
+        super.init(descriptor: socket.takeDescriptor(), loop: loop)
         limiter?.attach(
             loop.mailbox { [weak self] _ in
                 self?.setInterest(PANDO_READABLE)
@@ -99,6 +112,9 @@ package final class Acceptor: Pollable {
     /// Stops listening. Accepted connections stay open; connections in the kernel's queue are reset.
     package func close() {
         assert(loop.isCurrent)
+        guard descriptor >= 0 else { return }
+        // First: whoever connects by the name then gets the error of a server that is not there.
+        if let path { unsafe pando_remove_socket(path) }
         closeDescriptor()
     }
 
@@ -136,7 +152,7 @@ package final class Acceptor: Pollable {
             var peer = pando_address()
             let result = accept(descriptor, &peer)
             switch result {
-            case 0...: assign(result, SocketAddress(raw: peer), admission)
+            case 0...: assign(result, SocketAddress(raw: peer).withoutMapping, admission)
             case -PANDO_EAGAIN:
                 isExhausted = false
                 return false

@@ -51,6 +51,11 @@ package final class Channel: Pollable {
     private var limiter: ConnectionLimiter?
     /// Encrypts and decrypts; nil without TLS.
     private var secure: SecureStage?
+    /// What the proxy says of its client; nil where the peer is no trusted proxy.
+    private var proxy: ProxyStage?
+
+    /// Counts the connection of its address until it is closed; nil where that is not limited.
+    package var grant: AddressLimiter.Grant?
 
     private init(connected descriptor: Int32, loop: EventLoop) {
         outboundByteLimit = loop.configuration.outboundByteLimit
@@ -64,19 +69,22 @@ package final class Channel: Pollable {
     /// - Parameters:
     ///   - socket: Of an acceptor or of ``detach()``; not adopted before.
     ///   - tls: The connection's TLS; nil for none, or where it came with the socket.
+    ///   - readsProxyHeader: The peer is a trusted proxy, and may begin with a ``ProxyHeader``.
     ///   - makeDelegate: Gets the channel, which may already be written to.
     /// - Returns: The channel, which the loop keeps until it is closed.
     /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors; the socket is closed then.
     @discardableResult
     package static func adopt(
         _ socket: ConnectedSocket, on loop: EventLoop, tls: TLSConnection? = nil,
-        makeDelegate: (Channel) -> any ChannelDelegate
+        readsProxyHeader: Bool = false, makeDelegate: (Channel) -> any ChannelDelegate
     ) throws(SocketError) -> Channel {
         assert(loop.isCurrent)
         let channel = Channel(connected: socket.takeDescriptor(), loop: loop)
         channel.limiter = socket.limiter
         channel.isReserved = socket.isReserved
+        channel.grant = socket.grant
         channel.secure = socket.secure ?? tls.map { SecureStage($0) }
+        channel.proxy = socket.proxy ?? (readsProxyHeader ? ProxyStage() : nil)
         do throws(SocketError) {
             try channel.watch(PANDO_READABLE)
         } catch {
@@ -91,10 +99,14 @@ package final class Channel: Pollable {
     /// What the TLS handshake has agreed on; nil without TLS, and before the handshake is done.
     package var tlsFacts: TLSFacts? { secure?.facts }
 
-    /// The peer's address; nil once the connection is closed. One system call.
-    package var peerAddress: SocketAddress? {
+    /// The address of the client, by its proxy's header where that is trusted; nil once the connection is closed. One
+    /// system call.
+    package var peerAddress: SocketAddress? { proxy?.source ?? socketAddress }
+
+    private var socketAddress: SocketAddress? {
         var address = pando_address()
-        return unsafe pando_peer_address(descriptor, &address) > 0 ? SocketAddress(raw: address) : nil
+        return unsafe pando_peer_address(descriptor, &address) > 0
+            ? SocketAddress(raw: address).withoutMapping : nil
     }
 
     /// Bytes of memory that unsent output takes for this channel alone, and what TLS holds of its input;
@@ -315,6 +327,7 @@ package final class Channel: Pollable {
 
     /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.
     private func read() {
+        if let proxy, !proxy.isDone, phase == .open { guard readHeader(proxy) else { return } }
         if let secure, phase == .open { return read(through: secure) }
         let byteLimit = unsafe min(loop.receiveBuffer.count, readByteLimit)
         let count = unsafe pando_receive(descriptor, loop.receiveBuffer.baseAddress, byteLimit)
@@ -328,6 +341,23 @@ package final class Channel: Pollable {
             didEnd()
         } else if count != -Int64(PANDO_EAGAIN) {
             fail(Int32(truncatingIfNeeded: -count))
+        }
+    }
+
+    /// - Returns: Whether the client's bytes are next.
+    private func readHeader(_ proxy: ProxyStage) -> Bool {
+        isBulk = false
+        switch proxy.read(descriptor) {
+        case .waiting: return false
+        case .done:
+            currentDelegate?.channelDidLearnPeer(self)
+            return phase == .open
+        case .ended:
+            didEnd()
+            return false
+        case .failed(let code):
+            fail(code)
+            return false
         }
     }
 
@@ -472,7 +502,7 @@ package final class Channel: Pollable {
     /// - Complexity: O(unsent bytes), and one `send`.
     package func detach() -> (socket: ConnectedSocket, unsent: [UInt8])? {
         assert(loop.isCurrent)
-        guard phase == .open, let peer = peerAddress else { return nil }
+        guard phase == .open, let peer = socketAddress else { return nil }
         flush()
         guard phase == .open else { return nil }
         let unsent = loop.chunks.bytes(of: queue)
@@ -483,7 +513,8 @@ package final class Channel: Pollable {
         secure?.leave(loop)
         let socket = ConnectedSocket(
             movingDescriptor: surrenderDescriptor(), peer: peer, limiter: limiter, isReserved: isReserved,
-            secure: secure)
+            secure: secure, proxy: proxy, grant: grant)
+        grant = nil
         secure = nil
         limiter = nil
         return (socket, unsent)
@@ -585,6 +616,7 @@ package final class Channel: Pollable {
 
     private func closeAndCount() {
         closeDescriptor()
+        grant = nil
         limiter?.didClose(isReserved: isReserved)
         limiter = nil
     }

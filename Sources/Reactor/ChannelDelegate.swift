@@ -31,6 +31,10 @@ package protocol ChannelDelegate: AnyObject {
     /// The peer sends no more (FIN, or close_notify of TLS); it may still read. The default is `closeAfterFlush()`.
     func channelDidEnd(_ channel: Channel)
 
+    /// A trusted proxy has said who its client is, or that it speaks for itself: ``Channel/peerAddress`` is final. Called
+    /// once, before the first `received`, where the channel was adopted to read a header.
+    func channelDidLearnPeer(_ channel: Channel)
+
     /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.
     func channelDidDrain(_ channel: Channel)
 
@@ -41,4 +45,5 @@ package protocol ChannelDelegate: AnyObject {
 extension ChannelDelegate {
     package func channelDidEnd(_ channel: Channel) { channel.closeAfterFlush() }
     package func channelDidDrain(_ channel: Channel) {}
+    package func channelDidLearnPeer(_ channel: Channel) {}
 }

@@ -13,6 +13,10 @@ package final class ConnectedSocket: Sendable {
     package let isReserved: Bool
     /// The TLS of a connection that moves to another loop.
     let secure: SecureStage?
+    /// What its proxy has said, of a connection that moves to another loop.
+    let proxy: ProxyStage?
+    /// Counts a connection that moves to another loop.
+    let grant: AddressLimiter.Grant?
 
     init(descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter? = nil, isReserved: Bool = false)
     {
@@ -21,19 +25,24 @@ package final class ConnectedSocket: Sendable {
         self.limiter = limiter
         self.isReserved = isReserved
         secure = nil
+        proxy = nil
+        grant = nil
         limiter?.didAccept(isReserved: isReserved)
     }
 
     /// A socket that moves from one loop to another: `limiter` counts it already.
     init(
         movingDescriptor descriptor: Int32, peer: SocketAddress, limiter: ConnectionLimiter?,
-        isReserved: Bool, secure: SecureStage?
+        isReserved: Bool, secure: SecureStage?, proxy: ProxyStage?,
+        grant: AddressLimiter.Grant?
     ) {
         self.descriptor = Atomic(descriptor)
         self.peer = peer
         self.limiter = limiter
         self.isReserved = isReserved
         self.secure = secure
+        self.proxy = proxy
+        self.grant = grant
     }
 
     deinit {

@@ -56,7 +56,7 @@ package final class ConnectionLimiter: Sendable {
     private let reserved = Atomic<Int>(0)
     /// The acceptor waits until a connection closes, or becomes one that may be closed.
     private let isAwaited = Atomic<Bool>(false)
-    private let acceptor = Mutex<Mailbox<AdmissionChange>?>(nil)
+    private let acceptors = Mutex<[Mailbox<AdmissionChange>]>([])
     private let evictedCount = Atomic<UInt64>(0)
     private let reservedTotal = Atomic<UInt64>(0)
     private let refusedCount = Atomic<UInt64>(0)
@@ -156,16 +156,16 @@ package final class ConnectionLimiter: Sendable {
         return true
     }
 
-    /// - Parameter mailbox: The acceptor's.
+    /// - Parameter mailbox: Of one of the acceptors.
     func attach(_ mailbox: Mailbox<AdmissionChange>) {
-        acceptor.withLock { $0 = mailbox }
+        acceptors.withLock { $0.append(mailbox) }
     }
 
     private func wakeAcceptor() {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
-        _ = acceptor.withLock { $0 }?.post(AdmissionChange())
+        for acceptor in acceptors.withLock({ $0 }) { acceptor.post(AdmissionChange()) }
     }
 
     // MARK: Loops

@@ -1,6 +1,6 @@
 import COperatingSystem
 
-/// An IPv4 or IPv6 address and a port.
+/// An IPv4 or IPv6 address and a port, or the other end of a Unix socket.
 package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     var raw: pando_address
 
@@ -56,12 +56,19 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// `127.0.0.1:9000`, `[::1]:9000`.
-    package var description: String { raw.family == 6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var description: String {
+        switch raw.family {
+        case Self.unixFamily: "unix"
+        case 6: "[\(host)]:\(port)"
+        default: "\(host):\(port)"
+        }
+    }
 
     /// Whether it is reachable from this machine only: 127.0.0.0/8, `::1`, and 127.0.0.0/8 as IPv4-mapped
-    /// IPv6 addresses (`::ffff:127…`).
+    /// IPv6 addresses (`::ffff:127…`), and Unix sockets.
     package var isLoopback: Bool {
-        let bytes = octets
+        if isUnix { return true }
+        let bytes = allOctets
         if raw.family == 4 { return bytes[0] == 127 }
         if bytes[0..<15].allSatisfy({ $0 == 0 }) { return bytes[15] == 1 }
         return bytes[0..<10].allSatisfy({ $0 == 0 }) && bytes[10] == 0xFF && bytes[11] == 0xFF
@@ -69,13 +76,61 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// 16 bytes; IPv4 fills the first four.
-    private var octets: [UInt8] {
+    private var allOctets: [UInt8] {
         unsafe withUnsafeBytes(of: raw.bytes) { unsafe Array($0) }
+    }
+
+    static let unixFamily: UInt8 = 1
+
+    /// The other end of a Unix socket.
+    static let unix = SocketAddress(octets: [], family: unixFamily, port: 0)
+
+    /// 4 or 6; 1 for a Unix socket.
+    package var family: UInt8 { raw.family }
+
+    /// Whether it is the other end of a Unix socket: a program of this machine.
+    package var isUnix: Bool { raw.family == Self.unixFamily }
+
+    /// Whether a socket that listens there listens on all addresses of the machine.
+    package var isUnspecified: Bool { !isUnix && octets.allSatisfy { $0 == 0 } }
+
+    /// The bytes of the address: 4, 16, or none for a Unix socket.
+    package var octets: [UInt8] {
+        switch raw.family {
+        case 4: Array(allOctets.prefix(4))
+        case 6: allOctets
+        default: []
+        }
+    }
+
+    /// - Parameters:
+    ///   - octets: At most 16.
+    ///   - family: As ``family``.
+    init(octets: [UInt8], family: UInt8, port: UInt16) {
+        var raw = pando_address()
+        raw.family = family
+        raw.port = port
+        unsafe withUnsafeMutableBytes(of: &raw.bytes) { target in
+            // In bounds: both are cut to 16 bytes.
+            unsafe target.copyBytes(from: octets.prefix(target.count))
+        }
+        self.raw = raw
+    }
+
+    /// The IPv4 address of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), as sockets that serve both report peers; any
+    /// other address as it is.
+    package var withoutMapping: SocketAddress {
+        let octets = octets
+        guard raw.family == 6, octets[..<10].allSatisfy({ $0 == 0 }), octets[10] == 0xFF, octets[11] == 0xFF
+        else {
+            return self
+        }
+        return SocketAddress(octets: Array(octets[12...]), family: 4, port: port)
     }
 
     package static func == (left: SocketAddress, right: SocketAddress) -> Bool {
         left.raw.family == right.raw.family && left.raw.port == right.raw.port
-            && left.raw.scope == right.raw.scope && left.octets == right.octets
+            && left.raw.scope == right.raw.scope && left.allOctets == right.allOctets
     }
 }
 
@@ -95,6 +150,8 @@ package struct SocketOptions: Sendable {
     /// then waits in the channel's queue, where it is counted and can be replaced by newer data. nil for as
     /// much as the send buffer holds: megabytes.
     package var unsentLowWaterByteCount: UInt32?
+    /// A listening socket of IPv6 leaves IPv4 to another one (IPV6_V6ONLY).
+    package var isIPv6Only = false
 
     package init() {}
 
@@ -112,6 +169,7 @@ package struct SocketOptions: Sendable {
         options.send_buffer_bytes = sendBufferByteCount ?? 0
         options.receive_buffer_bytes = receiveBufferByteCount ?? 0
         options.unsent_low_water_bytes = unsentLowWaterByteCount ?? 0
+        options.v6_only = isIPv6Only ? 1 : 0
         return options
     }
 }

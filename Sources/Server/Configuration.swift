@@ -15,6 +15,13 @@ package struct Configuration: Sendable {
     package var host = "127.0.0.1"
     /// 0 picks a free one.
     package var port: UInt16 = 9000
+    /// Where to listen, in place of ``host`` and ``port`` (`--listen`).
+    package var listens: [ListenPlace] = []
+    /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and ``port`` are not
+    /// used.
+    package var passedSockets = PassedSockets.firstDescriptor..<PassedSockets.firstDescriptor
+    /// The proxies whose word about their clients counts.
+    package var trustedProxies = TrustedProxies()
     /// The certificates of TLS; none are used without TLS.
     package var certificates = CertificateLocations()
     /// A port without TLS that redirects to ``port``; nil for none.
@@ -65,6 +72,21 @@ package struct Configuration: Sendable {
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount
 
+    /// Connections of one address (IPv6: of one network of 64 bits); 0 for no limit: many clients may share one.
+    package var addressConnectionLimit = 0
+    /// Listens, and paths with onDisconnect writes, of one connection.
+    package var listenLimit = DatabaseOptions().listenLimit
+    package var disconnectLimit = DatabaseOptions().disconnectLimit
+    /// The largest values of these two.
+    package static let largestListenLimit = DatabaseOptions().listenLimit
+    package static let largestDisconnectLimit = DatabaseOptions().disconnectLimit
+    /// Over how long sessions are ended when the process stops; 0 for all at once.
+    package var drainTime: Duration = .zero
+
+    /// Messages of 1 kB and more are compressed for clients that ask for it (RFC 7692).
+    package var compressesMessages: Bool { !hasNoDeflate }
+    package var hasNoDeflate = false
+
     /// The least of what is said on stderr.
     package var logLevel = Logger.Level.info
 
@@ -76,12 +98,20 @@ package struct Configuration: Sendable {
     /// The smallest ``memoryByteLimit`` but 0.
     package static let memoryByteMinimum = MemoryBudget.leastByteLimit
 
+    /// Where to listen, beside ``passedSockets``.
+    var places: [ListenPlace] {
+        if !listens.isEmpty { return listens }
+        return passedSockets.isEmpty ? [.network(host: host, port: port)] : []
+    }
+
     /// What the databases are told of this.
     var databaseOptions: DatabaseOptions {
         var options = DatabaseOptions()
         options.createsNamespaces = isDevelopment
         options.sessionEndReserveByteCount = sessionEndReserveByteCount
         options.indexByteLimit = indexByteLimit
+        options.listenLimit = listenLimit
+        options.disconnectLimit = disconnectLimit
         return options
     }
 
@@ -117,10 +147,25 @@ package struct Configuration: Sendable {
         if redirectPort != nil, !certificates.isUsed {
             found.append("--http-redirect-port: needs TLS, which is --tls-cert and --tls-key, or --tls-dir")
         }
-        if let redirectPort, redirectPort != 0, redirectPort == port {
+        if let redirectPort, redirectPort != 0, places.contains(where: { $0.port == redirectPort }) {
             found.append("--http-redirect-port: must be another port than --port")
         }
-        if isDevelopment, host != "localhost", SocketAddress(host, port: port)?.isLoopback != true {
+        if redirectPort != nil, passedSockets.isEmpty, !places.contains(where: { $0.port != nil }) {
+            found.append("--http-redirect-port: needs an address to listen on, and --listen names none")
+        }
+        for (index, place) in listens.enumerated() {
+            if listens[..<index].contains(place), place.port != 0 {
+                found.append("--listen: \(place) is there twice")
+            }
+            if isDevelopment, !place.isLoopback {
+                found.append(
+                    "--dev: opens the database to everybody, so --listen must be a loopback address, not \(place)"
+                )
+            }
+        }
+        if isDevelopment, listens.isEmpty, passedSockets.isEmpty, host != "localhost",
+            SocketAddress(host, port: port)?.isLoopback != true
+        {
             found.append(
                 "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
         }

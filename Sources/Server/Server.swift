@@ -39,7 +39,7 @@ package final class Server: @unchecked Sendable {
     private let bodyThread: BodyThread
     private let history: HistoryThread?
     private let trimmer: HeapTrimmer
-    private let acceptor: Acceptor
+    private let acceptors: [Acceptor]
     private let redirectPort: RedirectPort?
     /// nil without TLS.
     private let certificates: CertificateStore?
@@ -86,11 +86,6 @@ package final class Server: @unchecked Sendable {
         } catch {
             throw StartError.descriptors(error.description)
         }
-        let address = try Self.resolve(configuration.host, port: configuration.port)
-        guard !configuration.isDevelopment || address.isLoopback else {
-            throw StartError.address("--dev: \(configuration.host) is not a loopback address")
-        }
-
         site = StaticSiteHolder(try Self.loadSite(configuration, logger))
         certificates = try Self.openCertificates(configuration.certificates, logger)
 
@@ -110,6 +105,9 @@ package final class Server: @unchecked Sendable {
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
         let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
+        let addresses =
+            configuration.addressConnectionLimit > 0
+            ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
         bodyThread = try BodyThread()
         if let path = configuration.dataDirectory {
             history = try HistoryThread { () throws(DiskFailure) in
@@ -127,7 +125,7 @@ package final class Server: @unchecked Sendable {
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
-                    limiter: limiter, certificates: certificates, directory: directory,
+                    limiter: limiter, addresses: addresses, certificates: certificates, directory: directory,
                     authenticator: authenticator, site: site, logger: logger))
         }
         self.ioLoops = ioLoops
@@ -135,19 +133,28 @@ package final class Server: @unchecked Sendable {
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
+        let sockets = try Listeners.open(configuration, options: acceptorConfiguration.options)
         do throws(SocketError) {
-            acceptor = try Acceptor(
-                at: address, on: ioEventLoops[0], targets: ioEventLoops, configuration: acceptorConfiguration,
-                adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
-                onExhausted: { error in logger.error("accepting pauses: \(error)") }, limiter: limiter,
-                evict: { count, isReserved, loop in
-                    byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
-                },
-                onLimit: { report in logger.warning("\(report)") })
-            if let port = configuration.redirectPort {
+            var acceptors: [Acceptor] = []
+            for socket in sockets {
+                acceptors.append(
+                    try Acceptor(
+                        socket, on: ioEventLoops[0], targets: ioEventLoops,
+                        configuration: acceptorConfiguration,
+                        adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
+                        onExhausted: { error in logger.error("accepting pauses: \(error)") },
+                        limiter: limiter,
+                        evict: { count, isReserved, loop in
+                            byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
+                        },
+                        onLimit: { report in logger.warning("\(report)") }))
+            }
+            self.acceptors = acceptors
+            if let port = configuration.redirectPort,
+                let secure = acceptors.map(\.address).first(where: { !$0.isUnix })
+            {
                 redirectPort = try RedirectPort(
-                    at: acceptor.address.with(port: port), on: ioEventLoops[0],
-                    securePort: acceptor.address.port)
+                    at: secure.with(port: port), on: ioEventLoops[0], securePort: secure.port)
             } else {
                 redirectPort = nil
             }
@@ -208,17 +215,14 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    private static func resolve(_ host: String, port: UInt16) throws(StartError) -> SocketAddress {
-        do throws(SocketError) {
-            if let address = try SocketAddress.resolve(host: host, port: port).first { return address }
-        } catch {
-            throw .address("\(error)")
+    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix socket. Not
+    /// empty.
+    package var urls: [String] {
+        acceptors.map { acceptor in
+            if acceptor.address.isUnix { return acceptor.path.map { "unix:\($0)" } ?? "unix" }
+            return "\(certificates == nil ? "http" : "https")://\(acceptor.address)"
         }
-        throw .address("\(host): no such address")
     }
-
-    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS.
-    package var url: String { "\(certificates == nil ? "http" : "https")://\(acceptor.address)" }
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
     /// - Parameter onListening: Called once connections are accepted.
@@ -237,7 +241,7 @@ package final class Server: @unchecked Sendable {
             )
         }
         watchKeys()
-        if let redirectPort { logger.info("http://\(redirectPort.address) redirects to \(url)") }
+        if let redirectPort { logger.info("http://\(redirectPort.address) redirects to \(urls[0])") }
         if let certificates { watch(certificates) }
         Task.detached { [authenticator] in await authenticator.prefetch() }
         onListening()
@@ -273,6 +277,13 @@ package final class Server: @unchecked Sendable {
         } else if !unruledNames.isEmpty {
             logger.notice(
                 "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators get in there"
+            )
+        }
+        if certificates == nil, configuration.trustedProxies.isEmpty,
+            let open = acceptors.first(where: { !$0.address.isLoopback })
+        {
+            logger.warning(
+                "\(open.address) is reached from other machines without encryption: give --tls-cert and --tls-key, or name the proxy in front of it in --trusted-proxy"
             )
         }
         if configuration.identity.isEmpty, !configuration.isDevelopment {
@@ -347,9 +358,19 @@ package final class Server: @unchecked Sendable {
     /// are told.
     private func stop() {
         ioEventLoops[0].submit { [self] in
-            acceptor.close()
+            for acceptor in acceptors { acceptor.close() }
             redirectPort?.close()
         }
+        guard configuration.drainTime > .zero else { return endSessions() }
+        let (main, time) = (main, configuration.drainTime)
+        let dismissal = CountdownLatch(loopCount: ioLoops.count) { [self] in
+            main.submit { self.endSessions() }
+        }
+        for loop in ioLoops { loop.loop.submit { loop.dismiss(over: time) { dismissal.oneIsEmpty() } } }
+    }
+
+    /// Sessions end that are still there, and come while the server stops.
+    private func endSessions() {
         let (main, ioLoops) = (main, ioLoops)
         let farewell = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         database.post(

@@ -17,7 +17,8 @@ package final class SharedCompression {
     }
 
     /// Inflates messages of every window.
-    func sharedInflater() throws(CompressionError) -> MessageInflater {
+    /// - Throws: ``CompressionError/noMemory``.
+    package func sharedInflater() throws(CompressionError) -> MessageInflater {
         if let inflater { return inflater }
         let new = try MessageInflater(.init(takesOver: false, windowBits: 15), limits: limits)
         inflater = new
@@ -32,6 +33,12 @@ package final class SharedCompression {
         let new = try MessageDeflater(.init(takesOver: false, windowBits: windowBits), options: options)
         deflaters[windowBits] = new
         return new
+    }
+
+    /// Compresses messages for receivers of a window.
+    /// - Returns: nil where the system has no memory: then messages are plain.
+    package func deflater(for window: DeflateWindow) -> MessageDeflater? {
+        try? deflater(windowBits: Int(window.rawValue))
     }
 
     /// A connection's own, or nil where the budget refuses.

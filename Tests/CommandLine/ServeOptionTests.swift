@@ -22,7 +22,8 @@ struct ServeOptionTests {
         }
         #expect(
             withoutDefault.map(\.name) == [
-                "allow-origin", "tls-cert", "tls-key", "tls-dir", "tls-client-ca", "http-redirect-port",
+                "listen", "trusted-proxy", "allow-origin", "tls-cert", "tls-key", "tls-dir", "tls-client-ca",
+                "http-redirect-port",
                 "data", "rules", "auth-secret-file", "jwks-file", "jwks-issuer",
                 "jwks-audience",
                 "oidc-issuer", "oidc-audience", "firebase-project",

@@ -153,6 +153,8 @@ final class Bench {
                         "\(session.slot) \(String(decoding: $0, as: UTF8.self))"
                     }
                 case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
+                case .compressible(let frames, let sessions):
+                    sessions.map { "\($0.slot) \(text(frames.plain.array))" }
                 case .large(let session, _): ["\(session.slot) large"]
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]

@@ -76,7 +76,7 @@ class Server:
                 cwd=self.folder,
                 preexec_fn=self.limit_descriptors if self.descriptor_limit else None,
             )
-        lines = queue.Queue()
+        lines = self.lines = queue.Queue()  # of stdout, behind the first: one for each further address
         threading.Thread(target=self.read_lines, args=(self.process.stdout, lines), daemon=True).start()
         try:
             line = lines.get(timeout=START_DEADLINE)

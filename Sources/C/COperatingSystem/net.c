@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -22,9 +23,11 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,6 +163,10 @@ int64_t pando_receive(int32_t fd, void *bytes, size_t capacity) {
     return REPEAT(recv(fd, bytes, capacity, 0));
 }
 
+int64_t pando_peek(int32_t fd, void *bytes, size_t capacity) {
+    return REPEAT(recv(fd, bytes, capacity, MSG_PEEK));
+}
+
 int32_t pando_has_input(int32_t fd) {
     char byte;
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
@@ -249,6 +256,9 @@ static int32_t from_system(const any_address *from, pando_address *to) {
         to->scope = from->v6.sin6_scope_id;
         memcpy(to->bytes, &from->v6.sin6_addr, 16);
         return 6;
+    case AF_UNIX:
+        to->family = 1;
+        return 1;
     default:
         return -EINVAL;
     }
@@ -266,13 +276,68 @@ int32_t pando_listen(const pando_address *address, int32_t backlog, const pando_
     int fd = socket(system.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
     if (set(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0) return failed(fd);
-    // `::` serves IPv4 too, whatever the machine's default is.
-    if (address->family == 6 && set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) < 0) return failed(fd);
+    // `::` serves IPv4 too, whatever the machine's default is, unless another socket does.
+    if (address->family == 6 && set(fd, IPPROTO_IPV6, IPV6_V6ONLY, options->v6_only != 0) < 0) return failed(fd);
     if (apply(fd, options) < 0) return failed(fd);
     if (bind(fd, &system.any, size) < 0) return failed(fd);
     if (listen(fd, backlog) < 0) return failed(fd);
     return fd;
 }
+
+// Whether a process listens on a Unix socket: one that is gone has left its name.
+static int is_abandoned(const struct sockaddr_un *address) {
+    struct stat status;
+    if (lstat(address->sun_path, &status) < 0 || !S_ISSOCK(status.st_mode)) return 0;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return 0;
+    int result = connect(fd, (const struct sockaddr *)address, sizeof *address);
+    int error = errno;
+    close(fd);
+    return result < 0 && error == ECONNREFUSED;
+}
+
+int32_t pando_listen_unix(const char *path, int32_t backlog) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t count = strlen(path);
+    if (count == 0 || count >= sizeof address.sun_path) return -EINVAL;
+    memcpy(address.sun_path, path, count + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        if (errno != EADDRINUSE) return failed(fd);
+        if (!is_abandoned(&address)) {
+            errno = EADDRINUSE;
+            return failed(fd);
+        }
+        if (unlink(path) < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return failed(fd);
+    }
+    if (listen(fd, backlog) < 0) {
+        int error = errno;
+        unlink(path);
+        errno = error;
+        return failed(fd);
+    }
+    return fd;
+}
+
+int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options) {
+    if (integer_option(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1) return -EINVAL;
+    if (integer_option(fd, SOL_SOCKET, SO_TYPE) != SOCK_STREAM) return -EINVAL;
+    int32_t domain = integer_option(fd, SOL_SOCKET, SO_DOMAIN);
+    if (domain != AF_INET && domain != AF_INET6 && domain != AF_UNIX) return -EINVAL;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) return -errno;
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) return -errno;
+    if (domain != AF_UNIX && apply(fd, options) < 0) return -errno;
+    return fd;
+}
+
+void pando_remove_socket(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) unlink(path);
+}
+
+int32_t pando_process_id(void) { return (int32_t)getpid(); }
 
 int32_t pando_accept(int32_t fd, pando_address *peer) {
     any_address system;
@@ -344,6 +409,7 @@ int32_t pando_address_resolve(const char *host, uint16_t port, pando_address *ad
 }
 
 int32_t pando_address_print(const pando_address *address, char *text, size_t capacity) {
+    if (address->family == 1) return snprintf(text, capacity, "unix") < 0 ? -EINVAL : 0;
     int family = address->family == 4 ? AF_INET : AF_INET6;
     if (!inet_ntop(family, address->bytes, text, (socklen_t)capacity)) return -errno;
     if (address->family == 6 && address->scope != 0) {

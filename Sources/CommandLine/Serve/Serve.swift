@@ -38,6 +38,13 @@ struct Serve: ParsableCommand {
         }
         var merged = sources.configuration(&problems)
         merged.identity.revocationFile = file
+        if let passed = PassedSockets.descriptors(
+            environment, processID: ProcessInfo.processInfo.processIdentifier)
+        {
+            merged.passedSockets = passed
+        } else {
+            problems.append("LISTEN_FDS: is not a number of sockets that this process can use")
+        }
         let configuration = merged
         problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
         guard problems.isEmpty else {

@@ -2,6 +2,7 @@ import Logging
 import PandoHTTP
 import PandoIdentity
 import PandoREST
+import PandoReactor
 import PandoServer
 
 extension ServeOption {
@@ -28,6 +29,34 @@ extension ServeOption {
         ) { configuration, text throws(Problem) in
             let numbers = Numbers(unit: .port, range: 0...Int(UInt16.max), zeroMeaning: nil, reason: nil)
             configuration.port = UInt16(try numbers.read(text))
+        },
+        ServeOption(
+            "listen", .list(placeholder: "address"),
+            """
+            Where to listen, in place of --host and --port: ADDR:PORT, with an IPv6 address in brackets, or unix:PATH. \
+            [::]:PORT serves IPv4, too. Repeatable. Sockets that systemd passes are used besides.
+            """
+        ) { configuration, text throws(Problem) in
+            for name in try list(text) {
+                guard let place = ListenPlace(name) else {
+                    throw .notAllowed("\"\(name)\" is not ADDR:PORT, [IPV6]:PORT or unix:PATH")
+                }
+                configuration.listens.append(place)
+            }
+        },
+        ServeOption(
+            "trusted-proxy", .list(placeholder: "cidr"),
+            """
+            A proxy in front of the server, as 10.0.0.0/8, an address, or unix for peers on Unix sockets. Its word about \
+            its clients counts: a PROXY header (version 2), X-Forwarded-For and X-Forwarded-Host. Repeatable.
+            """
+        ) { configuration, text throws(Problem) in
+            for name in try list(text) {
+                guard let range = AddressRange(name) else {
+                    throw .notAllowed("\"\(name)\" is not an address, ADDRESS/BITS or unix")
+                }
+                configuration.trustedProxies.ranges.append(range)
+            }
         },
         flag(
             "dev", \.isDevelopment,
@@ -56,10 +85,22 @@ extension ServeOption {
             "public", "dir", default: "the console that came with the program", \.publicDirectory,
             "Directory of the files that are served at / beside the data. SIGHUP reads them again."),
         flag("no-console", \.hasNoConsole, "Serve no files: neither the console nor the documents."),
+        flag(
+            "no-deflate", \.hasNoDeflate,
+            "Do not compress messages of WebSockets (permessage-deflate), whatever clients offer."),
         number(
             "loops", .count, in: 0...64, \.loopCount,
             "Threads for connections; 0 stands for one less than the processors."),
     ]
+
+    /// The values of a list, which line feeds and commas separate.
+    private static func list(_ text: String) throws(Problem) -> [String] {
+        let names = text.split { $0 == "," || $0.isNewline }.map { name in
+            String(name.drop { $0 == " " })
+        }
+        guard !names.isEmpty else { throw .notAllowed("the value is empty") }
+        return names
+    }
 
     private static let security: [ServeOption] = [
         text(
@@ -147,6 +188,19 @@ extension ServeOption {
             not used for the longest time are dropped.
             """),
         number(
+            "max-connections-per-address", .count, in: 0...1 << 23, zero: "no limit",
+            \.addressConnectionLimit,
+            """
+            Connections of one address, or of one IPv6 network of 64 bits; 0 for no limit. Clients behind one router \
+            share its address.
+            """),
+        number(
+            "max-listens", .count, in: 1...Configuration.largestListenLimit, \.listenLimit,
+            "Listens of one connection."),
+        number(
+            "max-on-disconnect", .count, in: 1...Configuration.largestDisconnectLimit, \.disconnectLimit,
+            "Locations with onDisconnect writes of one connection."),
+        number(
             "chunk-limit", .count, in: 1...9999, \.chunkCountLimit,
             "Chunks of 16 KiB that one message of a client may have."),
         number(
@@ -173,6 +227,12 @@ extension ServeOption {
                 reason: "with less, clients on slow networks would be disconnected")
             configuration.presenceTimeout = .seconds(try numbers.read(text))
         },
+        seconds(
+            "drain-time", in: 0...3600, \.drainTime,
+            """
+            At SIGTERM, the time over which connected clients are told to go, so that they do not all come back at once; \
+            0 for at once.
+            """),
         seconds(
             "request-timeout", in: 1...1 << 40, \.requestTimeout,
             "Time for an HTTP request to arrive; a body may take longer while it arrives fast enough."),

@@ -33,8 +33,8 @@ enum ServerProcess {
         }
         do throws(SocketError) {
             try server.run {
-                // Scripts wait for this line, so it is written without a buffer.
-                try? writeOutput(Array("listening on \(server.url)\n".utf8))
+                // Scripts wait for these lines, so they are written without a buffer.
+                for url in server.urls { try? writeOutput(Array("listening on \(url)\n".utf8)) }
             }
         } catch {
             printError("\(error)")

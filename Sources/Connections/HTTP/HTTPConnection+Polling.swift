@@ -205,7 +205,17 @@ extension HTTPConnection {
     ) -> Bool {
         var response: [UInt8] = []
         do throws(UpgradeRefusal) {
-            try ServerHandshake(request.head).appendResponse(to: &response)
+            var handshake = try ServerHandshake(
+                request.head, deflate: context.compression == nil ? nil : DeflateOptions())
+            if let agreement = handshake.deflate {
+                // Without takeover on either side, so the connection has no memory of its own for it.
+                if (try? context.compression?.sharedInflater()) == nil {
+                    handshake.declineDeflate()
+                } else {
+                    window = DeflateWindow(windowBits: agreement.server.windowBits)
+                }
+            }
+            handshake.appendResponse(to: &response)
         } catch {
             ServerHandshake.appendRefusal(error, to: &response)
             context.write(response)

@@ -6,6 +6,7 @@ import PandoIdentity
 import PandoREST
 import PandoStaticFiles
 import PandoTime
+import PandoWebSocket
 
 /// A connection that speaks HTTP: REST requests one after the other, polls, an event stream, or the upgrade to a
 /// WebSocket.
@@ -83,6 +84,10 @@ package struct HTTPConnection {
     var deliveries = PollDeliveries()
     /// Responses of long polling were written here.
     var hasAnsweredPolls = false
+    /// Of the last request, what its trusted proxy says of its client; empty for all others.
+    package private(set) var forwardedFor: [String] = []
+    /// For which the messages of a WebSocket that this connection has become are compressed; nil where they are not.
+    package internal(set) var window: DeflateWindow?
     /// How often the connection was moved between loops.
     var moveCount = 0
     /// Bytes of a body that is not complete, or that a thread has.
@@ -203,7 +208,7 @@ package struct HTTPConnection {
                 if headBegan == nil, !reader.isIdle { headBegan = context.now }
                 return false
             }
-            head = found
+            head = context.socket.isTrustedProxy ? RequestHead(forwarded: found) : found
         } catch {
             refuse(error.status, isHead: reader.isHead, &context)
             return false
@@ -211,6 +216,7 @@ package struct HTTPConnection {
         reader = RequestHeadReader()
         headBegan = nil
         activity = .busy
+        if context.socket.isTrustedProxy { forwardedFor = head.forwardedFor }
         if !ahead.isReading, !deliveries.isEmpty { deliveries.settleAcknowledged(&context) }
         if context.settings.isDevelopment,
             let foreign = filter.refusal(of: head, allowing: context.settings.allowedOrigins)
@@ -291,6 +297,7 @@ package struct HTTPConnection {
     package mutating func received(_ moved: MovedRequest, _ context: inout ConnectionContext) {
         idleSince = context.now
         moveCount = moved.moveCount
+        if context.socket.isTrustedProxy { forwardedFor = moved.head.forwardedFor }
         activity = .busy
         var bytes = moved.rest
         if UpgradeRequest.isPath(moved.head.pathBytes) {

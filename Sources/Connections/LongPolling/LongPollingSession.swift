@@ -264,6 +264,8 @@ package struct LongPollingSession: RealtimeTransport {
     /// The next piece follows when others have had their turn.
     mutating func pieceWasWritten(_ context: inout ConnectionContext) { context.append(.nextTurn) }
 
+    func mayWriteNextPiece(_ context: inout ConnectionContext) -> Bool { false }
+
     mutating func outputsWereWritten(_ context: inout ConnectionContext) { moveIfAgreed(&context) }
 
     /// A message goes out in one response, and is kept until that was received.

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoDatabase
+import PandoWebSocket
 
 /// The outputs of one session in their order. What follows a large message waits until that is encoded and its
 /// last piece was handed to the connection.
@@ -29,12 +30,18 @@ struct OutputSequence {
     /// Bytes that one client leaves unread count for less where others may hold them, too.
     private static let sharedWeight = 16
 
+    /// For which the receiver's messages are compressed; nil where they are not.
+    let window: DeflateWindow?
     private var stage = Stage.ready
     /// Outputs behind a large message, from `head` on, and the memory that each takes; nil where it was sent.
     private var waiting: [(output: Output?, byteCount: Int)] = []
     private var head = 0
     /// Bytes of memory that the waiting outputs take.
     private(set) var waitingByteCount = 0
+
+    init(window: DeflateWindow? = nil) {
+        self.window = window
+    }
 
     /// Outputs that wait.
     var waitingCount: Int { waiting.count - head }
@@ -49,7 +56,7 @@ struct OutputSequence {
     var heldByteCount: Int {
         guard case .sending(let message, let next) = stage else { return waitingByteCount }
         // From the piece on that the connection has.
-        let pieces = message.byteCount(from: max(0, next - 1))
+        let pieces = message.byteCount(from: max(0, next - 1), for: window)
         return waitingByteCount + (message.isShared ? pieces / Self.sharedWeight : pieces)
     }
 
@@ -98,7 +105,8 @@ struct OutputSequence {
 
     /// The next piece of a large message; nil where none is in progress.
     mutating func nextPiece() -> SharedBytes? {
-        guard case .sending(let message, let next) = stage, let pieces = message.pieces else { return nil }
+        guard case .sending(let message, let next) = stage, let pieces = message.pieces(for: window)
+        else { return nil }
         stage = next + 1 < pieces.count ? .sending(message, next: next + 1) : .ready
         return pieces[next]
     }

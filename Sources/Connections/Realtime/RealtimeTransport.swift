@@ -36,6 +36,8 @@ protocol RealtimeTransport {
     mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext)
     /// A piece of a large message was written, and more follow.
     mutating func pieceWasWritten(_ context: inout ConnectionContext)
+    /// Whether the next piece follows at once: compressed ones may be so small that no drain is reported.
+    func mayWriteNextPiece(_ context: inout ConnectionContext) -> Bool
     /// No output waits for another any more.
     mutating func outputsWereWritten(_ context: inout ConnectionContext)
     /// The client has taken nearly everything.
@@ -131,9 +133,12 @@ extension RealtimeTransport {
 
     /// Sends the next piece of a large message: when the client can take it.
     mutating func sendPiece(_ context: inout ConnectionContext) {
-        guard isOpen, let piece = outputs.nextPiece() else { return }
-        write(piece, &context)
-        if outputs.isReady { sendWaiting(&context) } else { pieceWasWritten(&context) }
+        repeat {
+            guard isOpen, let piece = outputs.nextPiece() else { return }
+            write(piece, &context)
+            if outputs.isReady { return sendWaiting(&context) }
+            pieceWasWritten(&context)
+        } while mayWriteNextPiece(&context)
     }
 
     /// Sends what waited, up to the next large message.

@@ -14,7 +14,7 @@ import PandoWire
 /// moves here: ``Handover``.
 package struct WebSocketConnection: RealtimeTransport {
     package internal(set) var session: RealtimeSession
-    var outputs = OutputSequence()
+    var outputs: OutputSequence
     package internal(set) var pauses: PauseReasons = []
     var isLagging = false
     private var reader: MessageReader
@@ -44,10 +44,18 @@ package struct WebSocketConnection: RealtimeTransport {
     /// - Parameters:
     ///   - id: Of the session, or of the connection while a session by long polling may move here.
     ///   - polling: That session; nil for a session of its own.
-    package init(_ id: SessionID, joining polling: SessionID? = nil, _ context: inout ConnectionContext) {
+    ///   - window: Of the client's side, where permessage-deflate was agreed on; nil where it was not.
+    package init(
+        _ id: SessionID, joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
+        _ context: inout ConnectionContext
+    ) {
         let messageByteLimit = context.settings.messageByteLimit
+        // Made at the handshake, so it is there.
+        let inflater = window == nil ? nil : try? context.compression?.sharedInflater()
         // Text is checked when a message is whole: C++ clients cut inside characters.
-        reader = MessageReader(role: .server, messageByteLimit: messageByteLimit, checksText: false)
+        reader = MessageReader(
+            role: .server, messageByteLimit: messageByteLimit, checksText: false, inflater: inflater)
+        outputs = OutputSequence(window: window)
         reassembler = Reassembler(
             chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit)
         liveness = Liveness(at: context.now)
@@ -59,6 +67,9 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Whether messages are sent and received.
     package var isOpen: Bool { closing.isOpen }
+
+    /// For which messages to the client are compressed; nil where they are not.
+    package var window: DeflateWindow? { outputs.window }
 
     /// Whether the client has a large share of all requests that wait.
     package var hasManyRequests: Bool { session.hasManyRequests }
@@ -283,6 +294,8 @@ package struct WebSocketConnection: RealtimeTransport {
 
     // The next piece follows with ``drained(_:)``.
     mutating func pieceWasWritten(_ context: inout ConnectionContext) {}
+
+    func mayWriteNextPiece(_ context: inout ConnectionContext) -> Bool { context.isDrained }
 
     mutating func outputsWereWritten(_ context: inout ConnectionContext) {}
 

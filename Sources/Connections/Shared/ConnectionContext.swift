@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoDatabase
 import PandoTime
+import PandoWebSocket
 
 /// What a state machine must know of its socket.
 package struct SocketStatus: Equatable, Sendable {
@@ -15,6 +16,9 @@ package struct SocketStatus: Equatable, Sendable {
     package var isOpen = true
     /// The client has shown a certificate that administrators have (`--tls-client-ca`).
     package var isAdministrator = false
+
+    /// The peer is a proxy whose word about its clients counts (`--trusted-proxy`).
+    package var isTrustedProxy = false
 
     package init() {}
 }
@@ -47,6 +51,8 @@ package struct ConnectionContext {
     package private(set) var postedByteCount = 0
     /// Responses that the loop's connections compress while they send them.
     package var compressingCount = 0
+    /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees on none.
+    package var compression: SharedCompression?
 
     /// - Parameter now: The time of the first event.
     package init(_ settings: ConnectionSettings, now: MonotonicTime) {
@@ -59,6 +65,18 @@ package struct ConnectionContext {
 
     /// Whether there is memory for one more compressed response.
     var mayCompress: Bool { compressingCount < Self.compressingLimit }
+
+    /// Frames for one client, with the messages among them compressed that are long enough.
+    /// - Parameter window: The client's; nil where its messages are not compressed.
+    /// - Returns: nil where the frames are to be sent as they are.
+    package func compressed(_ frames: RawSpan, for window: DeflateWindow?) -> [UInt8]? {
+        guard let window, frames.byteCount >= CompressibleFrames.thresholdByteCount,
+            let deflater = compression?.deflater(for: window)
+        else { return nil }
+        var compressed: [UInt8] = []
+        deflater.append(compressing: frames, to: &compressed)
+        return compressed
+    }
 
     /// Takes the actions out.
     /// - Parameter buffer: An empty array, whose capacity is used for the next actions.

@@ -12,6 +12,10 @@ class ChannelSession: LoopSession, ChannelDelegate {
     private var history: ProgressHistory?
     /// Bytes that the client has sent.
     private var receivedByteCount = 0
+    /// The peer is a proxy whose word about its clients counts.
+    private(set) final var isTrustedProxy = false
+    /// The client behind a trusted proxy, where that is known for good; nil for most.
+    private var client: ClientAddress?
     /// The connection is another session's now, or on another loop.
     private(set) var hasLeft = false
 
@@ -23,7 +27,21 @@ class ChannelSession: LoopSession, ChannelDelegate {
         super.init(id, services)
     }
 
-    final override var peerAddress: SocketAddress? { channel.peerAddress }
+    override var peerAddress: SocketAddress? { client?.address ?? channel.peerAddress }
+
+    /// The client is at this address from now on, whatever the peer's is.
+    final func remember(client address: SocketAddress) { client = ClientAddress(address) }
+
+    /// Finds out whether the peer is a trusted proxy.
+    final func judgePeer() {
+        guard !services.trustedProxies.isEmpty, let peer = channel.peerAddress else { return }
+        isTrustedProxy = services.trustedProxies.contains(peer)
+    }
+
+    func channelDidLearnPeer(_ channel: Channel) {
+        judgePeer()
+        services.router?.learnedClient(of: self)
+    }
 
     final override var isReserved: Bool { channel.isReserved }
 
@@ -33,6 +51,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.context.socket.unsentByteCount = channel.outboundByteCount
         services.context.socket.writtenByteCount = channel.writtenByteCount
         services.context.socket.isOpen = channel.isOpen
+        services.context.socket.isTrustedProxy = isTrustedProxy
         services.context.socket.isAdministrator = channel.tlsFacts?.isAdministrator ?? false
     }
 
@@ -120,6 +139,13 @@ class ChannelSession: LoopSession, ChannelDelegate {
     }
 
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { leave() }
+}
+
+/// An address that most sessions do not have: a word where there is none.
+private final class ClientAddress {
+    let address: SocketAddress
+
+    init(_ address: SocketAddress) { self.address = address }
 }
 
 /// A monitor that most sessions do not have: a word where there is none.

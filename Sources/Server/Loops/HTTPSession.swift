@@ -6,6 +6,7 @@ import PandoHTTP
 import PandoIdentity
 import PandoREST
 import PandoReactor
+import PandoWebSocket
 
 /// An HTTP connection on its channel.
 final class HTTPSession: ChannelSession {
@@ -24,6 +25,12 @@ final class HTTPSession: ChannelSession {
 
     override var heldByteCount: Int {
         machine.heldByteCount + unsentWeight(isShared: machine.sharesOutput)
+    }
+
+    /// Of the last request, by the word of the proxy where that is trusted.
+    override var peerAddress: SocketAddress? {
+        guard isTrustedProxy, let peer = super.peerAddress else { return super.peerAddress }
+        return services.trustedProxies.client(forwardedFor: machine.forwardedFor, by: peer)
     }
 
     /// It was refused, or is closing.
@@ -161,6 +168,8 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
+    override func dismiss() { endIfIdle() }
+
     override func giveUpMemory() {
         prepareEvent()
         machine.giveUpMemory(&services.context)
@@ -190,6 +199,8 @@ final class HTTPSession: ChannelSession {
     }
 
     // MARK: Upgrades and moves
+
+    override var window: DeflateWindow? { machine.window }
 
     /// Answers the handshake of a WebSocket.
     /// - Returns: Whether the channel is a WebSocket's from now on.

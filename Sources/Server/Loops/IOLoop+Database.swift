@@ -62,6 +62,13 @@ extension IOLoop {
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.
                 let sessions = sessions
                 for id in recipients { session(id, among: sessions)?.send(bytes) }
+            case .compressible(let frames, let recipients):
+                let sessions = sessions
+                var forms = FramesByWindow(frames)
+                for id in recipients {
+                    guard let session = session(id, among: sessions) else { continue }
+                    session.send(forms.bytes(for: session.window, services.context.compression))
+                }
             case .large(let id, let message): session(id)?.send(message)
             case .rest(let id, let result): session(id)?.receive(result)
             case .events(let id, let events): session(id)?.receive(events)

@@ -3,6 +3,7 @@ import PandoDatabase
 import PandoEngine
 import PandoReactor
 import PandoTLS
+import PandoWebSocket
 
 // The table of a loop's sessions.
 
@@ -11,14 +12,20 @@ extension IOLoop {
     func adopt(_ socket: ConnectedSocket) {
         // Out of memory for one more epoll entry: the socket is closed, the client tries again.
         let tls = certificates.map { TLSConnection(server: $0.context) }
-        _ = try? Channel.adopt(socket, on: loop, tls: tls) { channel in
-            makeConnection(on: channel)
+        let readsProxyHeader = services.trustedProxies.contains(socket.peer)
+        let grant = readsProxyHeader ? nil : addresses?.admit(socket.peer)
+        // Of a proxy, those of its clients are counted.
+        if addresses != nil, !readsProxyHeader, grant == nil { return refuse(socket) }
+        _ = try? Channel.adopt(socket, on: loop, tls: tls, readsProxyHeader: readsProxyHeader) { channel in
+            channel.grant = grant
+            return makeConnection(on: channel)
         }
     }
 
     func makeConnection(on channel: Channel) -> HTTPSession {
         let connection = HTTPSession(makeID(), on: channel, services)
         sessions[Int(connection.id.slot)] = connection
+        connection.judgePeer()
         accepted(connection)
         return connection
     }
@@ -36,18 +43,25 @@ extension IOLoop {
     }
 
     /// Makes a session for a connection that has become a WebSocket, and posts its beginning to the databases.
-    func open(_ channel: Channel, _ request: OpenRequest) -> WebSocketSession {
+    /// - Parameter window: For which its messages are compressed; nil where they are not.
+    func open(_ channel: Channel, _ request: OpenRequest, compressingFor window: DeflateWindow?)
+        -> WebSocketSession
+    {
         let id = makeID()
-        let session = WebSocketSession(id, on: channel, services)
+        let session = WebSocketSession(id, on: channel, compressingFor: window, services)
         sessions[Int(id.slot)] = session
         open(id, request)
         return session
     }
 
     /// Makes the WebSocket that a session by long polling is to move to, if its client finds that it works.
-    func join(_ channel: Channel, to polling: PollingSession) -> WebSocketSession {
+    /// - Parameter window: For which its messages are compressed; nil where they are not.
+    func join(_ channel: Channel, to polling: PollingSession, compressingFor window: DeflateWindow?)
+        -> WebSocketSession
+    {
         let id = makeID()
-        let session = WebSocketSession(id, on: channel, joining: polling.id, services)
+        let session = WebSocketSession(
+            id, on: channel, joining: polling.id, compressingFor: window, services)
         sessions[Int(id.slot)] = session
         return session
     }
@@ -81,22 +95,31 @@ extension IOLoop {
             session.mayBeJoined && NamespaceName.areSame(request.openRequest.namespace, session.namespace)
                 ? session : nil
         }
+        let client = connection.isTrustedProxy ? connection.peerAddress : nil
+        if let client, let addresses, !services.trustedProxies.contains(client) {
+            guard let grant = addresses.admit(client) else {
+                noteRefusedAddress()
+                return refuse(connection.channel)
+            }
+            connection.channel.grant = grant
+        }
         guard connection.upgrade(request, mayJoin: joined != nil) else { return }
         forget(connection)
         let channel = connection.channel
         let session: WebSocketSession
         if request.joins, let joined {
-            session = join(channel, to: joined)
+            session = join(channel, to: joined, compressingFor: connection.window)
             channel.delegate = session
             joined.join(session.id)
             session.offerMove()
         } else {
-            session = open(channel, request.openRequest)
+            session = open(channel, request.openRequest, compressingFor: connection.window)
             channel.delegate = session
             if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate {
                 session.becomeAdministrator()
             }
         }
+        if let client { session.remember(client: client) }
         var bytes = rest
         var span = bytes.mutableSpan
         var raw = unsafe span.mutableBytes

@@ -55,6 +55,11 @@ final class IOLoop: @unchecked Sendable {
     /// Sessions by long polling that were ended since the last report because too many had no poll.
     var pollingCutCount = 0
     var lastPollingReport: MonotonicTime?
+    /// nil for no limit.
+    let addresses: AddressLimiter?
+    /// Connections that were refused since the last report because their address had too many.
+    var refusedAddressCount = 0
+    var lastAddressReport: MonotonicTime?
     let verified: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
     var unverified = VerificationQueue()
@@ -65,7 +70,8 @@ final class IOLoop: @unchecked Sendable {
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
-        limiter: ConnectionLimiter, certificates: CertificateStore?, directory: SessionDirectory,
+        limiter: ConnectionLimiter, addresses: AddressLimiter?, certificates: CertificateStore?,
+        directory: SessionDirectory,
         authenticator: Authenticator, site: StaticSiteHolder, logger: Logger
     ) {
         self.loop = loop
@@ -75,6 +81,7 @@ final class IOLoop: @unchecked Sendable {
         self.memory = memory
         self.outputCongestion = outputCongestion
         self.limiter = limiter
+        self.addresses = addresses
         self.certificates = certificates
         self.directory = directory
         allLoops = outputs

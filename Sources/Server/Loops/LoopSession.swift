@@ -6,6 +6,7 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoTime
+import PandoWebSocket
 
 /// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what the
 /// machine decides. Confined to its loop.
@@ -49,6 +50,9 @@ class LoopSession {
     /// Its connection was accepted in the administrators' reserve.
     var isReserved: Bool { false }
 
+    /// For which messages to the client are compressed (RFC 7692); nil where they are not.
+    var window: DeflateWindow? { nil }
+
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
 
@@ -85,6 +89,8 @@ class LoopSession {
     func expired() {}
     /// The process ends.
     func endIfIdle() {}
+    /// The process ends, and its clients are told so one after the other.
+    func dismiss() { close(.goingAway) }
     /// Memory is short, and this session holds much.
     func giveUpMemory() {}
     /// Others need its place.
@@ -126,7 +132,7 @@ class LoopSession {
         switch action {
         case .verify(let token): services.router?.verify(token, for: id)
         case .parse(let message): services.parse(message, for: id)
-        case .encode(let message): services.encode(message, for: id)
+        case .encode(let message): services.encode(message, for: id, window: window)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
         case .inspect(let job): services.inspect(job, for: id)

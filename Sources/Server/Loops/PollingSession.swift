@@ -18,7 +18,7 @@ final class PollingSession: LoopSession {
         _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPSession,
         publicID: PublicSessionID, namespace: String?, _ services: SessionServices
     ) {
-        startAddress = connection.channel.peerAddress
+        startAddress = connection.peerAddress
         var random = SystemRandomNumberGenerator()
         services.context.now = services.loop.now
         machine = LongPollingSession(

@@ -9,6 +9,8 @@ protocol SessionRouter: AnyObject {
     func verify(_ token: Text, for session: SessionID)
     /// Has the session check its credential against the revocations as they are now.
     func recheck(_ session: SessionID)
+    /// The proxy of a connection has said who its client is.
+    func learnedClient(of session: ChannelSession)
     func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession)
     /// Asks the connections of a session by long polling what the client's machine has acknowledged.
     func noteAcknowledged(for session: SessionID)

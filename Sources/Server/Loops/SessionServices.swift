@@ -9,6 +9,7 @@ import PandoStaticFiles
 import PandoStorage
 import PandoTime
 import PandoTree
+import PandoWebSocket
 
 /// What the sessions of one loop use: its clock and timers, the context of their state machines, workers, counts.
 /// Confined to the loop.
@@ -30,6 +31,8 @@ final class SessionServices {
     var isCongested = false
     /// The loop, which knows the other sessions. Both live as long as the process.
     var router: (any SessionRouter)?
+    /// The proxies whose word about their clients counts.
+    let trustedProxies: TrustedProxies
     private let configuration: Configuration
     private let congestion: Backpressure
     private let allLoops: [Mailbox<OutputBatch>]
@@ -55,6 +58,7 @@ final class SessionServices {
     ) {
         self.loop = loop
         self.configuration = configuration
+        trustedProxies = configuration.trustedProxies
         self.congestion = congestion
         self.workers = workers
         self.bodyThread = bodyThread
@@ -64,6 +68,7 @@ final class SessionServices {
             ConnectionSettings(
                 configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
+        if configuration.compressesMessages { context.compression = SharedCompression() }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
         parsed = Mailbox(signalling: loop.wakeup)
@@ -132,8 +137,10 @@ final class SessionServices {
     // MARK: Workers
 
     /// Has a worker encode a large message; the session's `encoded` gets it.
-    func encode(_ message: LargeMessage, for session: SessionID) {
-        workers.post(.encode(EncodingJob(session: session, message: message, results: encoded)))
+    /// - Parameter window: For which it is compressed; nil for a session without compression.
+    func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
+        workers.post(
+            .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))
     }
 
     /// Has a worker parse a large message; the session's `parsed` gets the result.

@@ -4,6 +4,7 @@ import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
+import PandoWebSocket
 
 /// A WebSocket on its channel.
 final class WebSocketSession: ChannelSession {
@@ -12,13 +13,16 @@ final class WebSocketSession: ChannelSession {
     /// most.
     private(set) var former: PollingSession?
 
-    /// - Parameter polling: The session by long polling that the client wants to move here; nil for a session of
-    ///   its own.
+    /// - Parameters:
+    ///   - polling: The session by long polling that the client wants to move here; nil for a session of its own.
+    ///   - window: For which messages to the client are compressed; nil where they are not.
     init(
-        _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil, _ services: SessionServices
+        _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil,
+        compressingFor window: DeflateWindow?, _ services: SessionServices
     ) {
         services.context.now = services.loop.now
-        machine = WebSocketConnection(id, joining: polling, &services.context)
+        machine = WebSocketConnection(
+            id, joining: polling, compressingFor: window, &services.context)
         super.init(id, on: channel, services)
         channel.readByteLimit = machine.readByteLimit
     }
@@ -69,7 +73,17 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: From the databases
 
+    override var window: DeflateWindow? { machine.window }
+
     override func send(_ frames: RawSpan) {
+        if let compressed = services.context.compressed(frames, for: machine.window) {
+            sendAsTheyAre(compressed.rawSpan)
+        } else {
+            sendAsTheyAre(frames)
+        }
+    }
+
+    private func sendAsTheyAre(_ frames: RawSpan) {
         services.context.socket.unsentByteCount = channel.outboundByteCount
         switch machine.send(frames, &services.context) {
         case .write: channel.write(frames)

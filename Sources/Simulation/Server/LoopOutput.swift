@@ -59,6 +59,10 @@ extension OutputBatch {
                 for message in Self.messages(in: bytes.array[...]) {
                     for session in sessions { outputs.append(.message(session, message)) }
                 }
+            case .compressible(let frames, let sessions):
+                for message in Self.messages(in: frames.plain.array[...]) {
+                    for session in sessions { outputs.append(.message(session, message)) }
+                }
             case .large(let session, let message):
                 encode(message)
                 let frames = (message.pieces ?? []).reduce(into: [UInt8]()) { $0 += $1.array }

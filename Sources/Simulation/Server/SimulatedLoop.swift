@@ -237,6 +237,8 @@ final class SimulatedLoop {
         switch item {
         case .frames(let id, let range): connection(id)?.send(Array(arena[range]))
         case .shared(let bytes, let recipients): for id in recipients { connection(id)?.send(shared: bytes) }
+        case .compressible(let frames, let recipients):
+            for id in recipients { connection(id)?.send(shared: frames.plain) }
         case .large(let id, let message): connection(id)?.send(message)
         case .rest(let id, let result): connection(id)?.receive(result)
         case .events(let id, let events): connection(id)?.receive(events)

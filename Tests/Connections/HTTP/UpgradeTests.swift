@@ -32,6 +32,30 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         return (lines, isUpgraded)
     }
 
+    /// What a proxy says of its client counts only from a trusted one.
+    @Test(
+        arguments: [
+            // X-Forwarded-Host      host by a trusted proxy
+            ("db.example.com", "db.example.com"),
+            ("db.example.com:8443", "db.example.com:8443"),
+            ("a.example.com, b.example.com", "a.example.com"),
+            ("", "localhost:9000"),
+            ("evil/path", "localhost:9000"),
+            ("user@host", "localhost:9000"),
+        ] as [(String, String)])
+    func forwardedHost(value: String, host: String) {
+        for isTrusted in [true, false] {
+            var driver = HTTPDriver()
+            driver.base.socket.isTrustedProxy = isTrusted
+            let text = handshake().replacing(
+                "Upgrade: websocket",
+                with: "X-Forwarded-Host: \(value)\r\nX-Forwarded-For: 1.2.3.4\r\nUpgrade: websocket")
+            _ = driver.receive(text)
+            #expect(asked(driver)?.0.openRequest.host == Text(isTrusted ? host : "localhost:9000"))
+            #expect(driver.machine.forwardedFor == (isTrusted ? ["1.2.3.4"] : []))
+        }
+    }
+
     @Test func handshakeIsAnswered() {
         var driver = HTTPDriver()
         #expect(driver.receive(handshake() + "frames") == ["upgrade, 6 bytes follow"])

@@ -7,6 +7,8 @@ struct ScriptedSocket {
     private(set) var end: String?
     /// The client takes what it is sent behind each event; otherwise with ``take(_:)``.
     var takesAll = true
+    /// The peer is a trusted proxy.
+    var isTrustedProxy = false
     private(set) var writtenByteCount = 0
     private(set) var unsentByteCount = 0
     private var isAboveLowWater = false
@@ -20,6 +22,7 @@ struct ScriptedSocket {
         status.writtenByteCount = writtenByteCount
         status.acknowledgedByteCount = writtenByteCount - unsentByteCount
         status.isOpen = end == nil
+        status.isTrustedProxy = isTrustedProxy
         return status
     }
 

@@ -3,9 +3,16 @@ import PandoWebSocket
 /// Reads the frames that a server has written, as a client does, and says them in short text: `{"t":"c",…}` for a
 /// text frame, `ping`, `pong abc`, `close 1000`.
 final class ServerFrameReader {
-    private var reader = MessageReader(role: .client, messageByteLimit: 1 << 24, checksText: true)
+    private var reader: MessageReader
     /// The text frames so far.
     private(set) var texts: [String] = []
+
+    /// - Parameter inflates: The client has agreed on permessage-deflate.
+    init(inflates: Bool = false) {
+        reader = MessageReader(
+            role: .client, messageByteLimit: 1 << 24, checksText: true,
+            inflater: inflates ? try? SharedCompression().sharedInflater() : nil)
+    }
 
     /// Takes bytes, and says what they complete.
     func read(_ new: [UInt8]) -> [String] {

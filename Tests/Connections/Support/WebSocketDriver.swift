@@ -69,17 +69,20 @@ struct WebSocketDriver {
 
     /// - Parameters:
     ///   - polling: The session by long polling that may move here.
+    ///   - window: Of permessage-deflate; nil where it was not agreed on.
     ///   - readsOutput: What is written is shown as the client reads it; otherwise it is only counted.
     init(
-        joining polling: SessionID? = nil, readsOutput: Bool = true,
+        joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
+        readsOutput: Bool = true,
         _ configure: (inout ConnectionSettings) -> Void = { _ in }
     ) {
         var settings = ConnectionSettings()
         configure(&settings)
-        let output = ServerFrameReader()
+        let output = ServerFrameReader(inflates: window != nil)
         self.output = output
         base = SocketDriver(settings, reading: { readsOutput ? output.read($0) : [] }) {
-            WebSocketConnection(Self.id, joining: polling, &$0)
+            if window != nil { $0.compression = SharedCompression() }
+            return WebSocketConnection(Self.id, joining: polling, compressingFor: window, &$0)
         }
     }
 

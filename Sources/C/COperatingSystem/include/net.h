@@ -54,7 +54,8 @@ typedef struct pando_slice {
     size_t count;
 } pando_slice;
 
-/// An IPv4 or IPv6 address and port. `family` is 4 or 6; an IPv4 address fills the first four bytes.
+/// An IPv4 or IPv6 address and port. `family` is 4 or 6; an IPv4 address fills the first four bytes. 1 is a Unix socket,
+/// which has neither.
 typedef struct pando_address {
     uint8_t bytes[16];
     uint32_t scope;
@@ -71,6 +72,8 @@ typedef struct pando_socket_options {
     uint32_t send_buffer_bytes;
     uint32_t receive_buffer_bytes;
     uint32_t unsent_low_water_bytes;
+    /// A listening socket of IPv6 does not serve IPv4.
+    uint32_t v6_only;
 } pando_socket_options;
 
 int32_t pando_poll_create(void);
@@ -105,6 +108,8 @@ int32_t pando_close(int32_t fd);
 int32_t pando_linger_zero(int32_t fd);
 int32_t pando_shutdown_write(int32_t fd);
 int64_t pando_receive(int32_t fd, void *bytes, size_t capacity);
+/// As `pando_receive`; the bytes stay in the socket.
+int64_t pando_peek(int32_t fd, void *bytes, size_t capacity);
 /// Whether there are bytes that were not read yet. Reads none.
 int32_t pando_has_input(int32_t fd);
 int64_t pando_send(int32_t fd, const void *bytes, size_t count);
@@ -116,6 +121,14 @@ int32_t pando_socket_error(int32_t fd);
 
 /// A bound, listening, non-blocking socket. Accepted sockets inherit TCP_NODELAY and the options.
 int32_t pando_listen(const pando_address *address, int32_t backlog, const pando_socket_options *options);
+/// The same on a Unix socket. A name that a process has left behind is replaced. -EINVAL for a path that is too long.
+int32_t pando_listen_unix(const char *path, int32_t backlog);
+/// Makes a listening stream socket that was passed to this process as `pando_listen` makes its own; -EINVAL for any other
+/// descriptor.
+int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options);
+/// Removes a Unix socket's name.
+void pando_remove_socket(const char *path);
+int32_t pando_process_id(void);
 int32_t pando_accept(int32_t fd, pando_address *peer);
 /// A non-blocking socket whose connection has begun; it is writable when the attempt is over.
 int32_t pando_connect(const pando_address *address, const pando_socket_options *options);

@@ -1,0 +1,61 @@
+import PandoBytes
+import PandoWebSocket
+import Synchronization
+
+/// Frames for several receivers that are long enough to be compressed: once for each window, by the first loop that
+/// has a receiver of it, for all receivers on all loops. Never on the database thread.
+package final class CompressibleFrames: Sendable {
+    /// For receivers without compression.
+    package let plain: SharedBytes
+    private let compressed = Mutex(InlineArray<3, SharedBytes?>(repeating: nil))
+
+    /// - Parameter plain: Whole frames.
+    package init(_ plain: SharedBytes) {
+        self.plain = plain
+    }
+
+    /// Bytes from which on frames of several receivers are worth compressing.
+    package static let thresholdByteCount = MessageDeflater.Options().thresholdByteCount
+
+    /// The frames for receivers of a window. A loop that needs them while another one compresses them waits as long as
+    /// it would take itself.
+    package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
+        compressed.withLock { compressed in
+            if let bytes = compressed[window.index] { return bytes }
+            let bytes = compression.deflater(for: window).map { compress($0) } ?? plain
+            compressed[window.index] = bytes
+            return bytes
+        }
+    }
+
+    private func compress(_ deflater: MessageDeflater) -> SharedBytes {
+        let plain = plain
+        var frames: [UInt8] = []
+        frames.reserveCapacity(plain.count / 2)
+        deflater.append(compressing: plain.rawSpan, to: &frames)
+        return frames.count < plain.count ? SharedBytes(frames) : plain
+    }
+}
+
+/// The forms of frames that one loop has needed so far. Confined to the loop: receivers behind the first take no lock.
+package struct FramesByWindow {
+    private let frames: CompressibleFrames
+    private var compressed = InlineArray<3, SharedBytes?>(repeating: nil)
+
+    package init(_ frames: CompressibleFrames) {
+        self.frames = frames
+    }
+
+    /// The frames for a receiver.
+    /// - Parameters:
+    ///   - window: nil where its messages are not compressed.
+    ///   - compression: The loop's; nil where the server does not compress.
+    package mutating func bytes(for window: DeflateWindow?, _ compression: SharedCompression?) -> SharedBytes
+    {
+        guard let window, let compression else { return frames.plain }
+        if let bytes = compressed[window.index] { return bytes }
+        let bytes = frames.bytes(for: window, compression)
+        compressed[window.index] = bytes
+        return bytes
+    }
+}

@@ -1,0 +1,62 @@
+import PandoReactor
+import PandoTime
+
+// Connections of one address beyond the limit (`--max-connections-per-address`): they are refused at once, so that the
+// client learns why. Through TLS nothing is said: the handshake would cost more than the refusal saves.
+
+extension IOLoop {
+    /// The response to a connection that is refused.
+    static let refusalOfAddress = Array(
+        """
+        HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 52\r\n\
+        Connection: close\r\n\r\n{"error":"Too many connections from this address"}\r\n
+        """.utf8)
+
+    /// How long the client has to take the response.
+    private static let refusalTimeout: Duration = .seconds(1)
+
+    /// Refuses a connection that was just accepted.
+    func refuse(_ socket: ConnectedSocket) {
+        noteRefusedAddress()
+        guard certificates == nil else { return }
+        // Out of memory for one more epoll entry: the socket is closed.
+        _ = try? Channel.adopt(socket, on: loop) { channel in
+            refuse(channel)
+            return RefusedConnection()
+        }
+    }
+
+    /// Refuses a connection whose client is known only now.
+    func refuse(_ channel: Channel) {
+        if certificates == nil { channel.write(Self.refusalOfAddress.rawSpan) }
+        channel.closeAfterFlush()
+        loop.schedule(after: Self.refusalTimeout) { [weak channel] in channel?.reset() }
+    }
+
+    /// A proxy has said who its client is: it is counted, unless that is a proxy itself.
+    func learnedClient(of session: ChannelSession) {
+        guard let addresses, !session.isTrustedProxy, let client = session.channel.peerAddress else { return }
+        guard let grant = addresses.admit(client) else {
+            noteRefusedAddress()
+            return refuse(session.channel)
+        }
+        session.channel.grant = grant
+    }
+
+    /// Reports refusals from time to time.
+    func noteRefusedAddress() {
+        refusedAddressCount += 1
+        guard lastAddressReport.map({ loop.now - $0 >= Self.reportInterval }) ?? true else { return }
+        lastAddressReport = loop.now
+        logger.warning(
+            "refused \(refusedAddressCount) connections: more than \(configuration.addressConnectionLimit) from one address (--max-connections-per-address)"
+        )
+        refusedAddressCount = 0
+    }
+}
+
+/// Drops what the client sends.
+private final class RefusedConnection: ChannelDelegate {
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {}
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {}
+}

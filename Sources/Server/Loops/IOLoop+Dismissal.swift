@@ -1,0 +1,27 @@
+import PandoEngine
+
+// At the end of the process clients are told to go, spread over a time (`--drain-time`): those that connect again do so
+// spread over the same time.
+
+extension IOLoop {
+    /// The least between two steps; in each, as many sessions end as the time demands.
+    private static let dismissalStep: Duration = .milliseconds(50)
+
+    /// Ends all sessions and idle connections that there are now: WebSockets with close code 1001.
+    /// - Parameter done: Called on the loop after the last.
+    func dismiss(over time: Duration, _ done: @escaping () -> Void) {
+        let ids = sessions.compactMap { $0?.id }
+        let stepCount = max(1, min(ids.count, Int(time / Self.dismissalStep)))
+        dismiss(
+            ids[...], atOnce: max(1, (ids.count + stepCount - 1) / stepCount), every: time / stepCount, done)
+    }
+
+    private func dismiss(
+        _ ids: ArraySlice<SessionID>, atOnce count: Int, every step: Duration, _ done: @escaping () -> Void
+    ) {
+        for id in ids.prefix(count) { session(id)?.dismiss() }
+        let rest = ids.dropFirst(count)
+        guard !rest.isEmpty else { return done() }
+        loop.schedule(after: step) { [self] in dismiss(rest, atOnce: count, every: step, done) }
+    }
+}

@@ -1,0 +1,240 @@
+import PandoBytes
+import PandoCompression
+import PandoEngine
+import PandoTree
+import PandoWebSocket
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+private func handshake(_ extensions: String...) -> String {
+    var lines = [
+        "GET /.ws?v=5&ns=demo HTTP/1.1", "Host: localhost:9000", "Upgrade: websocket", "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+    lines += extensions.map { "Sec-WebSocket-Extensions: \($0)" }
+    return (lines + ["", ""]).joined(separator: "\r\n")
+}
+
+/// A compressed message as a client sends it.
+private func compressed(_ payload: [UInt8], opcode: Opcode = .text, isFinal: Bool = true) -> [UInt8] {
+    var frame: [UInt8] = []
+    frame.append(
+        frame: opcode, payload: payload.rawSpan, isFinal: isFinal, isCompressed: true,
+        maskingKey: 0x1234_5678)
+    return frame
+}
+
+/// What a client's zlib makes of messages that may refer to each other.
+private func deflated(_ messages: String..., takesOver: Bool = false) throws -> [[UInt8]] {
+    let deflater = try Deflater(.raw(windowBits: 15))
+    return messages.map { message in
+        var bytes: [UInt8] = []
+        deflater.deflate(Array(message.utf8).rawSpan, flush: .sync, into: &bytes)
+        bytes.removeLast(4)
+        if !takesOver { deflater.reset() }
+        return bytes
+    }
+}
+
+/// permessage-deflate on a connection of the server (RFC 7692).
+@Suite struct CompressedWebSocketTests {
+    // MARK: The handshake
+
+    private func agree(_ extensions: [String], compresses: Bool = true) -> (
+        response: String?, window: DeflateWindow?
+    ) {
+        var driver = HTTPDriver()
+        if compresses { driver.base.context.compression = SharedCompression() }
+        var text = handshake()
+        for line in extensions {
+            text = text.replacing("\r\n\r\n", with: "\r\nSec-WebSocket-Extensions: \(line)\r\n\r\n")
+        }
+        _ = driver.receive(text)
+        for case .http(.upgrade(let request, _)) in driver.base.actions {
+            _ = driver.event { _ = $0.upgrade(request, mayJoin: false, &$1) }
+        }
+        let line = driver.output.heads.last?.split(separator: "\r\n").first {
+            $0.lowercased().hasPrefix("sec-websocket-extensions:")
+        }
+        return (line.map { String($0.drop { $0 != " " }.dropFirst()) }, driver.machine.window)
+    }
+
+    /// Without takeover on either side, whatever the client would like: an idle connection has no state of zlib.
+    @Test(
+        arguments: [
+            // offer                                            what is said beside no takeover        window
+            ("permessage-deflate", "", .large),
+            ("permessage-deflate; client_max_window_bits", "; client_max_window_bits=15", .large),
+            ("permessage-deflate; client_max_window_bits=9", "; client_max_window_bits=9", .large),
+            ("permessage-deflate; server_max_window_bits=15", "; server_max_window_bits=15", .large),
+            ("permessage-deflate; server_max_window_bits=14", "; server_max_window_bits=14", .medium),
+            ("permessage-deflate; server_max_window_bits=12", "; server_max_window_bits=12", .medium),
+            ("permessage-deflate; server_max_window_bits=11", "; server_max_window_bits=11", .small),
+            ("permessage-deflate; server_max_window_bits=8", "; server_max_window_bits=8", .small),
+            ("permessage-deflate; server_no_context_takeover", "", .large),
+            ("permessage-deflate; client_no_context_takeover", "", .large),
+            ("x-webkit-deflate-frame, permessage-deflate", "", .large),
+        ] as [(String, String, DeflateWindow)])
+    func offersAreMet(offer: String, expected: String, window: DeflateWindow) throws {
+        let (response, agreed) = agree([offer])
+        let parts = try #require(response).split(separator: ";").map { $0.filter { $0 != " " } }
+        let rest = Array(expected.split(separator: ";").map { $0.filter { $0 != " " } })
+        #expect(
+            Set(parts)
+                == Set(
+                    ["permessage-deflate", "server_no_context_takeover", "client_no_context_takeover"] + rest)
+        )
+        #expect(agreed == window)
+    }
+
+    @Test(
+        arguments: [
+            "permessage-deflate; server_max_window_bits", "permessage-deflate; server_max_window_bits=16",
+            "permessage-deflate; server_max_window_bits=7", "permessage-deflate; server_max_window_bits=08",
+            "permessage-deflate; client_max_window_bits=16", "permessage-deflate; unknown",
+            "permessage-deflate; server_no_context_takeover=1",
+            "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
+            "x-webkit-deflate-frame",
+        ])
+    func invalidOffersAreDeclined(offer: String) {
+        let (response, window) = agree([offer])
+        #expect(response == nil && window == nil)
+    }
+
+    @Test func noOfferNoCompression() {
+        #expect(agree([]) == (nil, nil))
+        #expect(agree(["permessage-deflate"], compresses: false) == (nil, nil), "--no-deflate")
+    }
+
+    // MARK: From the client
+
+    @Test func compressedMessagesAreRequests() throws {
+        let put = putMessage(1)
+        let payload = try #require(deflated(put).first)
+        var plain = WebSocketDriver()
+        let expected = plain.receive(put)
+        var driver = WebSocketDriver(compressingFor: .large)
+        #expect(driver.receive(compressed(payload)) == expected)
+        // In fragments of one byte each, and plain ones besides.
+        var fragments = compressed([payload[0]], isFinal: false)
+        for byte in payload.dropFirst() {
+            fragments += .clientFrame(.continuation, [byte], isFinal: false)
+        }
+        fragments += .clientFrame(.continuation, [], isFinal: true)
+        driver = WebSocketDriver(compressingFor: .large)
+        #expect(driver.receive(fragments) == expected)
+        driver = WebSocketDriver(compressingFor: .large)
+        #expect(driver.receive(put) == expected)
+    }
+
+    /// A bomb: a little input for very much output.
+    private static let bomb: [UInt8] = {
+        var bytes: [UInt8] = []
+        let zeros = [UInt8](repeating: 0x20, count: 2 << 20)
+        guard let deflater = try? Deflater(.raw(windowBits: 15), level: 9) else { return [] }
+        deflater.deflate(zeros.rawSpan, flush: .sync, into: &bytes)
+        return Array(bytes.dropLast(4))
+    }()
+
+    @Test(
+        arguments: [
+            ("block of the reserved type", compressed([0x06]), "close 1007"),
+            ("stored block with a wrong length", compressed([0x00, 0x05, 0x00, 0x00, 0x00]), "close 1007"),
+            ("distance before the beginning", compressed([0x02, 0x13, 0x00]), "close 1007"),
+            ("no data at all", compressed([]), "close 1007"),
+            ("cut inside a block", compressed([0xF2, 0x48, 0xCD]), "close 1007"),
+            ("bytes behind the last block", compressed([0x03, 0x00, 0xFF, 0xFF]), "close 1007"),
+            ("RSV2", [0xA1, 0x80, 0, 0, 0, 0], "close 1002"),
+            ("RSV3", [0x91, 0x80, 0, 0, 0, 0], "close 1002"),
+            ("RSV1 and RSV2", [0xE1, 0x80, 0, 0, 0, 0], "close 1002"),
+            ("compressed ping", compressed([], opcode: .ping), "close 1002"),
+            ("compressed close", compressed([], opcode: .close), "close 1002"),
+            ("compressed binary", compressed([0x00], opcode: .binary), "close 1003"),
+            (
+                "compressed continuation",
+                .clientFrame(.text, Array("{".utf8), isFinal: false)
+                    + compressed([0x00], opcode: .continuation),
+                "close 1002"
+            ),
+            ("bomb", compressed(bomb), "close 1009"),
+        ] as [(String, [UInt8], String)])
+    func whatIsWrong(name: String, bytes: [UInt8], expected: String) {
+        var driver = WebSocketDriver(compressingFor: .large)
+        #expect(driver.receive(bytes).first == expected, "\(name)")
+    }
+
+    @Test func inflatedMessagesHaveTheMessageLimit() throws {
+        let fits = try #require(
+            deflated(putMessage(1, "/a", "\"" + String(repeating: "ab", count: 900) + "\"")).first)
+        let tooLarge = try #require(
+            deflated(putMessage(1, "/a", "\"" + String(repeating: "ab", count: 1100) + "\"")).first)
+        var driver = WebSocketDriver(compressingFor: .large) { $0.messageByteLimit = 2000 }
+        #expect(driver.receive(compressed(fits)).first != "close 1009")
+        #expect(driver.receive(compressed(tooLarge)).first == "close 1009")
+    }
+
+    /// The server has demanded `client_no_context_takeover`.
+    @Test func messagesMayNotReferToEarlierOnes() throws {
+        let text = putMessage(1, "/a", "\"a text that comes twice\"")
+        let messages = try deflated(text, text, takesOver: true)
+        var driver = WebSocketDriver(compressingFor: .large)
+        #expect(driver.receive(compressed(messages[0])).first?.hasPrefix("close") == false)
+        #expect(driver.receive(compressed(messages[1])).first == "close 1007")
+    }
+
+    @Test func reservedBitsWithoutNegotiationAreAnError() {
+        var driver = WebSocketDriver()
+        #expect(driver.receive(compressed([0x00])).first == "close 1002")
+    }
+
+    // MARK: To the client
+
+    @Test func repliesBelowTheThresholdArePlain() {
+        var context = ConnectionContext(ConnectionSettings(), now: testStart)
+        context.compression = SharedCompression()
+        let small = frames(String(repeating: "a", count: 900))
+        let large = frames(String(repeating: "a", count: 1000))
+        #expect(context.compressed(small.rawSpan, for: .large) == nil)
+        #expect(context.compressed(large.rawSpan, for: nil) == nil)
+        #expect((context.compressed(large.rawSpan, for: .large)?.count ?? .max) < 100)
+        context.compression = nil
+        #expect(context.compressed(large.rawSpan, for: .large) == nil)
+    }
+
+    @Test func pushesAreCompressedOnceForAllReceivers() {
+        let plain = SharedBytes(frames(String(repeating: "abc", count: 1000)))
+        let shared = CompressibleFrames(plain)
+        // Two loops.
+        let (first, second) = (SharedCompression(), SharedCompression())
+        var forms = FramesByWindow(shared)
+        var otherForms = FramesByWindow(shared)
+        let large = forms.bytes(for: .large, first)
+        #expect(large.count < 100)
+        #expect(forms.bytes(for: .large, first) === large)
+        #expect(otherForms.bytes(for: .large, second) === large)
+        #expect(otherForms.bytes(for: .small, second) !== large)
+        #expect(forms.bytes(for: nil, first) === plain)
+        #expect(forms.bytes(for: .large, nil) === plain)
+    }
+
+    @Test(arguments: [40_000, 700_000])
+    func largeMessagesAreCompressedByWorkers(byteCount: Int) throws {
+        let message = largePush(byteCount)
+        var plain = WebSocketDriver()
+        _ = plain.send(message)
+        _ = plain.encode(message)
+        let expected = plain.output.texts
+        let plainByteCount = plain.base.socket.status.writtenByteCount
+        let deflater = try #require(SharedCompression().deflater(for: .medium))
+        message.compress(with: deflater, for: .medium)
+        #expect(message.pieces(for: .medium)?.count == message.pieces?.count)
+        #expect(message.pieces(for: .large)?.first === message.pieces?.first, "not compressed for it")
+        var driver = WebSocketDriver(compressingFor: .medium)
+        _ = driver.send(message)
+        _ = driver.encode(message)
+        #expect(driver.output.texts == expected)
+        #expect(driver.base.socket.status.writtenByteCount < plainByteCount / 10)
+    }
+}

@@ -1,0 +1,281 @@
+"""Where the server listens, what a proxy says of its clients, limits of connections, and the end over a time: with raw
+sockets. What single bytes of a header are is in Tests/Reactor."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from pando_client import Connection
+from server import BINARY, LISTENING, START_DEADLINE, REPOSITORY, StartFailure, clean_environment
+from test_compression import Raw
+
+FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
+DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
+REQUEST = b"GET /a.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def exchange(connection, data=REQUEST):
+    """Sends bytes, and gives all that comes back."""
+    with connection:
+        connection.settimeout(DEADLINE)
+        connection.sendall(data)
+        answer = b""
+        try:
+            while piece := connection.recv(1 << 16):
+                answer += piece
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def connect(port, host="127.0.0.1"):
+    return socket.create_connection((host, port), timeout=DEADLINE)
+
+
+def status(answer):
+    return answer.split(b" ", 2)[1].decode() if answer.startswith(b"HTTP/1.1 ") else answer
+
+
+# Addresses
+
+
+def test_several_addresses(servers, tmp_path):
+    path = tmp_path / "pando.sock"
+    server = servers(
+        memory=True, arguments=["--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--listen", f"unix:{path}"]
+    )
+    second = LISTENING.match(server.lines.get(timeout=DEADLINE))
+    assert second.group(1) == "[::1]" and server.lines.get(timeout=DEADLINE) == f"listening on unix:{path}"
+    local = socket.socket(socket.AF_UNIX)
+    local.connect(str(path))
+    for connection in (connect(server.port), connect(int(second.group(2)), "::1"), local):
+        assert status(exchange(connection)) == "200"
+    assert server.terminate() == 0
+    assert not path.exists()
+
+
+def test_both_families_at_one_address(servers):
+    server = servers(memory=True, dev=False, arguments=["--listen", "[::]:0"])
+    for host in ("127.0.0.1", "::1"):
+        assert status(exchange(connect(server.port, host))) == "401"
+    assert "without encryption" in server.stderr()
+
+
+def test_unix_socket_that_was_left_behind(servers, tmp_path):
+    path = tmp_path / "pando.sock"
+    arguments = ["--listen", "127.0.0.1:0", "--listen", f"unix:{path}"]
+    servers(memory=True, arguments=arguments).kill()
+    assert path.exists()
+    servers(memory=True, arguments=arguments)
+    with pytest.raises(StartFailure) as failure:
+        servers(memory=True, arguments=arguments)
+    assert failure.value.code == 78 and "Address already in use" in str(failure.value)
+
+
+@pytest.mark.parametrize("address", ["9000", "::1:9000", "unix:", "127.0.0.1:70000", "0.0.0.0:0"])
+def test_bad_addresses(servers, address):
+    with pytest.raises(StartFailure) as failure:
+        servers(memory=True, arguments=["--listen", address])
+    assert failure.value.code == 78 and address in str(failure.value)
+
+
+def test_socket_activation(tmp_path):
+    """As systemd does it: the sockets listen before the server runs."""
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as local:
+        local.bind(str(tmp_path / "passed.sock"))
+        local.listen()
+        waiting = connect(tcp.getsockname()[1])
+        process = subprocess.Popen(
+            [
+                "/bin/sh", "-c", f'export LISTEN_FDS=2 LISTEN_PID=$$; exec "$@" 8<&{tcp.fileno()} 9<&{local.fileno()} 3<&8 4<&9',
+                "sh", str(BINARY), "serve", "--memory", "--dev",
+            ],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment(),
+            pass_fds=(tcp.fileno(), local.fileno()),
+        )
+        try:
+            assert process.stdout.readline() == f"listening on http://127.0.0.1:{tcp.getsockname()[1]}\n"
+            assert process.stdout.readline() == "listening on unix\n"
+            other = socket.socket(socket.AF_UNIX)
+            other.connect(str(tmp_path / "passed.sock"))
+            for connection in (waiting, other):
+                assert status(exchange(connection)) == "200"
+            process.terminate()
+            assert process.wait(START_DEADLINE) == 0
+        finally:
+            process.kill()
+            process.wait()
+        assert (tmp_path / "passed.sock").exists(), "it is the service manager's"
+
+
+# Proxies
+
+SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+
+
+def header(source, command=0x21):
+    if ":" in source:
+        addresses = socket.inet_pton(socket.AF_INET6, source) + bytes(16) + b"\x12\x34\x00\x50"
+        return SIGNATURE + bytes([command, 0x21, 0, len(addresses)]) + addresses
+    addresses = socket.inet_aton(source) + bytes(4) + b"\x12\x34\x00\x50"
+    return SIGNATURE + bytes([command, 0x11, 0, len(addresses)]) + addresses
+
+
+@pytest.fixture
+def proxied(servers):
+    return servers(memory=True, arguments=["--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1"])
+
+
+def held(port, first):
+    """A connection that stays, after one request was answered."""
+    connection = connect(port)
+    connection.sendall(first + REQUEST.replace(b"Connection: close\r\n", b""))
+    return connection, connection.recv(1 << 16)
+
+
+def test_proxy_header_says_who_the_client_is(proxied):
+    port = proxied.port
+    kept = [held(port, header("198.51.100.1")), held(port, header("198.51.100.2")), held(port, header("2001:db8:0:1::1"))]
+    assert [status(answer) for _, answer in kept] == ["200"] * 3
+    for source in ("198.51.100.1", "2001:db8:0:1::2"):
+        refused = exchange(connect(port), header(source) + REQUEST)
+        assert status(refused) == "429"
+        assert json.loads(refused.split(b"\r\n\r\n", 1)[1]) == {"error": "Too many connections from this address"}
+    kept[0][0].close()
+    deadline = time.monotonic() + DEADLINE
+    while status(exchange(connect(port), header("198.51.100.1") + REQUEST)) != "200":
+        assert time.monotonic() < deadline
+    # The proxy itself, with and without a header, is not limited.
+    for first in (b"", b"", header("1.2.3.4", command=0x20)):
+        assert status(held(port, first)[1]) == "200"
+    proxied.wait_for_log("more than 1 from one address")
+
+
+def test_proxy_header_in_pieces(proxied):
+    with connect(proxied.port) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in header("2001:db8::1") + REQUEST:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.001)
+        assert status(connection.recv(1 << 16)) == "200"
+
+
+@pytest.mark.parametrize(
+    "first, expected",
+    [
+        (header("1.2.3.4")[:12] + b"\x31" + header("1.2.3.4")[13:], b""),  # another version
+        (SIGNATURE + b"\x21\x11\xff\xff" + bytes(100), b""),  # too long
+        (SIGNATURE[:-1] + b"X", b""),
+        (b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", "400"),  # version 1 is no HTTP
+        (b"\r\n", "200"),  # an empty line before a request (RFC 9112 §2.2)
+    ],
+)
+def test_bad_proxy_headers(proxied, first, expected):
+    assert status(exchange(connect(proxied.port), first + REQUEST)) == expected
+
+
+def test_proxy_header_before_tls(servers):
+    pair = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
+    port = servers(memory=True, arguments=[*pair, "--trusted-proxy", "127.0.0.0/8"]).port
+    context = ssl.create_default_context(cafile=FIXTURES / "issuer.pem")
+    for first in (b"", header("198.51.100.1")):
+        plain = connect(port)
+        plain.sendall(first)
+        assert status(exchange(context.wrap_socket(plain, server_hostname="localhost"))) == "200"
+
+
+def test_nothing_is_trusted_otherwise(servers):
+    server = servers(memory=True, arguments=["--trusted-proxy", "10.0.0.0/8"])
+    assert status(exchange(connect(server.port), header("1.2.3.4") + REQUEST)) == "400"
+    assert websocket_host(server.port, "db.example.com") == f"127.0.0.1:{server.port}"
+
+
+def websocket_host(port, forwarded, source="1.2.3.4", close=True):
+    """`h` of the handshake (realtime §3.2), or the status where there is none."""
+    connection = connect(port)
+    connection.sendall(
+        (
+            f"GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Forwarded-Host: {forwarded}\r\n"
+            f"X-Forwarded-For: {source}\r\nX-Forwarded-Proto: https\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        ).encode()
+    )
+    data = b""
+    while b"}}" not in data and not data.startswith(b"HTTP/1.1 4"):
+        piece = connection.recv(1 << 16)
+        assert piece, data
+        data += piece
+    if close:
+        connection.close()
+    if status(data) != "101":
+        return status(data)
+    host = json.loads(data[data.index(b"{") :])["d"]["d"]["h"]
+    return host if close else (connection, host)
+
+
+def test_forwarded_fields(proxied):
+    port = proxied.port
+    kept, host = websocket_host(port, "db.example.com:8443", "198.51.100.1", close=False)
+    assert host == "db.example.com:8443"
+    assert websocket_host(port, "x", "6.6.6.6, 198.51.100.1") == "429", "what the client has sent itself does not count"
+    assert websocket_host(port, "x", "198.51.100.2") == "x"
+    assert websocket_host(port, "not/valid", "198.51.100.3") == f"127.0.0.1:{port}"
+    kept.close()
+
+
+# Limits
+
+
+def test_connections_of_one_address(servers):
+    server = servers(memory=True, arguments=["--max-connections-per-address", "2"])
+    kept = [held(server.port, b"")[0] for _ in range(2)]
+    assert status(exchange(connect(server.port))) == "429"
+    for connection in kept:
+        connection.close()
+    deadline = time.monotonic() + DEADLINE
+    while status(exchange(connect(server.port))) != "200":
+        assert time.monotonic() < deadline
+
+
+def test_listens_and_disconnect_writes_of_one_connection(servers):
+    server = servers(memory=True, arguments=["--max-listens", "2", "--max-on-disconnect", "1"])
+    with Connection(server.port) as connection:
+        answers = [connection.response(connection.request("q", {"p": f"/{n}", "h": ""})) for n in range(3)]
+        assert [answer["s"] for answer in answers] == ["ok", "ok", "failed"]
+        assert answers[2]["d"] == "Too many listens on this connection"
+        answers = [connection.response(connection.request("o", {"p": f"/{n}", "d": 1})) for n in range(2)]
+        assert [answer["s"] for answer in answers] == ["ok", "failed"]
+        assert answers[1]["d"] == "Too many onDisconnect operations are pending"
+
+
+# The end
+
+
+def test_clients_are_told_to_go_over_a_time(servers):
+    server = servers(memory=True, arguments=["--drain-time", "2"])
+    clients = [Raw(server.port, extension=None) for _ in range(20)]
+    for client in clients:
+        client.frame()
+    began = time.monotonic()
+    server.signal(15)
+    ends = []
+    for client in sorted(clients, key=lambda one: one.socket.fileno()):
+        assert client.close_code() == 1001
+        ends.append(time.monotonic() - began)
+        client.send(0x88, b"\x03\xe9")
+        client.socket.close()
+    assert server.process.wait(START_DEADLINE) == 0
+    # The last is told 19 steps of 0.1 s after the first.
+    assert 1.5 < max(ends)
+    with pytest.raises(ConnectionRefusedError):
+        connect(server.port)
+
+
+def test_drain_without_clients_is_short(servers):
+    server = servers(memory=True, arguments=["--drain-time", "600"])
+    assert server.terminate() == 0
