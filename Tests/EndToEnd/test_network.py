@@ -92,8 +92,8 @@ def test_socket_activation(tmp_path):
         waiting = connect(tcp.getsockname()[1])
         process = subprocess.Popen(
             [
-                "/bin/sh", "-c", f'export LISTEN_FDS=2 LISTEN_PID=$$; exec "$@" 8<&{tcp.fileno()} 9<&{local.fileno()} 3<&8 4<&9',
-                "sh", str(BINARY), "serve", "--memory", "--dev",
+                "/bin/bash", "-c", f'export LISTEN_FDS=2 LISTEN_PID=$$; exec "$@" 8<&{tcp.fileno()} 9<&{local.fileno()} 3<&8 4<&9',
+                "bash", str(BINARY), "serve", "--memory", "--dev",
             ],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment(),
             pass_fds=(tcp.fileno(), local.fileno()),
@@ -170,10 +170,11 @@ def test_proxy_header_in_pieces(proxied):
     [
         (header("1.2.3.4")[:12] + b"\x31" + header("1.2.3.4")[13:], b""),  # another version
         (SIGNATURE + b"\x21\x11\xff\xff" + bytes(100), b""),  # too long
-        (SIGNATURE[:-1] + b"X", b""),
+        (SIGNATURE[:-1] + b"X", "400"),  # no header, and no HTTP
         (b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", "400"),  # version 1 is no HTTP
         (b"\r\n", "200"),  # an empty line before a request (RFC 9112 §2.2)
     ],
+    ids=["version", "length", "signature", "text", "line end"],
 )
 def test_bad_proxy_headers(proxied, first, expected):
     assert status(exchange(connect(proxied.port), first + REQUEST)) == expected
@@ -200,7 +201,7 @@ def websocket_host(port, forwarded, source="1.2.3.4", close=True):
     connection = connect(port)
     connection.sendall(
         (
-            f"GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Forwarded-Host: {forwarded}\r\n"
+            f"GET /.ws?v=5&ns=default HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Forwarded-Host: {forwarded}\r\n"
             f"X-Forwarded-For: {source}\r\nX-Forwarded-Proto: https\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
         ).encode()
@@ -218,8 +219,9 @@ def websocket_host(port, forwarded, source="1.2.3.4", close=True):
     return host if close else (connection, host)
 
 
-def test_forwarded_fields(proxied):
-    port = proxied.port
+def test_forwarded_fields(servers):
+    arguments = ["--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1"]
+    port = servers(memory=True, dev=False, arguments=arguments).port
     kept, host = websocket_host(port, "db.example.com:8443", "198.51.100.1", close=False)
     assert host == "db.example.com:8443"
     assert websocket_host(port, "x", "6.6.6.6, 198.51.100.1") == "429", "what the client has sent itself does not count"
