@@ -18,6 +18,7 @@ ROWS = """[...document.querySelectorAll(".row:not([hidden]):not(.editor)")].sort
 CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "Delete": 46, "Insert": 45, "End": 35, "Home": 36, "PageDown": 34, "PageUp": 33,
          "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "F2": 113, "F10": 121, " ": 32}
 CONTROL, SHIFT = 2, 8
+ATTEMPT = 5  # seconds until a person presses the key once more
 
 
 class ConsolePage:
@@ -99,6 +100,21 @@ class ConsolePage:
     def dialog(self, title):
         """Waits for a dialog whose title has this text."""
         self.wait(f"document.querySelector('dialog h2')?.textContent.includes({json.dumps(title)})", f"a dialog {title}")
+
+    def open_dialog(self, key, act, title):
+        """Selects a row and does what opens a dialog. Once more where the rows were loaded anew meanwhile, and the selection
+        went with them: a write of the page itself comes back as a push."""
+        shown = f"document.querySelector('dialog h2')?.textContent.includes({json.dumps(title)})"
+        deadline = time.monotonic() + DEADLINE
+        while True:
+            self.select(key)
+            act()
+            attempt_end = time.monotonic() + ATTEMPT
+            while time.monotonic() < attempt_end:
+                if self.browser.evaluate(shown):
+                    return
+                time.sleep(0.02)
+            assert time.monotonic() < deadline, f"no dialog {title}; shown: {self.text()[:1500]}; {self.complaints()}"
 
     def undo(self, label):
         """Undoes a step. Its response may come after others see the change: a step can be undone when the button names it."""
