@@ -83,6 +83,8 @@ package struct HTTPConnection {
     var deliveries = PollDeliveries()
     /// Responses of long polling were written here.
     var hasAnsweredPolls = false
+    /// The request in progress, where requests are logged.
+    var loggedRequest: LoggedRequest?
     /// How often the connection was moved between loops.
     var moveCount = 0
     /// Bytes of a body that is not complete, or that a thread has.
@@ -211,6 +213,7 @@ package struct HTTPConnection {
         reader = RequestHeadReader()
         headBegan = nil
         activity = .busy
+        if context.settings.logsAccess { loggedRequest = LoggedRequest(head, at: context.now) }
         if !ahead.isReading, !deliveries.isEmpty { deliveries.settleAcknowledged(&context) }
         if context.settings.isDevelopment,
             let foreign = filter.refusal(of: head, allowing: context.settings.allowedOrigins)
@@ -292,6 +295,7 @@ package struct HTTPConnection {
         idleSince = context.now
         moveCount = moved.moveCount
         activity = .busy
+        if context.settings.logsAccess { loggedRequest = LoggedRequest(moved.head, at: context.now) }
         var bytes = moved.rest
         if UpgradeRequest.isPath(moved.head.pathBytes) {
             return beginUpgrade(moved.head, rest: bytes.rawSpan, &context)

@@ -55,6 +55,8 @@ final class IOLoop: @unchecked Sendable {
     /// Sessions by long polling that were ended since the last report because too many had no poll.
     var pollingCutCount = 0
     var lastPollingReport: MonotonicTime?
+    /// See ``DeliveryMeasurements``.
+    var measurements = DeliveryMeasurements()
     let verified: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
     var foreignRequests = ForeignRequestLog()
@@ -90,6 +92,9 @@ final class IOLoop: @unchecked Sendable {
             flushMessages()
             answerPolls()
             publishHeldBytes()
+        }
+        loop.onTickMeasured = { [unowned self] time in
+            measurements.end(at: time, in: services.metrics)
         }
         scheduleSweep()
     }
