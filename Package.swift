@@ -90,6 +90,7 @@ let package = Package(
         .target(name: "CCounting", path: "Sources/C/CCounting"),
         library("Random"),
         library("Time"),
+        library("Metrics"),
         library("Bytes", c: ["CBytes", "COpenSSL"]),
         library("Compression", on: ["Bytes"], c: ["CZlib"]),
 
@@ -108,7 +109,7 @@ let package = Package(
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
         library("TLS", c: ["CTLS"]),
-        library("Reactor", on: ["TLS", "Time", "Bytes"], c: ["COperatingSystem"]),
+        library("Reactor", on: ["TLS", "Metrics", "Time", "Bytes"], c: ["COperatingSystem"]),
 
         // A disk that loses power, for tests and the simulator
         library("SimulatedDisk", on: ["Journal", "Random"]),
@@ -123,7 +124,7 @@ let package = Package(
 
         // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
         library(
-            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Time", "Bytes"],
+            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Metrics", "Time", "Bytes"],
             libraries: [logging]),
 
         // Databases at work: executor, fair turns, command processor, durability gate, REST handler, outputs
@@ -131,7 +132,7 @@ let package = Package(
             "Database",
             on: [
                 "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "Journal", "Reactor",
-                "Time", "Bytes",
+                "Metrics", "Time", "Bytes",
             ],
             libraries: [logging]),
 
@@ -149,7 +150,7 @@ let package = Package(
             on: [
                 "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST",
                 "StaticFiles", "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity",
-                "Time", "Bytes",
+                "Metrics", "Time", "Bytes",
             ],
             libraries: [logging]
         ),
@@ -187,6 +188,7 @@ let package = Package(
         executable("Simulate", on: ["Simulation"], libraries: [argumentParser]),
 
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
+        tests("Metrics", on: ["Metrics"]),
         tests("Compression", on: ["Compression", "Bytes", "Random"], c: ["CZlib"]),
         tests("Tree", on: ["Tree", "Bytes", "Random"]),
         tests("Rules", on: ["Rules", "Tree", "Bytes", "Random"]),

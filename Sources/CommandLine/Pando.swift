@@ -1,4 +1,5 @@
 import ArgumentParser
+import PandoServer
 
 /// The `pando` binary: every command of it, and nothing else.
 @main
@@ -10,7 +11,7 @@ struct Pando: ParsableCommand {
             Exit codes: 0 clean, 1 a check found problems, 64 wrong usage, 65 bad data, 70 our fault, \
             74 disk failure, 78 bad configuration.
             """,
-        version: "0.1.0",
+        version: programVersion,
         subcommands: [
             Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self,
             NamespaceCommand.self, Token.self,

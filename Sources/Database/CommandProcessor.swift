@@ -18,6 +18,7 @@ import PandoWire
 /// Used by one thread at a time, as ``DatabaseHost`` is.
 final class CommandProcessor {
     let options: DatabaseOptions
+    let metrics: DatabaseMetrics
     let environment: Environment
     /// Stamps commands, so that the order of times is the order of commits.
     let clock: WallClock
@@ -43,10 +44,11 @@ final class CommandProcessor {
 
     init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?, queueCount: Int,
-        environment: Environment, logger: Logger, workers: PreparationWorkers,
+        environment: Environment, metrics: DatabaseMetrics, logger: Logger, workers: PreparationWorkers,
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
         self.options = options
+        self.metrics = metrics
         self.environment = environment
         releaseElsewhere = workers.release
         indexes = IndexBuilder(
@@ -73,8 +75,11 @@ final class CommandProcessor {
         // Freed elsewhere, whether the request succeeds or not.
         let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
         defer { releaseLater(largeNodes) }
+        encoder.noteRequest(received: request.received)
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
+        metrics.requests.add(operation.metric)
         if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
+            countFailure(.tooBig(number))
             return encoder.reply(.tooBig(number), to: session)
         }
         let result = execute(
@@ -118,6 +123,7 @@ final class CommandProcessor {
         var result: CommandResult?
         do throws(WriteRefusal) {
             result = try perform(operation, session, credential, in: database)
+            if let failure = result?.failure { metrics.failures.add(failure) }
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
             if lacksIndex, case .listening? = result {
@@ -126,10 +132,9 @@ final class CommandProcessor {
                 encoder.encode(result, number, to: session)
             }
         } catch {
-            switch error {
-            case .tooLarge: encoder.reply(.tooBig(number), to: session)
-            case .diskFull: encoder.reply(.diskFull(number), to: session)
-            }
+            let reply = error == .tooLarge ? SessionReply.tooBig(number) : .diskFull(number)
+            countFailure(reply)
+            encoder.reply(reply, to: session)
         }
         if let profiled {
             let record = ProfileRecord(profiled.operation, result, byteCount: byteCount, of: database)
@@ -157,11 +162,13 @@ final class CommandProcessor {
         let decisionTime = prepared?.time ?? time
         let query = operation.query
         // The command and the delta are moved from step to step: nothing of them is copied.
+        if !credential.isAdmin, !database.hasNoRules { metrics.evaluations.add() }
         var delta = database.engine.decide(
             Command(session: session, credential: credential, time: decisionTime, operation: operation))
         if case .denied(let operation) = delta.kind {
             let command = Command(
                 session: session, credential: credential, time: decisionTime, operation: operation)
+            metrics.denials.add()
             denials.note(command, in: database, explains: prepared == nil)
         }
         if case .ok? = delta.result, var left = byteLimit {
@@ -173,13 +180,18 @@ final class CommandProcessor {
         }
         let savepoint = try log.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
-        if effects.isRedundant, let savepoint { log.rollback(to: savepoint) }
+        if effects.isRedundant {
+            if let savepoint { log.rollback(to: savepoint) }
+        } else if savepoint != nil {
+            metrics.commits.add()
+        }
         if let replaced = database.engine.removeReplacedNodes() { releaseLater(replaced) }
         if let query, effects.result?.isRead ?? false {
             database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
         }
         startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
+        metrics.pushes.add(effects.pushes.count)
         if coalescer.isEmpty || isListen {
             encoder.encode(effects.pushes)
         } else {

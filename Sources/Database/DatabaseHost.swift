@@ -42,6 +42,10 @@ package final class DatabaseHost {
     /// The disk has space again: operations that wait for it may be performed.
     private var isSpaceAvailable = false
 
+    /// When the last burst began.
+    private var burstBegan = MonotonicTime(nanoseconds: .max)
+    /// Messages that were processed since the clock was read.
+    private var unmeasuredCount = 0
     private var isDraining = false
     private var isFinalCheckpointPosted = false
     private var onDrained: (@Sendable () -> Void)?
@@ -66,14 +70,15 @@ package final class DatabaseHost {
     package init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?,
         requestBackpressure: Backpressure, outputs: OutputQueues,
-        environment: Environment = .machine, logger: Logger, preparation: PreparationWorkers,
+        environment: Environment = .machine, metrics: DatabaseMetrics = DatabaseMetrics(), logger: Logger,
+        preparation: PreparationWorkers,
         post: @escaping @Sendable (DatabaseMessage) -> Void
     ) {
         self.requestBackpressure = requestBackpressure
         self.outputs = outputs
         processor = CommandProcessor(
             options, recovered: recovered, journal: journal, queueCount: outputs.count,
-            environment: environment, logger: logger, workers: preparation, post: post)
+            environment: environment, metrics: metrics, logger: logger, workers: preparation, post: post)
         sessions = SessionManager(processor, post: post)
         access = AccessManager(processor)
         rest = RESTHandler(processor, access)
@@ -136,7 +141,7 @@ package final class DatabaseHost {
         case .identity(let session, _), .reply(let session, _, _), .windowMark(let session),
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain: 0
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey: 0
         }
     }
 
@@ -150,10 +155,14 @@ package final class DatabaseHost {
 
     private func processBacklog() {
         var turn = TurnTimer(began: processor.environment.workTime)
+        burstBegan = turn.began
         processBurst(&turn)
         processInTurn(&turn)
         noteDropped()
         seal()
+        // Readings that were made anyway: a turn of a few small requests counts as the shortest.
+        processor.metrics.turns.observe(turn.elapsed)
+        unmeasuredCount = 0
     }
 
     /// Processes a burst in the order of arrival; the rest of one that takes long is left to be processed in
@@ -170,15 +179,22 @@ package final class DatabaseHost {
             let message = exchange(&burst[processedCount], with: .outputsDelivered)
             processedCount += 1
             let isLight = message.isLight
+            var readsClock = !isLight || processedCount & clockReadMask == 0
+            let subject = readsClock ? processor.subject(of: message) : nil
             let progress = process(consume message, isLight: isLight)
+            // A small write may have many listeners.
+            if processor.encoder.takeHasManyRecipients() { readsClock = true }
             sealIfLarge()
+            unmeasuredCount += 1
             if case .suspended(let session, let database) = progress {
                 backlog.returnBurst(&burst, from: processedCount)
                 return backlog.suspend(session, databaseOf: databaseID, database: database)
             }
-            guard !isLight || processedCount & clockReadMask == 0 else { continue }
+            guard readsClock else { continue }
             processor.clock.now()
-            _ = turn.readClock(processor.environment.workTime)
+            let work = turn.readClock(processor.environment.workTime)
+            processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
+            unmeasuredCount = 0
             guard turn.elapsed > Self.burstTurn else { continue }
             backlog.returnBurst(&burst, from: processedCount)
             return backlog.beginFairness(databaseOf: databaseID)
@@ -190,6 +206,7 @@ package final class DatabaseHost {
     private func processInTurn(_ turn: inout TurnTimer) {
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
             var resumed: SessionID?
+            let subject = processor.subject(of: message)
             switch process(message, isLight: message.isLight) {
             case .done: break
             case .suspended(let session, let database):
@@ -201,6 +218,8 @@ package final class DatabaseHost {
             sealIfLarge()
             processor.clock.now()
             let work = turn.readClock(processor.environment.workTime)
+            processor.noteWork(work, of: subject, requestCount: unmeasuredCount + 1)
+            unmeasuredCount = 0
             if let resumed { backlog.charge(work, to: resumed) }
             backlog.finish(work: work)
         }
@@ -236,10 +255,12 @@ package final class DatabaseHost {
                 return .suspended(session, database)
             }
             processedByteCount += byteCount
+            processor.encoder.noteRequest(received: burstBegan)
             rest.process(call, byteCount: byteCount, of: session)
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
         case .reply(let session, let reply, let byteCount):
             processedByteCount += byteCount
+            processor.count(reply)
             // Nothing follows the end of a session.
             if processor.sessions[session] != nil { processor.encoder.reply(reply, to: session) }
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
@@ -267,6 +288,7 @@ package final class DatabaseHost {
         // Noted when they arrived.
         case .storage, .outputsDelivered: break
         case .drain(let completion): drain(completion)
+        case .survey(let request): processor.perform(request)
         }
         return .done
     }
@@ -379,6 +401,7 @@ package final class DatabaseHost {
     /// Posts the outputs that have become durable, in order.
     private func release() {
         var resumes = false
+        defer { processor.metrics.heldBatches.set(gate.count) }
         gate.release { held in
             if requestBackpressure.remove(held.requestByteCount) { resumes = true }
             for queue in held.outputs.indices where !held.outputs[queue].isEmpty {

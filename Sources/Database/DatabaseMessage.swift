@@ -3,6 +3,7 @@ import PandoEngine
 import PandoReactor
 import PandoRules
 import PandoStorage
+import PandoTime
 import PandoTree
 import PandoWire
 
@@ -46,6 +47,8 @@ package enum DatabaseMessage: Sendable {
     case outputsDelivered
     /// End all sessions, and call back once their outputs are released. What clients post later is dropped.
     case drain(@Sendable () -> Void)
+    /// Say what the databases hold: for metrics and for administrators.
+    case survey(DatabaseSurveyRequest)
 }
 
 extension DatabaseMessage {
@@ -62,7 +65,7 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .indexed, .drain:
+            .prepared, .indexed, .drain, .survey:
             false
         }
     }
@@ -116,11 +119,14 @@ package final class PostedRequest: @unchecked Sendable {
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
     private var isActionTaken = false
+    /// When it was read from its socket; the latest time there is where that is not known.
+    let received: MonotonicTime
 
     package init(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
-        byteCount: Int
+        byteCount: Int, received: MonotonicTime
     ) {
+        self.received = received
         self.session = session
         number = request.number
         action = request.action
@@ -142,11 +148,14 @@ extension DatabaseMessage {
     /// - Parameters:
     ///   - signIn: Which of the session's sign-ins the credential belongs to, for requests that queue writes.
     ///   - byteCount: Bytes of the request's message.
+    ///   - received: When it was read from its socket.
     package static func request(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0,
-        byteCount: Int
+        byteCount: Int, received: MonotonicTime = MonotonicTime(nanoseconds: .max)
     ) -> DatabaseMessage {
-        .request(PostedRequest(session, request, credential, signIn: signIn, byteCount: byteCount))
+        .request(
+            PostedRequest(
+                session, request, credential, signIn: signIn, byteCount: byteCount, received: received))
     }
 }
 

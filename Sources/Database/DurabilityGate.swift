@@ -28,6 +28,9 @@ struct DurabilityGate<Outputs> {
     /// Whether nothing waits.
     var isEmpty: Bool { held.isEmpty }
 
+    /// How much waits: calls of ``hold(_:until:requestByteCount:)``.
+    var count: Int { held.count }
+
     /// Whether everything up to a ticket is durable.
     func isDurable(_ ticket: UInt64) -> Bool { ticket <= durableTicket }
 

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoREST
 import PandoReactor
+import PandoTime
 
 /// The outputs of one batch of the databases for one queue (a mailbox of a loop), in the order in which they must be
 /// sent.
@@ -39,6 +40,12 @@ package struct OutputBatch: Sendable {
     private var open: (session: SessionID, start: Int)?
     /// Bytes of the shared frames, each counted once.
     package var sharedByteCount = 0
+    /// When the oldest of the requests was read from its socket whose results are here; the latest time there is where
+    /// that is not known.
+    package internal(set) var began = MonotonicTime(nanoseconds: .max)
+    /// Replies and responses, and pushes to one session; those of ``Item/shared(_:_:)`` are not counted here.
+    package internal(set) var replyCount = 0
+    package internal(set) var pushCount = 0
 
     package init(items: [Item] = []) {
         self.items = items
@@ -62,6 +69,9 @@ package struct OutputBatch: Sendable {
         items.removeAll(keepingCapacity: isKept)
         open = nil
         sharedByteCount = 0
+        began = MonotonicTime(nanoseconds: .max)
+        replyCount = 0
+        pushCount = 0
     }
 
     private var hasCapacity: Bool { arena.capacity > 0 }

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoREST
 import PandoReactor
+import PandoTime
 import PandoTree
 import PandoWebSocket
 import PandoWire
@@ -15,6 +16,14 @@ struct OutputEncoder {
     /// Event streams among the sessions.
     var streams: [SessionID: StreamRoot] = [:]
 
+    /// When the oldest request was read whose results are in the batches; the latest time there is for none.
+    private var oldestRequest = MonotonicTime(nanoseconds: .max)
+
+    /// A push had more than ``manyRecipientsCount`` recipients since ``takeHasManyRecipients()``.
+    private var hasManyRecipients = false
+
+    /// Recipients of one push from which on the time of its request is measured.
+    private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
     private static let keptByteCount = 1 << 20
 
@@ -25,13 +34,25 @@ struct OutputEncoder {
     /// Takes out what was encoded, one batch for each queue.
     /// - Parameter spares: Supplies the batches that are filled next.
     mutating func takeBatches(refillingFrom spares: BufferPool<OutputBatch>) -> [OutputBatch] {
-        batches.indices.map { index in
+        let began = exchange(&oldestRequest, with: MonotonicTime(nanoseconds: .max))
+        return batches.indices.map { index in
             guard !batches[index].isEmpty else { return OutputBatch() }
             batches[index].finish()
+            batches[index].began = began
             let empty = spares.acquire() ?? OutputBatch(withRoomFor: batches[index])
             return exchange(&batches[index], with: empty)
         }
     }
+
+    /// Whether what was encoded since the last call may have taken long.
+    mutating func takeHasManyRecipients() -> Bool {
+        guard hasManyRecipients else { return false }
+        hasManyRecipients = false
+        return true
+    }
+
+    /// Notes when a request was read whose results are encoded next.
+    mutating func noteRequest(received: MonotonicTime) { oldestRequest = min(oldestRequest, received) }
 
     // MARK: Effects
 
@@ -97,6 +118,7 @@ struct OutputEncoder {
         batches[loop].arena.append(atMost: byteLimit) { writer in
             writer.append(shortFrame: .text) { $0.append(acknowledgement: number) }
         }
+        batches[loop].replyCount += 1
         batches[loop].appendFrames(from: start, to: session)
     }
 
@@ -113,6 +135,7 @@ struct OutputEncoder {
 
     /// Passes on the result of a REST request; the connection makes the response of it.
     mutating func respond(_ result: RESTCallResult, to session: SessionID) {
+        batches[Int(session.loop)].replyCount += 1
         append(.rest(session, result), to: session)
     }
 
@@ -225,6 +248,7 @@ struct OutputEncoder {
     private mutating func append(to session: SessionID, _ print: (inout [UInt8]) -> Void) {
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
         print(&message)
+        batches[Int(session.loop)].replyCount += 1
         sendToOne(session)
     }
 
@@ -240,7 +264,10 @@ struct OutputEncoder {
     }
 
     private mutating func send(to groups: [ContiguousArray<SessionID>]) {
-        if groups.count == 1, groups[0].count == 1 { return sendToOne(groups[0][0]) }
+        if groups.count == 1, groups[0].count == 1 {
+            batches[Int(groups[0][0].loop)].pushCount += 1
+            return sendToOne(groups[0][0])
+        }
         var frames: [UInt8] = []
         frames.reserveCapacity(message.count + 10)
         let isFramed = frames.append(framesOf: message.rawSpan)
@@ -248,6 +275,7 @@ struct OutputEncoder {
         let shared = SharedBytes(frames)
         let compressible =
             message.count >= CompressibleFrames.thresholdByteCount ? CompressibleFrames(shared) : nil
+        if groups.reduce(0, { $0 + $1.count }) > Self.manyRecipientsCount { hasManyRecipients = true }
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
             for group in groups {

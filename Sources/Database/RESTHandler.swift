@@ -37,6 +37,7 @@ final class RESTHandler {
                 }
                 processor.encoder.respond(.admitted, to: session)
             case .data(let request, let body, let credential):
+                processor.metrics.requests.add(request.metric)
                 let began = processor.profiler.startTime
                 var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
                 do throws(RESTError) {
@@ -44,6 +45,7 @@ final class RESTHandler {
                     if let result { processor.encoder.respond(result, to: session) }
                 } catch {
                     failure = error
+                    processor.metrics.failures.add(.init(error))
                     processor.encoder.respond(.refused(error), to: session)
                 }
                 let record =
@@ -70,7 +72,10 @@ final class RESTHandler {
                 processor.encoder.respond(.verbatim(listing.json(of: database.engine.root)), to: session)
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(.backup(processor.backup), to: session)
+                processor.metrics.backups.add()
+                var bytes = processor.backup
+                bytes.onFinished = { [metrics = processor.metrics] in metrics.noteFinishedBackup() }
+                processor.encoder.respond(.backup(bytes), to: session)
             case .history(let parameters, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(history(parameters, database), to: session)
@@ -82,6 +87,7 @@ final class RESTHandler {
                 processor.encoder.respond(.deferred(.evaluation(job)), to: session)
             }
         } catch {
+            processor.metrics.failures.add(.init(error))
             processor.encoder.respond(.refused(error), to: session)
         }
     }
@@ -142,7 +148,9 @@ final class RESTHandler {
         _ path: Path, _ query: Query?, _ credential: Credential, _ database: StoredDatabase
     ) throws(RESTError) {
         let time = processor.clock.now()
+        if !credential.isAdmin, !database.hasNoRules { processor.metrics.evaluations.add() }
         guard !database.engine.mayRead(path, query, as: credential, at: time) else { return }
+        processor.metrics.denials.add()
         let get = Operation.get(path, query)
         processor.denials.note(
             Command(session: SessionID(0), credential: credential, time: time, operation: get), in: database)
@@ -175,6 +183,8 @@ final class RESTHandler {
         processor.encoder.respond(.stream, to: session)
         processor.encoder.streams[session] = OutputEncoder.StreamRoot(
             path: path, query: request.query, isQuery: filter != nil)
+        processor.metrics.sessions.set(processor.sessions.count)
+        processor.metrics.streams.set(processor.encoder.streams.count)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
         // Authorised above, with the query as it was given, so the rules are not evaluated again. Nothing is
         // logged, so nothing is refused.

@@ -47,6 +47,7 @@ final class SessionManager {
         }
         let publicID = request.publicID ?? PublicSessionID(processor.environment)
         processor.sessions.add(HostedSession(database: database, publicID: publicID), as: session)
+        processor.metrics.sessions.set(processor.sessions.count)
         processor.encoder.handshake(
             session, milliseconds: processor.clock.now(), host: request.host, publicID: publicID.text)
         if processor.profiler.isActive {
@@ -69,6 +70,8 @@ final class SessionManager {
             processor.releaseLater(exchange(&hosted.queryTexts, with: [:]))
         }
         processor.encoder.streams[session] = nil
+        processor.metrics.sessions.set(processor.sessions.count)
+        processor.metrics.streams.set(processor.encoder.streams.count)
         _ = processor.coalescer.end(session)
         processor.profiler.removeWatcher(session, of: database.id)
         if hosted.publicID != nil, processor.profiler.isActive {

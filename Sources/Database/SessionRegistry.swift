@@ -61,6 +61,8 @@ struct SessionRegistry {
         return session
     }
 
+    var count: Int { byID.count }
+
     /// All sessions, in ascending order.
     var ids: [SessionID] { byID.keys.sorted { $0.rawValue < $1.rawValue } }
 }

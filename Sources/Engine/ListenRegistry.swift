@@ -8,6 +8,9 @@ import PandoTree
 struct ListenRegistry: Sendable {
     private(set) var table = ListenerTable()
     private var bySession: [SessionID: SessionListens] = [:]
+    /// Listens of all sessions in the first index.
+    private(set) var defaultCount = 0
+    private(set) var filteredCount = 0
 
     /// The sessions that have listens, in no particular order.
     var sessions: some Collection<SessionID> { bySession.keys }
@@ -25,6 +28,7 @@ struct ListenRegistry: Sendable {
         let isCovered = listens.hasDefault(covering: path, strictly: true)
         cover(below: path, &listens, session)
         listens.defaults[path] = isCovered
+        defaultCount += 1
         table.addDefault(session, at: path, isCovered: isCovered)
     }
 
@@ -38,7 +42,7 @@ struct ListenRegistry: Sendable {
         _ key: FilteredListenKey, by index: KeptIndex?, of session: SessionID, over node: Node,
         prepared: Window?
     ) -> ListenerTable.QueryView {
-        bySession[session, default: SessionListens()].insert(key)
+        if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
         return table.addView(key, session, over: node, by: index, prepared: prepared)
     }
 
@@ -48,6 +52,7 @@ struct ListenRegistry: Sendable {
     mutating func remove(defaultAt path: Path, of session: SessionID) {
         guard var listens = bySession.removeValue(forKey: session) else { return }
         if let isCovered = listens.defaults.removeValue(forKey: path) {
+            defaultCount -= 1
             table.removeDefault(session, at: path, isCovered: isCovered)
             uncover(below: path, &listens, session)
         }
@@ -57,14 +62,20 @@ struct ListenRegistry: Sendable {
     /// Removes a filtered listen, if the session has it. O(depth).
     mutating func remove(_ key: FilteredListenKey, of session: SessionID) {
         guard var listens = bySession.removeValue(forKey: session) else { return }
-        if listens.remove(key) { table.removeFiltered(key, session) }
+        if listens.remove(key) {
+            filteredCount -= 1
+            table.removeFiltered(key, session)
+        }
         if !listens.isEmpty { bySession[session] = listens }
     }
 
     /// Removes all listens from the first index. They stay in the table until ``end(_:atMost:)`` has removed them.
     /// - Returns: Nil where the session has no listens.
     mutating func detach(_ session: SessionID) -> EndingListens? {
-        bySession.removeValue(forKey: session).map { EndingListens($0, of: session) }
+        guard let listens = bySession.removeValue(forKey: session) else { return nil }
+        defaultCount -= listens.defaults.count
+        filteredCount -= listens.filtered.count
+        return EndingListens(listens, of: session)
     }
 
     /// Removes up to `limit` default listens and up to `limit` filtered ones from the table. O(limit × depth).
@@ -114,6 +125,10 @@ struct ListenRegistry: Sendable {
     /// Counts the nodes of the table's trie, the root included; for tests. Traps when the two indexes contradict
     /// each other. O(listens × depth).
     func checkInvariants() -> Int {
+        precondition(
+            defaultCount == bySession.values.reduce(0) { $0 + $1.defaults.count }
+                && filteredCount == bySession.values.reduce(0) { $0 + $1.filtered.count },
+            "listens are miscounted")
         for (session, listens) in bySession {
             precondition(!listens.isEmpty, "\(session) has no listens")
             for (path, isCovered) in listens.defaults {

@@ -113,3 +113,17 @@ package final class RequestHead: Sendable {
         String(decoding: fields.bytes[range], as: UTF8.self)
     }
 }
+
+extension RequestHead {
+    /// Bytes of a request id; ours.
+    private static let requestIDByteLimit = 128
+
+    /// The id that the client, or a proxy before us, has given the request (`X-Request-ID`); nil for none, and for one
+    /// that is too long or has other characters than visible ASCII.
+    package var requestID: ArraySlice<UInt8>? {
+        guard let id = fields.bytes(of: "x-request-id"), !id.isEmpty, id.count <= Self.requestIDByteLimit,
+            id.allSatisfy({ 0x21...0x7E ~= $0 })
+        else { return nil }
+        return id
+    }
+}

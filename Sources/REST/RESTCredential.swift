@@ -15,7 +15,7 @@ package enum RESTCredential: Equatable, Sendable {
     /// The header has precedence over `access_token`, and that over `auth`. (Unverified for the original, rest
     /// §15.) An empty parameter counts as absent: SDKs send it when no user is signed in. An empty Bearer is a bad
     /// token.
-    init(_ fields: HeaderFields, _ parameters: QueryString) {
+    package init(_ fields: HeaderFields, _ parameters: QueryString) {
         if let token = Self.bearer(fields) {
             self = .bearer(token)
         } else if let token = parameters["access_token"], !token.isEmpty {

@@ -13,13 +13,19 @@ package struct ResponseContext: Equatable, Sendable {
     package var isHead: Bool
     /// The client prefers a compressed response. May be set to false, to save memory and time.
     package var acceptsGzip: Bool
-    /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF; empty for none.
+    /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF, and behind it the request's `X-Request-ID`, if
+    /// it has one; empty for neither.
     package var dateLine: [UInt8]
     /// Compresses whole responses; without it each of them makes its own compressor.
     package var compressor: ResponseCompressor?
 
     package init(_ head: RequestHead, dateLine: [UInt8] = [], compressor: ResponseCompressor? = nil) {
         self.dateLine = dateLine
+        if let id = head.requestID {
+            self.dateLine.append("X-Request-ID: ")
+            self.dateLine.append(contentsOf: id)
+            self.dateLine.append("\r\n")
+        }
         self.compressor = compressor
         acceptsGzip = head.prefersGzip
         version = head.version

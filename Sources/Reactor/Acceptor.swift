@@ -181,6 +181,7 @@ package final class Acceptor: Pollable {
             descriptor: descriptor, peer: peer, limiter: limiter, isReserved: isReserved)
         isExhausted = false
         acceptedCount += 1
+        loop.metrics.accepted.add()
         if evicts { limiter?.orderEviction(from: index, ofReserved: isReserved) }
         let target = targets[index]
         nextTarget = (index + 1) % targets.count

@@ -91,6 +91,7 @@ package final class Channel: Pollable {
             channel.closeAndCount()
             throw error
         }
+        loop.metrics.adopted.add()
         if let secure = channel.secure { channel.begin(secure) }
         channel.delegate = makeDelegate(channel)
         return channel
@@ -197,6 +198,7 @@ package final class Channel: Pollable {
     private func didQueue(_ byteCount: Int) {
         unsentByteCount += byteCount
         writtenByteCount += byteCount
+        loop.metrics.queuedBytes.add(byteCount)
         if unsentByteCount > loop.configuration.outboundLowWaterByteCount { isAboveLowWater = true }
     }
 
@@ -266,6 +268,7 @@ package final class Channel: Pollable {
     /// queue.
     private func removeSent(_ byteCount: Int, corkedByteCount: Int) {
         unsentByteCount -= byteCount
+        loop.metrics.sentBytes.add(byteCount)
         removeFirst(byteCount, corkedByteCount: corkedByteCount)
     }
 
@@ -373,6 +376,7 @@ package final class Channel: Pollable {
     }
 
     private func deliver(_ received: UnsafeMutableRawBufferPointer) {
+        loop.metrics.receivedBytes.add(received.count)
         loop.corkedChannel = self
         loop.corkedByteCount = 0
         // The delegate cannot keep the span.
@@ -399,6 +403,7 @@ package final class Channel: Pollable {
         secure.timeout = loop.schedule(after: loop.configuration.handshakeTimeout) { [weak self] in
             guard let self, self.secure?.isHandshakeDone == false else { return }
             _ = pando_linger_zero(descriptor)
+            loop.metrics.handshakes.add(.timedOut)
             finish(.handshakeTimedOut)
         }
     }
@@ -421,7 +426,9 @@ package final class Channel: Pollable {
                 isBlocked = true
                 break
             }
-            unsentByteCount -= secure.takeSentDataByteCount()
+            let sentByteCount = secure.takeSentDataByteCount()
+            unsentByteCount -= sentByteCount
+            loop.metrics.sentBytes.add(sentByteCount)
             if rounds == 0, unsentByteCount > 0 {
                 isBlocked = true
                 break
@@ -461,6 +468,11 @@ package final class Channel: Pollable {
             return
         }
         let received = input.received
+        if received.didEstablish {
+            loop.metrics.handshakes.add(.done)
+        } else if received.failure != nil, !secure.isHandshakeDone {
+            loop.metrics.handshakes.add(.failed)
+        }
         if received.didEstablish, let timeout = secure.timeout {
             loop.cancel(timeout)
             secure.timeout = nil
@@ -484,6 +496,7 @@ package final class Channel: Pollable {
     /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped.
     private func refuse(_ secure: SecureStage) {
         queue = loop.chunks.removeAll(of: queue)
+        loop.metrics.droppedBytes.add(unsentByteCount - secure.batchDataByteCount)
         unsentByteCount = secure.batchDataByteCount
         phase = .flushing
         flush(through: secure)
@@ -507,6 +520,8 @@ package final class Channel: Pollable {
         guard phase == .open else { return nil }
         let unsent = loop.chunks.bytes(of: queue)
         queue = loop.chunks.removeAll(of: queue)
+        loop.metrics.droppedBytes.add(unsentByteCount)
+        loop.metrics.detached.add()
         unsentByteCount = 0
         phase = .closed
         currentDelegate = nil
@@ -606,12 +621,15 @@ package final class Channel: Pollable {
         if remembersAcknowledgedBytes { acknowledgedAtClose = acknowledgedByteCount }
         phase = .closed
         queue = loop.chunks.removeAll(of: queue)
+        loop.metrics.droppedBytes.add(unsentByteCount)
         unsentByteCount = 0
         if loop.corkedChannel === self { loop.corkedByteCount = 0 }
         secure?.leave(loop)
         closeAndCount()
         let failure = reason == .requested ? secure?.failure : nil
-        loop.notifyClosedLater(self, failure.map { .insecure($0) } ?? reason)
+        let cause = failure.map { ChannelCloseReason.insecure($0) } ?? reason
+        loop.metrics.ended.add(LoopMetrics.End(cause))
+        loop.notifyClosedLater(self, cause)
     }
 
     private func closeAndCount() {

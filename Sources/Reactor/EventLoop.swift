@@ -47,6 +47,7 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     package let configuration: Configuration
+    package let metrics = LoopMetrics()
     /// Wakes the loop; any thread may signal it.
     public let wakeup: WakeupEvent
     /// When this tick began: when its wait ended. The clock is read once a tick.
@@ -128,6 +129,10 @@ public final class EventLoop: @unchecked Sendable {
         unsafe events.deallocate()
     }
 
+    /// Called with the time at the end of each tick, when its output was given to the kernel and the next wait begins.
+    /// For measurements, which so need no reading of the clock of their own. Set it before ``run()``.
+    package var onTickMeasured: ((MonotonicTime) -> Void)?
+
     /// Called twice in each tick: after its events, messages and timers, and again after its output was
     /// flushed. For work that is collected over many connections. Set it before ``run()``.
     package var onTickEnd: (() -> Void)?
@@ -161,7 +166,9 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     private func tick() -> Bool {
-        let timeout = timeoutMilliseconds()
+        let idleTime = MonotonicTime.now
+        if tickCount > 0 { endMeasurement(at: idleTime) }
+        let timeout = timeoutMilliseconds(at: idleTime)
         let mayBlock = timeout != 0 && wakeup.prepareToSleep()
         let count = unsafe pando_poll_wait(
             poll, events.baseAddress, PANDO_EVENT_LIMIT, mayBlock ? timeout : 0)
@@ -221,10 +228,18 @@ public final class EventLoop: @unchecked Sendable {
         bulkEvents.removeAll(keepingCapacity: true)
     }
 
-    private func timeoutMilliseconds() -> Int32 {
+    /// The work of a tick is done, and its output was given to the kernel.
+    private func endMeasurement(at time: MonotonicTime) {
+        // Plain integers: a `Duration` would be divided by 10^9 here.
+        let (work, isNegative) = time.nanoseconds.subtractingReportingOverflow(tickTime.nanoseconds)
+        metrics.ticks.observe(isNegative ? 0 : work)
+        onTickMeasured?(time)
+    }
+
+    private func timeoutMilliseconds(at time: MonotonicTime) -> Int32 {
         if !written.isEmpty || !closed.isEmpty || !unwatched.isEmpty { return 0 }
         guard let next = timers.nextExpiry else { return -1 }
-        return (next - .now).wholeMilliseconds
+        return (next - time).wholeMilliseconds
     }
 
     private func deliverMessages() {

@@ -26,6 +26,8 @@ package struct Configuration: Sendable {
     package var certificates = CertificateLocations()
     /// A port without TLS that redirects to ``port``; nil for none.
     package var redirectPort: UInt16?
+    /// Where monitoring and administrators connect; nil for nowhere.
+    package var adminAddress: AdminAddress?
     /// Nil keeps everything in memory.
     package var dataDirectory: String?
     package var isMemoryOnly = false
@@ -89,6 +91,12 @@ package struct Configuration: Sendable {
 
     /// The least of what is said on stderr.
     package var logLevel = Logger.Level.info
+    package var logFormat = LogFormat.text
+    /// Each HTTP request is logged at `info`.
+    package var logsAccess = false
+
+    /// How messages are written to stderr.
+    package enum LogFormat: String, CaseIterable, Sendable { case text, json }
 
     package init() {}
 
@@ -149,6 +157,16 @@ package struct Configuration: Sendable {
         }
         if let redirectPort, redirectPort != 0, places.contains(where: { $0.port == redirectPort }) {
             found.append("--http-redirect-port: must be another port than --port")
+        }
+        if let adminAddress, !adminAddress.isLoopback {
+            if isDevelopment {
+                found.append(
+                    "--admin-listen: with --dev it must be a loopback address, not \(adminAddress.host)")
+            } else if !certificates.isUsed {
+                found.append(
+                    "--admin-listen: \(adminAddress.host) is not a loopback address, so it needs TLS, which is --tls-cert and --tls-key, or --tls-dir"
+                )
+            }
         }
         if redirectPort != nil, passedSockets.isEmpty, !places.contains(where: { $0.port != nil }) {
             found.append("--http-redirect-port: needs an address to listen on, and --listen names none")

@@ -23,6 +23,7 @@ import Synchronization
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     pando-history     what the log holds of the past                 (HistoryThread)
+///     pando-admin       metrics, health, administration                (AdminServer)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
@@ -46,6 +47,9 @@ package final class Server: @unchecked Sendable {
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private let site: StaticSiteHolder
+    /// nil without `--admin-listen`.
+    private let admin: AdminServer?
+    private let status: ServerStatus
     private var signals: Signals?
     private var threads: [NamedThread] = []
     private var isStopping = false
@@ -117,6 +121,8 @@ package final class Server: @unchecked Sendable {
             history = nil
         }
         trimmer = try HeapTrimmer(logger)
+        let (databaseMetrics, storageMetrics) = (DatabaseMetrics(), StorageMetrics())
+        status = ServerStatus()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
             ioLoops.append(
@@ -130,6 +136,12 @@ package final class Server: @unchecked Sendable {
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
+        // Before recovery, which it reports.
+        admin = try Self.makeAdmin(
+            configuration, authenticator, certificates,
+            AdminSources(
+                main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
+                storage: storageMetrics, limiter: limiter, memory: memory, status: status))
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
@@ -167,15 +179,22 @@ package final class Server: @unchecked Sendable {
             guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
             rulesets = files.rulesets
         }
+        if let admin {
+            try admin.start()
+            logger.notice("admin listening on \(admin.url)")
+        }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
+        state.metrics = storageMetrics
         if let path = configuration.dataDirectory {
+            let files = MachineMetrics.files(in: path)
+            storageMetrics.recoverableBytes.set(files.newestCheckpointByteCount + files.logByteCount)
             let opened = try DataDirectory.open(
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
                 segmentDisk: try SystemDisk(directory: path, create: false), options: configuration.storage,
-                logger: logger
+                metrics: storageMetrics, logger: logger
             ) { [database] event in
                 if case .durable(let ticket) = event {
                     database.release(upTo: ticket)
@@ -192,7 +211,7 @@ package final class Server: @unchecked Sendable {
             configuration.databaseOptions, recovered: state, journal: journal?.queue,
             requestBackpressure: congestion,
             outputs: OutputQueues(outputs, pool: spareOutputs, backpressure: outputCongestion),
-            logger: logger,
+            metrics: databaseMetrics, logger: logger,
             preparation: PreparationWorkers(
                 start: { [workers] job in workers.post(.prepare(job)) },
                 cancel: { [workers] session in workers.abandonJobs(of: session) },
@@ -244,6 +263,7 @@ package final class Server: @unchecked Sendable {
         if let redirectPort { logger.info("http://\(redirectPort.address) redirects to \(urls[0])") }
         if let certificates { watch(certificates) }
         Task.detached { [authenticator] in await authenticator.prefetch() }
+        status.phase = .ready
         onListening()
         main.run()
         for thread in threads { thread.join() }
@@ -252,6 +272,7 @@ package final class Server: @unchecked Sendable {
         bodyThread.stop()
         history?.stop()
         trimmer.stop()
+        admin?.stop()
     }
 
     /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few
@@ -349,6 +370,7 @@ package final class Server: @unchecked Sendable {
                 return
             }
             isStopping = true
+            status.phase = .draining
             logger.notice("stopping: ending sessions")
             stop()
         }

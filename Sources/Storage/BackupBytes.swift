@@ -12,6 +12,8 @@ package struct BackupBytes: Sendable {
     private var records: SnapshotRecords
     private var hasBegun = false
     private var isFinished = false
+    /// Called when the last bytes were taken, by the thread that takes them.
+    package var onFinished: (@Sendable () -> Void)?
 
     /// Bytes that one call of ``next()`` encodes, about: other connections of the same loop wait meanwhile.
     private static let pieceByteCount = 16 << 10
@@ -39,6 +41,7 @@ package struct BackupBytes: Sendable {
         while encoder.pendingByteCount < Self.pieceByteCount {
             guard let record = records.next() else {
                 isFinished = true
+                onFinished?()
                 return encoder.finish()
             }
             encoder.append(record.kind, namespace: record.namespace, payload: record.payload.rawSpan)

@@ -7,6 +7,7 @@ import PandoTime
 package struct CheckpointJobWriter<Storage: Disk> {
     private let disk: Storage
     private let keptCount: Int
+    private let metrics: StorageMetrics
     private let logger: Logger
     private let cancelled: CancellationFlag
     private let pause: (Duration) -> Void
@@ -29,11 +30,13 @@ package struct CheckpointJobWriter<Storage: Disk> {
     ///   - cancelled: Gives up the checkpoint being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
-        disk: Storage, keptCount: Int, logger: Logger, cancelled: CancellationFlag,
+        disk: Storage, keptCount: Int, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
+        cancelled: CancellationFlag,
         pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.disk = disk
         self.keptCount = keptCount
+        self.metrics = metrics
         self.logger = logger
         self.cancelled = cancelled
         self.pause = pause
@@ -65,6 +68,9 @@ package struct CheckpointJobWriter<Storage: Disk> {
         logger.info(
             "checkpoint at \(sequence): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms"
         )
+        metrics.checkpointTimes.observe((.now - began).nanosecondCount)
+        metrics.lastCheckpointBytes.set(written.byteCount)
+        metrics.lastCheckpointTime.set(Int(Environment.machine.wallMilliseconds / 1000))
         try removeSuperseded(of: job.header.timeline)
         return true
     }

@@ -22,14 +22,15 @@ final class CheckpointThread: Sendable {
     ///   - finished: Called on the thread after each job, with whether the checkpoint was written.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init<Storage: Disk>(
-        on disk: Storage, keeping keptCount: Int, logger: Logger, finished: @escaping @Sendable (Bool) -> Void
+        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, logger: Logger,
+        finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
         thread = try WorkerThread(
             "pando-checkpt", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         try thread.start { [cancelled] queue in
             // While the server stops, the log does not need the disk any more: then `queue` does not pause.
             let writer = CheckpointJobWriter(
-                disk: disk, keptCount: keptCount, logger: logger, cancelled: cancelled,
+                disk: disk, keptCount: keptCount, metrics: metrics, logger: logger, cancelled: cancelled,
                 pause: { queue.pause(for: $0) })
             while let job = queue.next() {
                 do throws(DiskFailure) {

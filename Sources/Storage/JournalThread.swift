@@ -24,7 +24,8 @@ package final class JournalThread: Sendable {
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init<Storage: Disk>(
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
-        options: StorageOptions, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void
+        options: StorageOptions, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
+        report: @escaping @Sendable (StorageEvent) -> Void
     ) throws(SocketError) {
         let thread = try WorkerThread<JournalRequest>("pando-journal")
         self.thread = thread
@@ -35,7 +36,7 @@ package final class JournalThread: Sendable {
         }
         self.queue = queue
         let checkpoints = try CheckpointThread(
-            on: checkpointDisk, keeping: options.keptCheckpointCount, logger: logger
+            on: checkpointDisk, keeping: options.keptCheckpointCount, metrics: metrics, logger: logger
         ) { isWritten in requests.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
         let segments = try SegmentThread(on: segmentDisk, logger: logger) {
@@ -43,7 +44,7 @@ package final class JournalThread: Sendable {
         }
         self.segments = segments
         let writer = JournalWriter(
-            journal, options: options, queue: queue, environment: .machine, logger: logger,
+            journal, options: options, queue: queue, environment: .machine, metrics: metrics, logger: logger,
             report: report, writeCheckpoint: { checkpoints.post($0) },
             preparer: SegmentPreparer(
                 prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() }))

@@ -23,6 +23,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let report: @Sendable (StorageEvent) -> Void
     private let environment: Environment
     private let logger: Logger
+    private let metrics: StorageMetrics
     /// Its space, its pool of batches, and the flag for a long log are set here.
     private let queue: JournalQueue
     /// When what was written must be synced; nil while everything is.
@@ -69,11 +70,14 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
     package init(
         _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
-        environment: Environment, logger: Logger, report: @escaping @Sendable (StorageEvent) -> Void,
+        environment: Environment, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
+        report: @escaping @Sendable (StorageEvent) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
         preparer: SegmentPreparer
     ) {
         self.preparer = preparer
+        self.metrics = metrics
+        metrics.checkpointDueBytes.set(options.checkpointByteLimit)
         checkpoints = CheckpointSchedule(
             byteLimit: options.checkpointByteLimit, interval: options.checkpointInterval,
             logByteCount: journal.recovery.replayedByteCount)
@@ -103,6 +107,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     /// - Throws: ``JournalError``, which is final.
     package func begin() throws(JournalError) {
         checkpoints.start(at: now)
+        publishMetrics()
         try reserveSpace(for: 0)
         requestCheckpointIfDue()
     }
@@ -126,6 +131,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 snapshot = (taken, journal.lastAppended)
                 checkpoints.snapshotTaken()
             case .checkpointFinished(let isWritten):
+                metrics.checkpoints.add(isWritten ? .written : .failed)
                 checkpoints.finished(isWritten: isWritten, at: now)
                 hasCheckpointFailed = !isWritten
                 if hasCheckpointFailed, isPreparingSegment { preparer.cancel() }
@@ -137,8 +143,13 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             case .stop: goesOn = false
             }
         }
+        metrics.batches.observe(UInt64(batch.count))
         batch.removeAll(keepingCapacity: true)
-        if lastTicket != nil { try journal.write() }
+        if lastTicket != nil {
+            metrics.writtenBatchBytes.observe(UInt64(journal.pendingByteCount))
+            metrics.writtenBytes.add(journal.pendingByteCount)
+            try journal.write()
+        }
         // A checkpoint must not hold what its log could lose.
         try syncIfDue(hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil)
         if let lastTicket { report(.durable(upTo: lastTicket)) }
@@ -148,6 +159,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         logNewSegment()
         requestCheckpointIfDue()
         try prepareSegmentIfDue()
+        publishMetrics()
         if !goesOn { try journal.releaseReservation() }
         return goesOn
     }
@@ -163,18 +175,29 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private func syncIfDue(hasWritten: Bool, must: Bool) throws(JournalError) {
         if must {
             syncDeadline = nil
-            return try journal.sync()
+            return try sync()
         }
         switch durability {
         case .always:
-            if hasWritten { try journal.sync() }
+            if hasWritten { try sync() }
         case .interval, .none:
             if hasWritten, syncDeadline == nil { syncDeadline = now + Self.syncInterval(durability) }
             if let syncDeadline, syncDeadline <= now {
-                try journal.sync()
+                try sync()
                 self.syncDeadline = nil
             }
         }
+    }
+
+    private func sync() throws(JournalError) {
+        let began = MonotonicTime.now
+        try journal.sync()
+        metrics.syncs.observe((.now - began).nanosecondCount)
+    }
+
+    private func publishMetrics() {
+        metrics.uncoveredLogBytes.set(checkpoints.logByteCount)
+        metrics.isDiskFull.set(isDiskFull ? 1 : 0)
     }
 
     // MARK: Space

@@ -21,6 +21,9 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     /// Problems that recovery works around, each in a sentence for the operator.
     package private(set) var warnings: [String] = []
 
+    /// Where the progress is counted.
+    package var metrics: StorageMetrics?
+
     private let access: Access
     /// Rules that take precedence over stored ones, by namespace.
     package let fileRules: [String: Ruleset]
@@ -68,6 +71,8 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     /// Applies one record of a checkpoint.
     /// - Throws: ``EntryRejection`` for a record that makes no sense.
     package mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection) {
+        metrics?.recoveredRecords.add()
+        metrics?.recoveredBytes.add(record.payload.byteCount)
         do throws(UnreadableRecord) {
             try replay(
                 record.kind, namespace: record.namespace, time: record.timestamp, payload: record.payload)

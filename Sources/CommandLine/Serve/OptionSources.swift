@@ -86,10 +86,7 @@ struct OptionSources {
             guard let text = reader.string(forKey: ConfigKey([option.name])),
                 let source = origins.source(of: option.name)
             else { continue }
-            // `--memory` overrides a data directory of the environment or the file, and `--data` a `memory`
-            // there.
-            if option.name == "data", source > .flags, flags["memory"] == "true" { continue }
-            if option.name == "memory", source > .flags, flags["data"] != nil { continue }
+            if isOverridden(option.name) { continue }
             do throws(ServeOption.Problem) {
                 try option.apply(text, to: &configuration)
             } catch {
@@ -103,6 +100,49 @@ struct OptionSources {
         configuration.identity.acceptsDevelopmentTokens = configuration.isDevelopment
         problems += configuration.problems
         return configuration
+    }
+
+    /// The options that are given, and `auth`, as a configuration file: what ``readFile(_:_:)`` reads. Without
+    /// `PANDO_AUTH_SECRET`: a secret is not printed.
+    var printed: [UInt8] {
+        var json: [UInt8] = []
+        json.append("{")
+        for option in ServeOption.all {
+            guard let text = flags[option.name] ?? environment[option.environmentName] ?? file[option.name],
+                !isOverridden(option.name)
+            else { continue }
+            json.append(json.count > 1 ? ",\n  " : "\n  ")
+            json.append(json: Text(option.name))
+            json.append(": ")
+            switch option.form {
+            case .flag: json.append(utf8: Bool(text) == true ? "true" : "false")
+            case .list:
+                json.append("[")
+                for (index, part) in text.split(separator: "\n").enumerated() {
+                    if index > 0 { json.append(", ") }
+                    json.append(json: Text(String(part)))
+                }
+                json.append("]")
+            case .value:
+                if let number = Int(text), String(number) == text {
+                    json.append(decimal: Int64(number))
+                } else {
+                    json.append(json: Text(text))
+                }
+            }
+        }
+        if let auth {
+            json.append(json.count > 1 ? ",\n  \"auth\": " : "\n  \"auth\": ")
+            json += auth.bytes
+        }
+        json.append("\n}\n")
+        return json
+    }
+
+    /// `--memory` overrides a data directory of the environment or the file, and `--data` a `memory` there.
+    private func isOverridden(_ name: String) -> Bool {
+        guard flags[name] == nil else { return false }
+        return name == "data" && flags["memory"] == "true" || name == "memory" && flags["data"] != nil
     }
 
     private static func provider(_ name: String, _ texts: [String: String]) -> InMemoryProvider {

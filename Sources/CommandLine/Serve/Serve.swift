@@ -22,6 +22,12 @@ struct Serve: ParsableCommand {
             "Configuration file: one JSON object of these options. (PANDO_CONFIG)", valueName: "file"))
     var config: String?
 
+    @Flag(
+        help:
+            "Print the options that flags, environment and file make together, as a configuration file, and start nothing."
+    )
+    var printConfig = false
+
     func run() throws {
         // Before any other thread starts: threads inherit the signal mask.
         Signals.block()
@@ -51,6 +57,7 @@ struct Serve: ParsableCommand {
             for problem in problems { printError(problem) }
             throw Exit.badConfiguration
         }
+        if printConfig { return try writeOutput(sources.printed) }
         try ServerProcess.serve(configuration, warnings: sources.warnings)
     }
 }

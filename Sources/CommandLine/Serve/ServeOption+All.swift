@@ -12,7 +12,14 @@ extension ServeOption {
             choice(
                 "log-level", \.logLevel,
                 "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
-            )
+            ),
+            choice(
+                "log-format", \.logFormat,
+                "How messages are written to standard error: as text, or as JSON, one object in each line."),
+            flag(
+                "access-log", \.logsAccess,
+                "Log each HTTP request at info: method, path without the query, status, time, client, X-Request-ID."
+            ),
         ]
 
     private static let network: [ServeOption] = [
@@ -57,6 +64,22 @@ extension ServeOption {
                 }
                 configuration.trustedProxies.ranges.append(range)
             }
+        },
+        ServeOption(
+            "admin-listen", .value(placeholder: "[address:]port"), default: "off",
+            """
+            Listener for monitoring and administrators: /metrics, /livez, /readyz, /varz, /connz, /slowz. The address is \
+            127.0.0.1 unless given; another than a loopback address needs TLS. Port 0 picks a free one.
+            """
+        ) { configuration, text throws(Problem) in
+            if text == "off" {
+                configuration.adminAddress = nil
+                return
+            }
+            guard let address = AdminAddress(text) else {
+                throw .wrongType("\"\(text)\" is not PORT, ADDRESS:PORT or [IPV6]:PORT")
+            }
+            configuration.adminAddress = address
         },
         flag(
             "dev", \.isDevelopment,

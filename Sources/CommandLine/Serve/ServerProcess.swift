@@ -14,21 +14,24 @@ enum ServerProcess {
         reserveDescriptorTable()
         raiseFastbinLimit()
         mapLargeAllocations()
-        var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+        let isJSON = configuration.logFormat == .json
+        var logger = Logger(label: "pando") { label -> any LogHandler in
+            if isJSON { JSONLogHandler() } else { StreamLogHandler.standardError(label: label) }
+        }
         logger.logLevel = configuration.logLevel
         for warning in warnings { logger.warning("\(warning)") }
         let authenticator: Authenticator
         do throws(UnusableIdentity) {
             authenticator = try makeAuthenticator(configuration.identity, logger).get()
         } catch {
-            for problem in error.problems { printError(problem) }
+            for problem in error.problems { report(problem, isJSON, logger) }
             throw Exit.badConfiguration
         }
         let server: Server
         do throws(StartError) {
             server = try Server(starting: configuration, authenticator: authenticator, logger: logger)
         } catch {
-            printError(error.description)
+            report(error.description, isJSON, logger)
             throw ExitCode(error.exitCode)
         }
         do throws(SocketError) {
@@ -37,9 +40,14 @@ enum ServerProcess {
                 for url in server.urls { try? writeOutput(Array("listening on \(url)\n".utf8)) }
             }
         } catch {
-            printError("\(error)")
+            report("\(error)", isJSON, logger)
             throw Exit.ourFault
         }
+    }
+
+    /// Says why the process ends: as a message of the log where that is read by a program.
+    private static func report(_ problem: String, _ isJSON: Bool, _ logger: Logger) {
+        if isJSON { logger.critical("\(problem)") } else { printError(problem) }
     }
 
     private static func makeAuthenticator(

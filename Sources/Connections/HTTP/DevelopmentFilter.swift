@@ -47,6 +47,8 @@ package struct DevelopmentFilter {
 
     private var last: (names: Names, refusal: ForeignRequest?)?
 
+    package init() {}
+
     /// What Android's emulator calls the machine that it runs on. As a host it is safe: rebinding needs a
     /// name, and a page whose host is an address was served from that address. As the origin of a request to
     /// another host it is not: in other networks it is an address like any other, and what is served there is

@@ -118,6 +118,7 @@ extension HTTPConnection {
 
     private mutating func writeScripts(_ scripts: [SharedBytes], _ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage else { return }
+        logAccess(.ok, &context)
         var head: [UInt8] = []
         head.append(statusLine: .ok)
         head.append(field: "Content-Type", "application/javascript; charset=utf-8")
@@ -230,6 +231,7 @@ extension HTTPConnection {
             return false
         }
         context.write(response)
+        logAccess(.switchingProtocols, &context)
         dropInput()
         return true
     }

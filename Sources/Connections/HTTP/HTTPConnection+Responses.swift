@@ -32,7 +32,7 @@ extension HTTPConnection {
             measured = result
             return context.append(.inspect(job))
         }
-        if case .stream = result { return openStream(request, for: pending.identity, &context) }
+        if case .stream = result { return openStream(request, pending, &context) }
         let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
         if case .filtered(let node, let query) = result {
             measured = result
@@ -92,6 +92,7 @@ extension HTTPConnection {
         _ response: consuming RESTResponse, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
         stage = .answering(pending)
+        logAccess(response.status, &context)
         outputRate.begin(context.socket)
         advance(self.response.begin(response, &context), &context)
     }
@@ -192,14 +193,16 @@ extension HTTPConnection {
 
     // MARK: Event streams
 
-    /// - Parameter identity: Whose it is: when that is over, the stream ends (rest §8.3).
+    /// When the identity of the request is over, the stream ends (rest §8.3).
     private mutating func openStream(
-        _ request: RESTRequest, for identity: Identity?, _ context: inout ConnectionContext
+        _ request: RESTRequest, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
+        let identity = pending.identity
+        logAccess(.ok, &context)
         cancelTimeout(&context)
         stage = .streaming
         stream = StreamOutput(id, request, for: identity, &context)
-        var head = RESTResponse.stream(dateLine: context.dateLine)
+        var head = RESTResponse.stream(dateLine: pending.response.dateLine)
         if let bytes = head.next() { context.write(bytes) }
         resume()
         if let end = identity?.validUntil {

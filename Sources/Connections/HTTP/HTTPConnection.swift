@@ -88,6 +88,8 @@ package struct HTTPConnection {
     package private(set) var forwardedFor: [String] = []
     /// For which the messages of a WebSocket that this connection has become are compressed; nil where they are not.
     package internal(set) var window: DeflateWindow?
+    /// The request in progress, where requests are logged.
+    var loggedRequest: LoggedRequest?
     /// How often the connection was moved between loops.
     var moveCount = 0
     /// Bytes of a body that is not complete, or that a thread has.
@@ -217,6 +219,7 @@ package struct HTTPConnection {
         headBegan = nil
         activity = .busy
         if context.socket.isTrustedProxy { forwardedFor = head.forwardedFor }
+        if context.settings.logsAccess { loggedRequest = LoggedRequest(head, at: context.now) }
         if !ahead.isReading, !deliveries.isEmpty { deliveries.settleAcknowledged(&context) }
         if context.settings.isDevelopment,
             let foreign = filter.refusal(of: head, allowing: context.settings.allowedOrigins)
@@ -299,6 +302,7 @@ package struct HTTPConnection {
         moveCount = moved.moveCount
         if context.socket.isTrustedProxy { forwardedFor = moved.head.forwardedFor }
         activity = .busy
+        if context.settings.logsAccess { loggedRequest = LoggedRequest(moved.head, at: context.now) }
         var bytes = moved.rest
         if UpgradeRequest.isPath(moved.head.pathBytes) {
             return beginUpgrade(moved.head, rest: bytes.rawSpan, &context)

@@ -162,7 +162,9 @@ package struct RealtimeSession {
         }
         // In one place only: it is moved there, not copied.
         context.post(
-            .request(id, request, credential, signIn: signIn, byteCount: byteCount), byteCount: byteCount)
+            .request(
+                id, request, credential, signIn: signIn, byteCount: byteCount, received: context.now),
+            byteCount: byteCount)
         markWindow(byteCount, &context)
     }
 

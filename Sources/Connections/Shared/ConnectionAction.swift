@@ -82,4 +82,6 @@ package enum HTTPAction {
     case countRefusal
     /// The connection in the reserve is an administrator's.
     case keepReserved
+    /// Log a request, whose response begins.
+    case logAccess(LoggedRequest)
 }

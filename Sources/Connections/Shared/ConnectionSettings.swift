@@ -31,6 +31,8 @@ package struct ConnectionSettings {
     package var pollGap: Duration = .seconds(60)
     /// `--dev`: requests are served only for programs and pages of this machine.
     package var isDevelopment = false
+    /// Each HTTP request is logged (``HTTPAction/logAccess(_:)``).
+    package var logsAccess = false
     /// Pages from elsewhere that may use a server under ``isDevelopment``.
     package var allowedOrigins: [WebOrigin] = []
     /// Compresses responses that are there as a whole.

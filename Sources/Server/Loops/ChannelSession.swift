@@ -11,7 +11,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
     /// What the client has taken lately; nil while nothing of its output ever waited.
     private var history: ProgressHistory?
     /// Bytes that the client has sent.
-    private var receivedByteCount = 0
+    private(set) var receivedByteCount = 0
     /// The peer is a proxy whose word about its clients counts.
     private(set) final var isTrustedProxy = false
     /// The client behind a trusted proxy, where that is known for good; nil for most.
@@ -67,7 +67,9 @@ class ChannelSession: LoopSession, ChannelDelegate {
         case .writeShared(let bytes): channel.write(bytes)
         case .closeAfterFlush: channel.closeAfterFlush()
         case .close: channel.close()
-        case .reset: channel.reset()
+        case .reset:
+            if !isCutForMemory { services.metrics.cuts.add(.tooSlow) }
+            channel.reset()
         default: super.carryOut(action)
         }
     }

@@ -25,6 +25,7 @@ extension ConnectionSettings {
         pollHoldTime = configuration.pollHoldTime
         pollGap = configuration.pollGap
         isDevelopment = configuration.isDevelopment
+        logsAccess = configuration.logsAccess
         allowedOrigins = configuration.allowedOrigins
         compressor = ResponseCompressor()
         siteHolder = site

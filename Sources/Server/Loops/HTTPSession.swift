@@ -21,7 +21,10 @@ final class HTTPSession: ChannelSession {
         machine = HTTPConnection(id, isReserved: channel.isReserved, &services.context)
         super.init(id, on: channel, services)
         channel.readByteLimit = machine.readByteLimit
+        services.metrics.http.add(1)
     }
+
+    deinit { services.metrics.http.add(-1) }
 
     override var heldByteCount: Int {
         machine.heldByteCount + unsentWeight(isShared: machine.sharesOutput)

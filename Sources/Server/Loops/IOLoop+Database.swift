@@ -55,28 +55,37 @@ extension IOLoop {
 
     private func deliver(_ batch: OutputBatch) {
         let arena = batch.arena.rawSpan
+        var pushCount = batch.pushCount
         for item in batch.items {
             switch item {
             case .frames(let id, let range): session(id)?.send(arena.extracting(range))
             case .shared(let bytes, let recipients):
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.
                 let sessions = sessions
-                for id in recipients { session(id, among: sessions)?.send(bytes) }
+                for id in recipients {
+                    guard let session = session(id, among: sessions) else { continue }
+                    session.send(bytes)
+                    pushCount += 1
+                }
             case .compressible(let frames, let recipients):
                 let sessions = sessions
                 var forms = FramesByWindow(frames)
                 for id in recipients {
                     guard let session = session(id, among: sessions) else { continue }
                     session.send(forms.bytes(for: session.window, services.context.compression))
+                    pushCount += 1
                 }
             case .large(let id, let message): session(id)?.send(message)
             case .rest(let id, let result): session(id)?.receive(result)
-            case .events(let id, let events): session(id)?.receive(events)
+            case .events(let id, let events):
+                session(id)?.receive(events)
+                pushCount += 1
             case .windowMark(let id): session(id)?.windowMarkReturned()
             case .close(let id, let reason): session(id)?.close(reason)
             case .resumeReading: resumeReading()
             }
         }
+        measurements.add(began: batch.began, replyCount: batch.replyCount, pushCount: pushCount)
     }
 
     private func resumeReading() {

@@ -21,6 +21,7 @@ extension IOLoop {
         if abs(byteCount - pressure.publishedByteCount) > Self.unpublishedByteLimit {
             memory.change(by: byteCount - pressure.publishedByteCount)
             pressure.publishedByteCount = byteCount
+            services.metrics.heldBytes.set(byteCount)
         }
         let level = memory.pressure
         if level != .exceeded { pressure.exceededSince = nil }
@@ -86,6 +87,8 @@ extension IOLoop {
             from: holders, excess: excessByteCount, limit: Self.cutLimit, includesSmall: includesSmall)
         for holder in chosen {
             pressure.cutCount += 1
+            services.metrics.cuts.add(.memory)
+            sessions[holder.index]?.isCutForMemory = true
             sessions[holder.index]?.giveUpMemory()
         }
         reportMemoryCuts()

@@ -1,8 +1,10 @@
+import Logging
 import PandoBytes
 import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoReactor
+import PandoTime
 
 // What the sessions of a loop ask for that concerns other sessions, or the table.
 
@@ -37,7 +39,18 @@ extension IOLoop: SessionRouter {
         case .reportForeign(let request): foreignRequests.note(request, logger)
         case .countRefusal: limiter.didRefuse()
         case .keepReserved: keepReserved(connection)
+        case .logAccess(let request): log(request, from: connection.peerAddress)
         }
+    }
+
+    private func log(_ request: LoggedRequest, from peer: SocketAddress?) {
+        let microseconds = (request.ended - request.began).nanosecondCount / 1000
+        var metadata: Logger.Metadata = [
+            "method": "\(request.method)", "path": "\(request.path)", "status": "\(request.status)",
+            "microseconds": "\(microseconds)", "peer": "\(peer?.description ?? "gone")",
+        ]
+        if let id = request.requestID { metadata["request_id"] = "\(id)" }
+        logger.info("request", metadata: metadata)
     }
 
     // MARK: Long polling

@@ -60,6 +60,8 @@ final class IOLoop: @unchecked Sendable {
     /// Connections that were refused since the last report because their address had too many.
     var refusedAddressCount = 0
     var lastAddressReport: MonotonicTime?
+    /// See ``DeliveryMeasurements``.
+    var measurements = DeliveryMeasurements()
     let verified: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
     var unverified = VerificationQueue()
@@ -98,6 +100,9 @@ final class IOLoop: @unchecked Sendable {
             flushMessages()
             answerPolls()
             publishHeldBytes()
+        }
+        loop.onTickMeasured = { [unowned self] time in
+            measurements.end(at: time, in: services.metrics)
         }
         scheduleSweep()
     }

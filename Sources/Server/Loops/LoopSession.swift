@@ -20,8 +20,12 @@ class LoopSession {
     /// Changes once in the life of a WebSocket that takes over a session by long polling: to the id of that.
     final var id: SessionID
     final let services: SessionServices
+    /// When the session began.
+    final let opened: MonotonicTime
     /// When the client last sent anything.
     final var lastHeard: MonotonicTime
+    /// It is being disconnected because memory is short.
+    final var isCutForMemory = false
     private var isReadingPaused = false
     private var isPausedForCongestion = false
     private var deadline: TimerToken?
@@ -33,7 +37,8 @@ class LoopSession {
     init(_ id: SessionID, _ services: SessionServices) {
         self.id = id
         self.services = services
-        lastHeard = services.loop.now
+        opened = services.loop.now
+        lastHeard = opened
     }
 
     // MARK: What the machine knows and decides

@@ -25,7 +25,10 @@ final class PollingSession: LoopSession {
             id, start, on: connection.id, publicID: publicID, namespace: namespace,
             password: LongPollingPassword.make(using: &random), &services.context)
         super.init(id, services)
+        services.metrics.polling.add(1)
     }
+
+    deinit { services.metrics.polling.add(-1) }
 
     var publicID: PublicSessionID { machine.publicID }
     var namespace: String? { machine.namespace }

@@ -17,6 +17,7 @@ final class SessionServices {
     let loop: EventLoop
     /// What the machines of all sessions are given with an event, and what it leads to.
     var context: ConnectionContext
+    let metrics = SessionMetrics()
     /// An empty buffer for actions.
     var spareActions = ContiguousArray<ConnectionAction>()
     /// Actions that lead to further events, in the order of the events that decided them; nil where one was taken out.

@@ -12,9 +12,13 @@ import PandoTime
 extension IOLoop {
     func verify(_ token: Text, for id: SessionID) {
         guard let session = session(id) else { return }
-        if let verdict = authenticator.verifyAtOnce(token) { return session.verified(verdict) }
+        if let verdict = authenticator.verifyAtOnce(token) {
+            count(verdict)
+            return session.verified(verdict)
+        }
         let digest = SHA256Digest(of: token)
         if let identity = knownTokens.identity(of: digest, at: wallTime() / 1000, now: cacheTime) {
+            services.metrics.verifications.add(.remembered)
             return session.verified(.accepted(identity))
         }
         unverified.append(.init(session: id, token: token)) { self.session($0) != nil }
@@ -47,10 +51,19 @@ extension IOLoop {
     /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
     /// remembered.
     private func settle(_ verified: VerifiedToken) -> VerificationResult {
+        count(verified.verdict)
         guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
         guard authenticator.revocations.allows(identity) else { return .refused(.revoked) }
         knownTokens.store(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)
         return verified.verdict
+    }
+
+    private func count(_ verdict: VerificationResult) {
+        if case .accepted = verdict {
+            services.metrics.verifications.add(.accepted)
+        } else {
+            services.metrics.verifications.add(.refused)
+        }
     }
 
     private var cacheTime: Duration { loop.now - MonotonicTime(nanoseconds: 0) }

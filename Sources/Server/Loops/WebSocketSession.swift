@@ -25,7 +25,10 @@ final class WebSocketSession: ChannelSession {
             id, joining: polling, compressingFor: window, &services.context)
         super.init(id, on: channel, services)
         channel.readByteLimit = machine.readByteLimit
+        services.metrics.webSockets.add(1)
     }
+
+    deinit { services.metrics.webSockets.add(-1) }
 
     override var hasManyRequests: Bool { machine.hasManyRequests }
 

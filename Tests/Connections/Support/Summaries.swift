@@ -67,6 +67,7 @@ extension HTTPAction {
         case .reportForeign: "report foreign request"
         case .countRefusal: "count refusal"
         case .keepReserved: "keep reserved"
+        case .logAccess(let request): "log \(request.method) \(request.path) \(request.status)"
         }
     }
 }
@@ -126,7 +127,8 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain: "not of a connection"
+        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey:
+            "not of a connection"
         }
     }
 }

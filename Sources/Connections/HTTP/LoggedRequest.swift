@@ -1,0 +1,37 @@
+import PandoHTTP
+import PandoTime
+
+/// A request and its response, for the access log (`--access-log`).
+///
+/// Without the query: it may hold a token.
+package final class LoggedRequest {
+    package let method: String
+    package let path: String
+    /// ``RequestHead/requestID``.
+    package let requestID: String?
+    package let began: MonotonicTime
+    package internal(set) var status: UInt16 = 0
+    /// When the response began.
+    package internal(set) var ended: MonotonicTime
+
+    /// Characters of a path that are logged.
+    private static let pathLimit = 1024
+
+    init(_ head: RequestHead, at time: MonotonicTime) {
+        method = head.methodText
+        path = String(head.path.prefix(Self.pathLimit))
+        requestID = head.requestID.map { String(decoding: $0, as: UTF8.self) }
+        began = time
+        ended = time
+    }
+}
+
+extension HTTPConnection {
+    /// The response to the request begins.
+    mutating func logAccess(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        guard let request = loggedRequest.take() else { return }
+        request.status = status.code
+        request.ended = context.now
+        context.append(.http(.logAccess(request)))
+    }
+}

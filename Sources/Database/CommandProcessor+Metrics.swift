@@ -1,0 +1,119 @@
+import PandoBytes
+import PandoEngine
+import PandoREST
+import PandoTree
+import PandoWire
+
+// What is counted of requests (``DatabaseMetrics``).
+
+extension CommandProcessor {
+    /// Counts a reply that needs no database, and its request.
+    func count(_ reply: SessionReply) {
+        metrics.requests.add(.other)
+        countFailure(reply)
+    }
+
+    /// Counts a reply that reports a failure.
+    func countFailure(_ reply: SessionReply) {
+        if let failure = DatabaseMetrics.Failure(reply) { metrics.failures.add(failure) }
+    }
+
+    /// What a message is about, for ``SlowOperations``.
+    struct Subject {
+        var kind: DatabaseMetrics.Request
+        var database: String
+        var path: Path
+    }
+
+    /// Nil for a message that is about no location.
+    func subject(of message: borrowing DatabaseMessage) -> Subject? {
+        switch message {
+        case .request(let request):
+            guard let path = request.action.location, let database = sessions[request.session]?.database
+            else {
+                return nil
+            }
+            return Subject(kind: request.action.metric, database: database.name, path: path)
+        case .rest(_, let call, _):
+            guard case .data(let request, _, _) = call.action, case .data(let target) = request.location
+            else {
+                return nil
+            }
+            return Subject(
+                kind: request.metric, database: call.namespace ?? NamespaceName.standard, path: target.path)
+        case .prepared(let prepared): return subject(of: prepared.message)
+        default: return nil
+        }
+    }
+
+    /// Notes how long the databases were busy with a message.
+    /// - Parameter requestCount: Messages since the clock was read before.
+    func noteWork(_ nanoseconds: Int, of subject: Subject?, requestCount: Int) {
+        guard let subject, nanoseconds >= Int(SlowOperations.threshold) else { return }
+        metrics.slowOperations.note(
+            SlowOperations.Entry(
+                kind: subject.kind, database: subject.database,
+                pattern: SlowOperations.pattern(of: subject.path), nanoseconds: UInt64(nanoseconds),
+                milliseconds: clock.last, requestCount: requestCount))
+    }
+}
+
+extension Operation {
+    var metric: DatabaseMetrics.Request {
+        switch self {
+        case .listen: .listen
+        case .unlisten: .unlisten
+        case .get: .get
+        case .put: .put
+        case .transaction: .transaction
+        case .merge: .merge
+        case .onDisconnect, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: .onDisconnect
+        }
+    }
+}
+
+extension Action {
+    fileprivate var metric: DatabaseMetrics.Request {
+        switch self {
+        case .listen: .listen
+        case .unlisten: .unlisten
+        case .get: .get
+        case .put: .put
+        case .transaction: .transaction
+        case .merge: .merge
+        case .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: .onDisconnect
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: .other
+        }
+    }
+
+    fileprivate var location: Path? {
+        switch self {
+        case .listen(let listen, _): listen.path
+        case .unlisten(let path, _, _), .get(let path, _): path
+        case .put(let write), .transaction(let write, _, _), .onDisconnectPut(let write): write.target.path
+        case .merge(let base, _): base
+        case .onDisconnectMerge(let base, _): base
+        case .onDisconnectCancel(let target): target.path
+        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid: nil
+        }
+    }
+}
+
+extension RESTRequest {
+    var metric: DatabaseMetrics.Request {
+        guard case .data = location else { return .restOther }
+        return method.isRead ? (wantsStream ? .restStream : .restRead) : .restWrite
+    }
+}
+
+extension CommandResult {
+    /// Nil for a success.
+    var failure: DatabaseMetrics.Failure? {
+        switch self {
+        case .ok, .listening, .data, .filtered: nil
+        case .permissionDenied: .permissionDenied
+        case .dataStale: .dataStale
+        case .failed: .other
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import PandoEngine
+import PandoStorage
+import PandoTree
+
+/// Asks the databases what they hold. They set the gauges of ``DatabaseMetrics`` that need a look at all databases,
+/// and say what some sessions listen to.
+package struct DatabaseSurveyRequest: Sendable {
+    /// Sessions whose listens are wanted.
+    package var sessions: [SessionID]
+    /// Called by the thread that runs the databases.
+    package var completion: @Sendable (_ listens: [SessionID: DatabaseSurvey.Session]) -> Void
+
+    package init(
+        of sessions: [SessionID],
+        completion: @escaping @Sendable (_ listens: [SessionID: DatabaseSurvey.Session]) -> Void
+    ) {
+        self.sessions = sessions
+        self.completion = completion
+    }
+}
+
+package enum DatabaseSurvey {
+    /// What the databases know of a session.
+    package struct Session: Sendable {
+        package var database: String
+        package var uid: String?
+        package var isAdministrator: Bool
+        package var listenCount: Int
+        /// Some of the locations that it listens to.
+        package var paths: [String]
+    }
+
+    /// Locations that are named for one session; the others are only counted.
+    package static let pathLimit = 16
+    /// Sessions that one request may ask about.
+    package static let sessionLimit = 1024
+}
+
+extension CommandProcessor {
+    /// O(databases + sessions asked for).
+    func perform(_ request: DatabaseSurveyRequest) {
+        var counts = Engine.Counts()
+        for database in databases.all { counts += database.engine.counts }
+        metrics.databases.set(databases.all.count)
+        metrics.defaultListens.set(counts.defaultListens)
+        metrics.filteredListens.set(counts.filteredListens)
+        metrics.windows.set(counts.windows)
+        metrics.indexes.set(counts.indexes)
+        metrics.onDemandIndexBytes.set(counts.onDemandIndexBytes)
+        var found: [SessionID: DatabaseSurvey.Session] = [:]
+        for id in request.sessions.prefix(DatabaseSurvey.sessionLimit) {
+            guard let session = sessions[id] else { continue }
+            let database = session.database
+            found[id] = DatabaseSurvey.Session(
+                database: database.name, uid: session.credential.uid?.string,
+                isAdministrator: session.credential.isAdmin, listenCount: database.engine.listenCount(of: id),
+                paths: database.engine.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit).map {
+                    "/" + $0.wireText
+                })
+        }
+        request.completion(found)
+    }
+}

@@ -1,0 +1,84 @@
+import PandoTime
+import PandoTree
+import Synchronization
+
+/// The slowest operations of the last hour: what was asked for, where, and how long the databases were busy with it.
+/// Bounded: it keeps the slowest operation of each kind and path pattern, of ``limit`` pairs.
+///
+/// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom.
+package final class SlowOperations: Sendable {
+    package struct Entry: Equatable, Sendable {
+        package var kind: DatabaseMetrics.Request
+        package var database: String
+        /// As ``pattern(of:)`` makes it.
+        package var pattern: String
+        /// Of the slowest one.
+        package var nanoseconds: UInt64
+        /// When the slowest one was: milliseconds since 1970.
+        package var milliseconds: Int64
+        /// How many were slow since the first that is remembered.
+        package var count = 1
+        /// Requests that were processed in the measured time: 1, or some small ones together.
+        package var requestCount: Int
+    }
+
+    /// Pairs that are kept; beyond it the fastest is forgotten.
+    package static let limit = 128
+    /// From this on an operation is slow: other clients wait for as long.
+    package static let threshold: UInt64 = 1_000_000
+    private static let keptMilliseconds: Int64 = 3_600_000
+    /// Bytes of a pattern.
+    private static let patternByteLimit = 256
+
+    private let entries = Mutex<[Entry]>([])
+
+    init() {}
+
+    func note(_ entry: Entry) {
+        entries.withLock { entries in
+            entries.removeAll { $0.milliseconds < entry.milliseconds - Self.keptMilliseconds }
+            let same = entries.firstIndex {
+                $0.kind == entry.kind && $0.database == entry.database && $0.pattern == entry.pattern
+            }
+            if let same {
+                let count = entries[same].count &+ 1
+                if entry.nanoseconds >= entries[same].nanoseconds { entries[same] = entry }
+                entries[same].count = count
+                return
+            }
+            entries.append(entry)
+            guard entries.count > Self.limit,
+                let fastest = entries.indices.min(by: { entries[$0].nanoseconds < entries[$1].nanoseconds })
+            else { return }
+            entries.remove(at: fastest)
+        }
+    }
+
+    /// The slowest first.
+    /// - Parameter now: Milliseconds since 1970.
+    package func slowestFirst(at now: Int64) -> [Entry] {
+        entries.withLock { $0 }
+            .filter { $0.milliseconds >= now - Self.keptMilliseconds }
+            .sorted { $0.nanoseconds > $1.nanoseconds }
+    }
+
+    /// The path with a `*` for each key that looks like the name of one thing among many: push ids, numbers, and what
+    /// has digits and is long.
+    package static func pattern(of path: Path) -> String {
+        var text = ""
+        for key in path.keys {
+            let name = key.string
+            text += "/" + (isVariable(name) ? "*" : name)
+            if text.utf8.count > patternByteLimit { return text.prefix(patternByteLimit) + "…" }
+        }
+        return text.isEmpty ? "/" : text
+    }
+
+    private static func isVariable(_ name: String) -> Bool {
+        let digits = name.utf8.count { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+        let length = name.utf8.count
+        if digits == length || length >= 20 { return true }
+        // `v1` is a name, `a1b2` is one of many.
+        return digits > 0 && (length >= 12 || length > 2 && digits * 2 >= length)
+    }
+}

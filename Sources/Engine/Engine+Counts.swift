@@ -1,0 +1,43 @@
+import PandoTree
+
+extension Engine {
+    /// How much an engine holds beside its tree.
+    package struct Counts: Equatable, Sendable {
+        package var defaultListens = 0
+        package var filteredListens = 0
+        /// Queries whose windows are kept, over all locations; several listeners may share one.
+        package var windows = 0
+        /// Indexes, ready or being built.
+        package var indexes = 0
+        package var onDemandIndexBytes = 0
+
+        package init() {}
+
+        package static func += (left: inout Self, right: Self) {
+            left.defaultListens += right.defaultListens
+            left.filteredListens += right.filteredListens
+            left.windows += right.windows
+            left.indexes += right.indexes
+            left.onDemandIndexBytes += right.onDemandIndexBytes
+        }
+    }
+
+    /// O(1).
+    package var counts: Counts {
+        var counts = Counts()
+        counts.defaultListens = listens.defaultCount
+        counts.filteredListens = listens.filteredCount
+        counts.windows = listens.table.viewCount
+        counts.indexes = indexes.declaredCount + indexes.onDemandCount
+        counts.onDemandIndexBytes = indexes.onDemandByteCount
+        return counts
+    }
+
+    /// Some of the locations that a session listens to. O(count).
+    package func listenPaths(of session: SessionID, atMost count: Int) -> [Path] {
+        guard let own = listens[session] else { return [] }
+        let defaults = own.defaults.keys.prefix(count)
+        let left = max(0, count - defaults.count)
+        return Array(defaults) + own.filtered.members.prefix(left).map(\.path)
+    }
+}

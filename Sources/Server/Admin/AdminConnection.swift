@@ -1,0 +1,187 @@
+import PandoBytes
+import PandoConnections
+import PandoEngine
+import PandoHTTP
+import PandoIdentity
+import PandoMetrics
+import PandoREST
+import PandoReactor
+import PandoRules
+import PandoTree
+
+/// One connection to the admin listener: one request, and its response. Confined to the listener's loop.
+final class AdminConnection: ChannelDelegate {
+    private let server: AdminServer
+    private let channel: Channel
+    private var reader = RequestHeadReader()
+    private var hasRequest = false
+    private var isHead = false
+    private var filter = DevelopmentFilter()
+
+    init(_ server: AdminServer, _ channel: Channel) {
+        self.server = server
+        self.channel = channel
+    }
+
+    // MARK: From the channel
+
+    func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
+        guard !hasRequest else { return }
+        var offset = 0
+        do throws(HTTPError) {
+            guard let head = try reader.read(bytes.bytes, from: &offset) else { return }
+            hasRequest = true
+            isHead = head.method == .head
+            process(head)
+        } catch {
+            hasRequest = true
+            respond(error.status, text: "\(error)\n")
+        }
+    }
+
+    func channelDidEnd(_ channel: Channel) {
+        // A client may close its side behind the request.
+        if !hasRequest { channel.close() }
+    }
+
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { server.connectionClosed() }
+
+    // MARK: Requests
+
+    private func process(_ head: RequestHead) {
+        if server.configuration.isDevelopment,
+            let refusal = filter.refusal(of: head, allowing: server.configuration.allowedOrigins)
+        {
+            return respond(.forbidden, text: refusal.reason + "\n")
+        }
+        // No request has content.
+        guard head.framing == .none || head.framing == .length(0) else {
+            return respond(.contentTooLarge, text: "content is not accepted\n")
+        }
+        let path = String(decoding: head.pathBytes, as: UTF8.self)
+        guard let page = AdminPage(path) else { return respond(.notFound, text: AdminPage.list) }
+        let isDeletion = head.method == .delete && page == .connections
+        guard head.method == .get || head.method == .head || isDeletion else {
+            return respond(
+                .methodNotAllowed, text: "\(head.methodText) is not a method of \(path)\n",
+                fields: [("Allow", page == .connections ? "GET, HEAD, DELETE" : "GET, HEAD")])
+        }
+        let query = head.query(plusIsSpace: true)
+        guard page.needsAdministrator, !server.configuration.isDevelopment else {
+            return answer(page, query, isDeletion, head)
+        }
+        authenticate(head, query) { [self] in answer(page, query, isDeletion, head) }
+    }
+
+    /// Goes on with `next` if the request's token is an administrator's.
+    private func authenticate(_ head: RequestHead, _ query: QueryString, _ next: @escaping () -> Void) {
+        guard let token = RESTCredential(head.fields, query).token else {
+            return refuse("an administrator's token is needed: Authorization: Bearer …\n", .unauthorized)
+        }
+        if let verdict = server.authenticator.verifyAtOnce(token) { return settle(verdict, next) }
+        let peer = channel.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
+        let answer = FirstAnswer<VerificationResult>(
+            on: server.loop, timeout: AdminServer.exchangeTimeout, otherwise: .refused(.keysUnavailable)
+        ) { [self] verdict in settle(verdict, next) }
+        Task.detached { [authenticator = server.authenticator] in
+            answer.giveFromElsewhere(await authenticator.verify(token, at: wallTime() / 1000, from: peer))
+        }
+    }
+
+    private func settle(_ verdict: VerificationResult, _ next: () -> Void) {
+        guard case .accepted(let identity) = verdict else {
+            return refuse("the token is not valid\n", .unauthorized)
+        }
+        guard identity.credential.isAdmin else {
+            return refuse("the token is no administrator's\n", .forbidden)
+        }
+        next()
+    }
+
+    private func refuse(_ text: String, _ status: HTTPStatus) {
+        respond(status, text: text, fields: status == .unauthorized ? [("WWW-Authenticate", "Bearer")] : [])
+    }
+
+    private func answer(_ page: AdminPage, _ query: QueryString, _ isDeletion: Bool, _ head: RequestHead) {
+        switch page {
+        case .alive: respond(.ok, text: "alive\n")
+        case .ready:
+            let (isReady, text) = server.readiness
+            respond(isReady ? .ok : .serviceUnavailable, text: text + "\n")
+        case .metrics:
+            let accept = head.fields.values(of: "accept").joined(separator: ",")
+            let format = ExpositionFormat(accept: accept)
+            server.refresh { [self] in
+                respond(.ok, server.registry.text(format), type: format.contentType)
+            }
+        case .variables:
+            server.refresh { [self] in respond(.ok, server.variables, type: Self.json) }
+        case .slowOperations: respond(.ok, server.slowOperations, type: Self.json)
+        case .connections where isDeletion:
+            guard let id = query["id"].flatMap({ SessionID(hexadecimal: $0) }) else {
+                return respond(
+                    .badRequest, text: "?id= must be the id of a connection, as GET /connz says it\n")
+            }
+            server.disconnect(id) { [self] isFound in
+                respond(
+                    isFound ? .ok : .notFound,
+                    text: isFound ? "disconnected\n" : "there is no such connection\n")
+            }
+        case .connections:
+            guard let request = ConnectionListRequest(query) else {
+                return respond(
+                    .badRequest,
+                    text:
+                        "?sort= is one of \(ConnectionListRequest.Order.names), ?limit= 1 to \(ConnectionListRequest.highestLimit)\n"
+                )
+            }
+            server.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
+        }
+    }
+
+    private static let json = "application/json; charset=utf-8"
+
+    // MARK: Responses
+
+    private func respond(_ status: HTTPStatus, text: String, fields: [(StaticString, String)] = []) {
+        respond(status, Array(text.utf8), type: "text/plain; charset=utf-8", fields: fields)
+    }
+
+    private func respond(
+        _ status: HTTPStatus, _ body: [UInt8], type: String, fields: [(StaticString, String)] = []
+    ) {
+        var head: [UInt8] = []
+        head.append(statusLine: status)
+        head.append(field: "Content-Type", text: type)
+        head.append(field: "Content-Length", decimal: UInt64(body.count))
+        head.append(field: "Cache-Control", "no-store")
+        head.append(field: "X-Content-Type-Options", "nosniff")
+        for (name, value) in fields { head.append(field: name, text: value) }
+        head.append(field: "Connection", "close")
+        head.appendEndOfHead()
+        channel.write(head.rawSpan)
+        if !isHead { channel.write(SharedBytes(body)) }
+        channel.closeAfterFlush()
+    }
+}
+
+/// What the admin listener has.
+enum AdminPage: String, CaseIterable {
+    case metrics = "/metrics"
+    case alive = "/livez"
+    case ready = "/readyz"
+    case variables = "/varz"
+    case connections = "/connz"
+    case slowOperations = "/slowz"
+
+    init?(_ path: String) { self.init(rawValue: path) }
+
+    var needsAdministrator: Bool {
+        switch self {
+        case .metrics, .alive, .ready: false
+        case .variables, .connections, .slowOperations: true
+        }
+    }
+
+    static var list: String { allCases.map { $0.rawValue + "\n" }.joined() }
+}

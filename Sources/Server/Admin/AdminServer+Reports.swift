@@ -1,0 +1,123 @@
+import PandoBytes
+import PandoDatabase
+import PandoMetrics
+import PandoTree
+
+// What `/readyz`, `/varz` and `/slowz` say.
+
+extension AdminServer {
+    /// Whether clients are served, and why not.
+    var readiness: (isReady: Bool, text: String) {
+        switch metrics.status.phase {
+        case .ready: (true, "ready")
+        case .draining: (false, "draining: the server stops")
+        case .recovering:
+            (
+                false,
+                "recovering: \(metrics.storage.recoveredRecords.value) records, "
+                    + "\(metrics.storage.recoveredBytes.value) of at most \(metrics.storage.recoverableBytes.value) bytes"
+            )
+        }
+    }
+
+    /// What the server is, and all metrics, as JSON.
+    var variables: [UInt8] {
+        var json: [UInt8] = []
+        json.append("{\"version\":")
+        json.append(json: Text(programVersion))
+        json.append(",\"phase\":")
+        json.append(json: Text(metrics.status.phase.name))
+        json.append(",\"start_time\":")
+        json.append(decimal: metrics.machine.startTime)
+        json.append(",\"time\":")
+        json.append(decimal: wallTime() / 1000)
+        json.append(",\"host\":")
+        json.append(json: Text(configuration.host))
+        json.append(",\"data\":")
+        if let directory = configuration.dataDirectory {
+            json.append(json: Text(directory))
+        } else {
+            json.append("null")
+        }
+        json.append(",\"durability\":")
+        json.append(json: Text(metrics.durability))
+        json.append(",\"dev\":")
+        json.append(json: Node.boolean(configuration.isDevelopment))
+        json.append(",\"metrics\":{")
+        for (index, family) in registry.families.enumerated() {
+            if index > 0 { json.append(",") }
+            json.append(json: Text(family.name))
+            json.append(":[")
+            for (place, sample) in family.samples().enumerated() {
+                if place > 0 { json.append(",") }
+                json.append(sample)
+            }
+            json.append("]")
+        }
+        json.append("}}")
+        return json
+    }
+
+    /// The slowest operations of the last hour, as JSON.
+    var slowOperations: [UInt8] {
+        var json: [UInt8] = []
+        json.append("{\"threshold_seconds\":")
+        json.append(json: Double(SlowOperations.threshold) / 1e9)
+        json.append(",\"operations\":[")
+        for (index, entry) in metrics.database.slowOperations.slowestFirst(at: wallTime()).enumerated() {
+            if index > 0 { json.append(",") }
+            json.append("{\"seconds\":")
+            json.append(json: Double(entry.nanoseconds) / 1e9)
+            json.append(",\"protocol\":")
+            json.append(json: Text(entry.kind.protocolLabel))
+            json.append(",\"kind\":")
+            json.append(json: Text(entry.kind.kindLabel))
+            json.append(",\"database\":")
+            json.append(json: Text(entry.database))
+            json.append(",\"path\":")
+            json.append(json: Text(entry.pattern))
+            json.append(",\"time\":")
+            json.append(decimal: entry.milliseconds)
+            json.append(",\"count\":")
+            json.append(decimal: Int64(entry.count))
+            json.append(",\"requests_measured\":")
+            json.append(decimal: Int64(entry.requestCount))
+            json.append("}")
+        }
+        json.append("]}")
+        return json
+    }
+}
+
+extension [UInt8] {
+    /// Appends `{"labels":{…},"value":…}`; a histogram's value is `{"count":…,"sum":…,"buckets":{"0.001":…}}`.
+    fileprivate mutating func append(_ sample: MetricFamily.Sample) {
+        append("{\"labels\":{")
+        for (index, label) in sample.labels.enumerated() {
+            if index > 0 { append(",") }
+            append(json: Text(label.name))
+            append(":")
+            append(json: Text(label.value))
+        }
+        append("},\"value\":")
+        switch sample.value {
+        case .integer(let value): append(decimal: value)
+        case .unsigned(let value): append(decimal: value)
+        case .number(let value): append(json: value)
+        case .histogram(let histogram):
+            append("{\"count\":")
+            append(decimal: histogram.cumulativeCounts.last ?? 0)
+            append(",\"sum\":")
+            append(json: histogram.sum)
+            append(",\"buckets\":{")
+            for (index, bound) in histogram.bounds.enumerated() {
+                if index > 0 { append(",") }
+                append(json: Text("\(bound)"))
+                append(":")
+                append(decimal: histogram.cumulativeCounts[index])
+            }
+            append("}}")
+        }
+        append("}")
+    }
+}

@@ -1,0 +1,175 @@
+import Logging
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoMetrics
+import PandoReactor
+import PandoTLS
+import PandoTime
+
+/// The version of the program, as `pando --version` and `pando_build_info` say it.
+package let programVersion = "0.1.0"
+
+/// The listener for monitoring and administrators (`--admin-listen`), with a thread and a loop of its own: a slow or
+/// hostile client of it takes no time of those that serve data. It listens before the data directory is read.
+///
+///     /metrics /livez /readyz          open
+///     /varz /connz /slowz              an administrator's token, unless --dev
+///
+/// `@unchecked Sendable`: what is mutable is used on the loop's thread only, or before it runs.
+final class AdminServer: @unchecked Sendable {
+    /// Connections at a time; more are closed at once. A scraper needs one.
+    static let connectionLimit = 64
+    /// A request must be there, and its response taken, by then.
+    static let exchangeTimeout: Duration = .seconds(30)
+    /// How long a response waits for what other threads know; then it says what is known.
+    static let surveyTimeout: Duration = .milliseconds(500)
+    /// Bytes of responses that one client may leave unread.
+    private static let outboundByteLimit = 64 << 20
+
+    let loop: EventLoop
+    let metrics: ServerMetrics
+    let registry: MetricRegistry
+    let authenticator: Authenticator
+    let configuration: Configuration
+    let database: DatabaseExecutor
+    let ioLoops: [IOLoop]
+    private let acceptor: Acceptor
+    private let isSecure: Bool
+    private var thread: NamedThread?
+    private(set) var connectionCount = 0
+    /// What waits for ``refresh(_:)``; at most one for each connection.
+    private var waiting: [() -> Void] = []
+    private var lastRefresh: MonotonicTime?
+
+    /// Binds the address; nothing is answered before ``start()``.
+    /// - Throws: ``StartError/address(_:)``, ``StartError/machine(_:)``.
+    init(
+        at address: SocketAddress, on loop: EventLoop, configuration: Configuration, metrics: ServerMetrics,
+        authenticator: Authenticator, database: DatabaseExecutor, ioLoops: [IOLoop],
+        certificates: CertificateStore?
+    ) throws(StartError) {
+        self.loop = loop
+        self.metrics = metrics
+        registry = metrics.registry
+        self.configuration = configuration
+        self.authenticator = authenticator
+        self.database = database
+        self.ioLoops = ioLoops
+        // Programs on this machine need no TLS: they could as well read the key.
+        let certificates = address.isLoopback ? nil : certificates
+        isSecure = certificates != nil
+        let box = Box()
+        do throws(SocketError) {
+            acceptor = try Acceptor(
+                at: address, on: loop, targets: [loop],
+                adopt: { socket, loop in box.server?.adopt(socket, certificates) })
+        } catch {
+            throw .address("--admin-listen: \(error)")
+        }
+        box.server = self
+    }
+
+    /// What the acceptor's handler, which is made first, knows the server by.
+    private final class Box: @unchecked Sendable {
+        weak var server: AdminServer?
+    }
+
+    /// A loop for the listener.
+    static func makeLoop() throws(SocketError) -> EventLoop {
+        var options = EventLoop.Configuration()
+        options.outboundByteLimit = outboundByteLimit
+        // A request's head, and nothing else, comes in.
+        options.receiveBufferByteCount = 64 << 10
+        return try EventLoop(options)
+    }
+
+    /// Where it listens: `http://127.0.0.1:9001`.
+    var url: String { "\(isSecure ? "https" : "http")://\(acceptor.address)" }
+
+    /// Begins to answer.
+    func start() throws(SocketError) {
+        thread = try NamedThread.start("pando-admin") { [loop] in loop.run() }
+    }
+
+    /// Ends the thread.
+    func stop() {
+        loop.stop()
+        thread.take()?.join()
+    }
+
+    private func adopt(_ socket: ConnectedSocket, _ certificates: CertificateStore?) {
+        guard connectionCount < Self.connectionLimit else { return }
+        let tls = certificates.map { TLSConnection(server: $0.context) }
+        _ = try? Channel.adopt(socket, on: loop, tls: tls) { channel in
+            connectionCount += 1
+            loop.schedule(after: Self.exchangeTimeout) { [weak channel] in channel?.close() }
+            return AdminConnection(self, channel)
+        }
+    }
+
+    func connectionClosed() { connectionCount -= 1 }
+
+    // MARK: What other threads know
+
+    /// The shortest time between two looks at the databases for metrics, however many ask.
+    private static let refreshInterval: Duration = .milliseconds(100)
+
+    /// Calls `body` on the loop when the gauges of the databases and of the machine are up to date.
+    func refresh(_ body: @escaping () -> Void) {
+        waiting.append(body)
+        guard waiting.count == 1 else { return }
+        let due = lastRefresh.map { max(loop.now, $0 + Self.refreshInterval) } ?? loop.now
+        loop.schedule(at: due) { [self] in
+            lastRefresh = loop.now
+            survey { [self] _ in
+                metrics.machine.refresh()
+                for body in exchange(&waiting, with: []) { body() }
+            }
+        }
+    }
+
+    /// Asks the databases what they hold, and calls `body` with what they say about some sessions, on the loop; with
+    /// nothing where they do not answer in time: during recovery, or while the server stops.
+    func survey(
+        of sessions: [SessionID] = [],
+        _ body: @escaping ([SessionID: DatabaseSurvey.Session]) -> Void
+    ) {
+        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: [:], body)
+        guard metrics.status.phase == .ready else { return answer.give([:]) }
+        database.post(
+            .survey(DatabaseSurveyRequest(of: sessions) { found in answer.giveFromElsewhere(found) }))
+    }
+}
+
+/// Calls a function once: with the first answer, or after a timeout. Confined to a loop, but for
+/// ``giveFromElsewhere(_:)``.
+///
+/// `@unchecked Sendable`: the function is used on the loop only.
+final class FirstAnswer<Value: Sendable>: @unchecked Sendable {
+    private let loop: EventLoop
+    private var body: ((Value) -> Void)?
+    private var timer: TimerToken?
+
+    init(on loop: EventLoop, timeout: Duration, otherwise standard: Value, _ body: @escaping (Value) -> Void)
+    {
+        self.loop = loop
+        self.body = body
+        timer = loop.schedule(after: timeout) { [self] in
+            timer = nil
+            give(standard)
+        }
+    }
+
+    /// On the loop.
+    func give(_ value: Value) {
+        if let timer = timer.take() { loop.cancel(timer) }
+        body.take()?(value)
+    }
+
+    /// Any thread.
+    func giveFromElsewhere(_ value: Value) {
+        loop.submit { self.give(value) }
+    }
+}

@@ -1,0 +1,271 @@
+import PandoBytes
+import PandoDatabase
+import PandoEngine
+import PandoHTTP
+import PandoReactor
+import PandoTime
+import PandoTree
+import Synchronization
+
+// `/connz`: who is connected, since when, from where, what it listens to, and what it leaves unread. Each I/O loop
+// looks at its sessions, a part of them in each tick, and keeps those that sort first; then the databases say what
+// these listen to.
+
+/// What a client of `/connz` asks for.
+struct ConnectionListRequest: Sendable {
+    enum Order: String, CaseIterable, Sendable {
+        /// The longest connected first.
+        case age
+        /// The longest silent first.
+        case idle
+        /// What waits to be sent.
+        case queue
+        /// Memory that the client makes the server hold.
+        case memory
+        case received, sent
+
+        static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
+    }
+
+    var order = Order.age
+    var limit = 100
+
+    static let highestLimit = 1000
+
+    init() {}
+
+    /// - Returns: nil for values that there are not.
+    init?(_ query: QueryString) {
+        if let text = query["sort"] {
+            guard let order = Order(rawValue: text) else { return nil }
+            self.order = order
+        }
+        if let text = query["limit"] {
+            guard let limit = Int(text), 1...Self.highestLimit ~= limit else { return nil }
+            self.limit = limit
+        }
+    }
+}
+
+/// One session, as its loop knows it.
+struct ConnectionEntry: Sendable {
+    var id: SessionID
+    var transport: StaticString
+    var thread: Int
+    var peer: String?
+    var isSecure: Bool
+    var ageSeconds: Double
+    var idleSeconds: Double
+    var receivedByteCount: Int
+    var sentByteCount: Int
+    var queuedByteCount: Int
+    var heldByteCount: Int
+    /// What it is sorted by; the largest first.
+    var key: Double
+}
+
+extension SessionID {
+    /// Reads what ``hexadecimal`` writes.
+    init?(hexadecimal text: String) {
+        guard let value = UInt64(text, radix: 16) else { return nil }
+        self.init(value)
+    }
+
+    var hexadecimal: String { String(rawValue, radix: 16) }
+}
+
+// MARK: On an I/O loop
+
+extension IOLoop {
+    /// Sessions that are looked at in one tick.
+    private static let listedPerTick = 1024
+
+    /// Lists the sessions that sort first.
+    /// - Parameter finish: Called on this loop.
+    func list(_ request: ConnectionListRequest, finish: @escaping @Sendable ([ConnectionEntry], Int) -> Void)
+    {
+        list(request, from: 0, [], 0, finish)
+    }
+
+    private func list(
+        _ request: ConnectionListRequest, from start: Int, _ found: [(key: Double, id: SessionID)],
+        _ count: Int,
+        _ finish: @escaping @Sendable ([ConnectionEntry], Int) -> Void
+    ) {
+        var (found, count) = (found, count)
+        let end = min(sessions.count, start + Self.listedPerTick)
+        if start < end {
+            for case let session? in sessions[start..<end] {
+                count += 1
+                found.append((session.sortKey(request.order), session.id))
+            }
+        }
+        found.sort { $0.key > $1.key }
+        found.removeLast(max(0, found.count - request.limit))
+        guard end < sessions.count else {
+            // One system call for each of them.
+            return finish(found.compactMap { session($0.id)?.listed(by: $0.key, thread: Int(index)) }, count)
+        }
+        let kept = found
+        let counted = count
+        loop.submit { self.list(request, from: end, kept, counted, finish) }
+    }
+
+    /// Closes a client's connection with RST; its session ends.
+    /// - Returns: Whether there was one.
+    func disconnect(_ id: SessionID) -> Bool {
+        guard let session = session(id) else { return false }
+        session.cut()
+        return true
+    }
+}
+
+extension LoopSession {
+    fileprivate func sortKey(_ order: ConnectionListRequest.Order) -> Double {
+        let channel = (self as? ChannelSession)?.channel
+        return switch order {
+        case .age: Double((services.loop.now - opened).nanosecondCount)
+        case .idle: Double((services.loop.now - lastHeard).nanosecondCount)
+        case .queue: Double(channel?.outboundByteCount ?? 0)
+        case .memory: Double(heldByteCount)
+        case .received: Double((self as? ChannelSession)?.receivedByteCount ?? 0)
+        case .sent: Double(channel?.writtenByteCount ?? 0)
+        }
+    }
+
+    fileprivate func listed(by key: Double, thread: Int) -> ConnectionEntry {
+        let own = self as? ChannelSession
+        let transport: StaticString =
+            switch self {
+            case is WebSocketSession: "websocket"
+            case is PollingSession: "long_polling"
+            default: "http"
+            }
+        let now = services.loop.now
+        return ConnectionEntry(
+            id: id, transport: transport, thread: thread, peer: peerAddress?.description,
+            isSecure: own?.channel.tlsFacts != nil, ageSeconds: Double((now - opened).nanosecondCount) / 1e9,
+            idleSeconds: Double((now - lastHeard).nanosecondCount) / 1e9,
+            receivedByteCount: own?.receivedByteCount ?? 0, sentByteCount: own?.channel.writtenByteCount ?? 0,
+            queuedByteCount: own?.channel.outboundByteCount ?? 0, heldByteCount: heldByteCount, key: key)
+    }
+}
+
+// MARK: On the admin listener's loop
+
+extension AdminServer {
+    /// Lists connections of all loops, as JSON.
+    func listConnections(_ request: ConnectionListRequest, _ body: @escaping ([UInt8]) -> Void) {
+        let gathering = Gathering(ioLoops.count)
+        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: ()) { [self] in
+            let (all, count) = gathering.entries
+            let chosen = all.sorted { $0.key > $1.key }.prefix(request.limit)
+            survey(of: chosen.map(\.id)) { known in
+                body(Self.json(Array(chosen), known, count, request))
+            }
+        }
+        guard metrics.status.phase != .recovering else { return answer.give(()) }
+        for ioLoop in ioLoops {
+            ioLoop.loop.submit {
+                ioLoop.list(request) { found, count in
+                    if gathering.add(found, count) { answer.giveFromElsewhere(()) }
+                }
+            }
+        }
+    }
+
+    /// Closes the connection of a session, and says whether there was one.
+    func disconnect(_ id: SessionID, _ body: @escaping (Bool) -> Void) {
+        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: false, body)
+        guard metrics.status.phase != .recovering, let ioLoop = ioLoops.first(where: { $0.index == id.loop })
+        else { return answer.give(false) }
+        ioLoop.loop.submit { answer.giveFromElsewhere(ioLoop.disconnect(id)) }
+    }
+
+    private static func json(
+        _ entries: [ConnectionEntry], _ known: [SessionID: DatabaseSurvey.Session], _ count: Int,
+        _ request: ConnectionListRequest
+    ) -> [UInt8] {
+        var json: [UInt8] = []
+        json.append("{\"count\":")
+        json.append(decimal: Int64(count))
+        json.append(",\"sort\":")
+        json.append(json: Text(request.order.rawValue))
+        json.append(",\"connections\":[")
+        for (index, entry) in entries.enumerated() {
+            if index > 0 { json.append(",") }
+            json.append(entry, known[entry.id])
+        }
+        json.append("]}")
+        return json
+    }
+}
+
+/// The lists of the loops, until the last has come.
+private final class Gathering: Sendable {
+    private struct State {
+        var missingCount: Int
+        var entries: [ConnectionEntry] = []
+        var count = 0
+    }
+
+    private let state: Mutex<State>
+
+    init(_ loopCount: Int) { state = Mutex(State(missingCount: loopCount)) }
+
+    /// - Returns: Whether it was the last.
+    func add(_ entries: [ConnectionEntry], _ count: Int) -> Bool {
+        state.withLock { state in
+            state.missingCount -= 1
+            state.entries += entries
+            state.count += count
+            return state.missingCount == 0
+        }
+    }
+
+    var entries: ([ConnectionEntry], count: Int) { state.withLock { ($0.entries, $0.count) } }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(_ entry: ConnectionEntry, _ known: DatabaseSurvey.Session?) {
+        append("{\"id\":")
+        append(json: Text(entry.id.hexadecimal))
+        append(",\"transport\":")
+        append(json: Text("\(entry.transport)"))
+        append(",\"peer\":")
+        if let peer = entry.peer { append(json: Text(peer)) } else { append("null") }
+        append(",\"tls\":")
+        append(json: Node.boolean(entry.isSecure))
+        append(",\"thread\":")
+        append(decimal: Int64(entry.thread))
+        append(",\"age_seconds\":")
+        append(json: entry.ageSeconds)
+        append(",\"idle_seconds\":")
+        append(json: entry.idleSeconds)
+        append(",\"received_bytes\":")
+        append(decimal: Int64(entry.receivedByteCount))
+        append(",\"sent_bytes\":")
+        append(decimal: Int64(entry.sentByteCount))
+        append(",\"queue_bytes\":")
+        append(decimal: Int64(entry.queuedByteCount))
+        append(",\"memory_bytes\":")
+        append(decimal: Int64(entry.heldByteCount))
+        if let known {
+            append(",\"database\":")
+            append(json: Text(known.database))
+            append(",\"uid\":")
+            if let uid = known.uid { append(json: Text(uid)) } else { append("null") }
+            append(",\"administrator\":")
+            append(json: Node.boolean(known.isAdministrator))
+            append(",\"listen_count\":")
+            append(decimal: Int64(known.listenCount))
+            append(",\"listens\":[")
+            for (index, path) in known.paths.enumerated() {
+                if index > 0 { append(",") }
+                append(json: Text(path))
+            }
+            append("]")
+        }
+        append("}")
+    }
+}

@@ -1,0 +1,69 @@
+import PandoDatabase
+import PandoReactor
+
+// The values of labels. Monitoring knows them, so they do not follow the names in the code.
+
+extension LoopMetrics.End {
+    var label: String {
+        switch self {
+        case .requested: "orderly"
+        case .reset: "reset"
+        case .outboundLimit: "outbound_limit"
+        case .stalled: "stalled"
+        case .insecure: "tls"
+        case .handshakeTimeout: "handshake_timeout"
+        case .failed: "failed"
+        case .loopStopped: "stop"
+        }
+    }
+}
+
+extension LoopMetrics.Handshake {
+    var label: String {
+        switch self {
+        case .done: "done"
+        case .failed: "failed"
+        case .timedOut: "timed_out"
+        }
+    }
+}
+
+extension DatabaseMetrics.Request {
+    var protocolLabel: String {
+        switch self {
+        case .restRead, .restStream, .restWrite, .restOther: "rest"
+        case .listen, .unlisten, .get, .put, .merge, .transaction, .onDisconnect, .other: "realtime"
+        }
+    }
+
+    var kindLabel: String {
+        switch self {
+        case .listen: "listen"
+        case .unlisten: "unlisten"
+        case .get: "get"
+        case .put: "put"
+        case .merge: "merge"
+        case .transaction: "transaction"
+        case .onDisconnect: "on_disconnect"
+        case .other, .restOther: "other"
+        case .restRead: "read"
+        case .restStream: "stream"
+        case .restWrite: "write"
+        }
+    }
+}
+
+extension DatabaseMetrics.Failure {
+    var label: String {
+        switch self {
+        case .permissionDenied: "permission_denied"
+        case .dataStale: "data_stale"
+        case .invalid: "invalid"
+        case .tooBig: "too_big"
+        case .diskFull: "disk_full"
+        case .unauthenticated: "unauthenticated"
+        case .unavailable: "unavailable"
+        case .other: "other"
+        }
+    }
+}

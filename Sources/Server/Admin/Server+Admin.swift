@@ -1,0 +1,56 @@
+import PandoDatabase
+import PandoIdentity
+import PandoReactor
+import PandoStorage
+import PandoTLS
+
+/// What the admin listener reports of a server.
+struct AdminSources {
+    var main: EventLoop
+    var ioLoops: [IOLoop]
+    var databaseExecutor: DatabaseExecutor
+    var database: DatabaseMetrics
+    var storage: StorageMetrics
+    var limiter: ConnectionLimiter
+    var memory: MemoryBudget
+    var status: ServerStatus
+}
+
+extension Server {
+    private static func resolve(_ host: String, port: UInt16) throws(StartError) -> SocketAddress {
+        do throws(SocketError) {
+            if let address = try SocketAddress.resolve(host: host, port: port).first { return address }
+        } catch {
+            throw .address("--admin-listen: \(error)")
+        }
+        throw .address("--admin-listen: \(host): no such address")
+    }
+
+    /// Binds the admin listener; nil without `--admin-listen`.
+    static func makeAdmin(
+        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
+        _ sources: AdminSources
+    ) throws -> AdminServer? {
+        guard let address = configuration.adminAddress else { return nil }
+        let resolved = try resolve(address.host, port: address.port)
+        // A name that was taken for a loopback address may resolve to another one.
+        guard resolved.isLoopback || certificates != nil && !configuration.isDevelopment else {
+            throw StartError.address("--admin-listen: \(resolved.host) is not a loopback address")
+        }
+        let loop = try AdminServer.makeLoop()
+        var threads = sources.ioLoops.map {
+            ServerMetrics.Thread(name: "pando-io-\($0.index)", metrics: $0.loop.metrics)
+        }
+        threads.append(ServerMetrics.Thread(name: "main", metrics: sources.main.metrics))
+        threads.append(ServerMetrics.Thread(name: "pando-admin", metrics: loop.metrics))
+        let metrics = ServerMetrics(
+            threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
+            storage: sources.storage, machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
+            limiter: sources.limiter, memory: sources.memory, status: sources.status, version: programVersion,
+            durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
+        return try AdminServer(
+            at: resolved, on: loop, configuration: configuration,
+            metrics: metrics, authenticator: authenticator, database: sources.databaseExecutor,
+            ioLoops: sources.ioLoops, certificates: certificates)
+    }
+}

@@ -1,0 +1,129 @@
+import PandoDatabase
+import PandoMetrics
+import PandoStorage
+
+// What the databases and the data directory hold.
+
+extension ServerMetrics {
+    // MARK: Databases
+
+    var databases: [MetricFamily] {
+        let database = database
+        return [
+            MetricFamily(.gauge, "pando_databases", "Databases (namespaces).") {
+                .integer(database.databases.value)
+            },
+            MetricFamily(.gauge, "pando_listens", "Listens of all sessions, by whether they have a query.") {
+                [
+                    Sample(.integer(database.defaultListens.value), labels: [("kind", "default")]),
+                    Sample(.integer(database.filteredListens.value), labels: [("kind", "query")]),
+                ]
+            },
+            MetricFamily(
+                .gauge, "pando_windows", "Queries whose windows are kept; several listeners may share one."
+            ) {
+                .integer(database.windows.value)
+            },
+            MetricFamily(.gauge, "pando_indexes", "Indexes, ready or being built.") {
+                .integer(database.indexes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_on_demand_index_bytes",
+                "Memory of the indexes that no rule declares, as --index-memory counts it."
+            ) {
+                .integer(database.onDemandIndexBytes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_held_output_batches",
+                "Batches of outputs that wait for the sync of what they depend on."
+            ) {
+                .integer(database.heldBatches.value)
+            },
+        ]
+    }
+
+    // MARK: The disk
+
+    var disk: [MetricFamily] {
+        let (storage, machine, database) = (storage, machine, database)
+        return [
+            MetricFamily(.gauge, "pando_disk_free_bytes", "Free space of the data directory's file system.") {
+                .integer(machine.diskFreeBytes.value)
+            },
+            MetricFamily(.gauge, "pando_disk_size_bytes", "Size of the data directory's file system.") {
+                .integer(machine.diskBytes.value)
+            },
+            MetricFamily(.gauge, "pando_disk_full", "1 while writes are refused because the disk is full.") {
+                .integer(storage.isDiskFull.value)
+            },
+            MetricFamily(.gauge, "pando_log_size_bytes", "Size of all files of the log.") {
+                .integer(machine.logFileBytes.value)
+            },
+            MetricFamily(.counter, "pando_log_written_bytes_total", "Bytes that were written to the log.") {
+                .unsigned(storage.writtenBytes.value)
+            },
+            MetricFamily(.gauge, "pando_log_files", "Files of the log.") {
+                .integer(machine.logFileCount.value)
+            },
+            MetricFamily(.gauge, "pando_log_uncovered_bytes", "Bytes of log that no checkpoint covers.") {
+                .integer(storage.uncoveredLogBytes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_checkpoint_due_bytes",
+                "Bytes of log after which a checkpoint is due (--checkpoint-bytes)."
+            ) {
+                .integer(storage.checkpointDueBytes.value)
+            },
+            MetricFamily(.counter, "pando_checkpoints_total", "Checkpoints, by how they ended.") {
+                StorageMetrics.CheckpointEnd.allCases.map {
+                    Sample(.unsigned(storage.checkpoints.value(of: $0)), labels: [("result", "\($0)")])
+                }
+            },
+            MetricFamily(.histogram, "pando_checkpoint_write_seconds", "How long writing a checkpoint takes.")
+            {
+                .histogram(storage.checkpointTimes.snapshot)
+            },
+            MetricFamily(.gauge, "pando_checkpoint_size_bytes", "Size of all checkpoint files.") {
+                .integer(machine.checkpointFileBytes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_checkpoint_timestamp_seconds",
+                "When the newest checkpoint was written, since 1970; 0 for none."
+            ) {
+                .integer(machine.newestCheckpointTime.value)
+            },
+            MetricFamily(.counter, "pando_backups_started_total", "Backups that clients began to download.") {
+                .unsigned(database.backups.value)
+            },
+            MetricFamily(.counter, "pando_backups_finished_total", "Backups that were read to their end.") {
+                .unsigned(database.finishedBackupCount)
+            },
+            MetricFamily(
+                .gauge, "pando_backup_timestamp_seconds",
+                "When the last backup was read to its end, since 1970; 0 for none since the start."
+            ) {
+                .integer(database.lastBackupTime)
+            },
+        ]
+    }
+
+    var recovery: [MetricFamily] {
+        let storage = storage
+        return [
+            MetricFamily(
+                .counter, "pando_recovered_records_total", "Records that recovery has read at the start."
+            ) {
+                .unsigned(storage.recoveredRecords.value)
+            },
+            MetricFamily(.counter, "pando_recovered_bytes_total", "Bytes of those records.") {
+                .unsigned(storage.recoveredBytes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_recoverable_bytes",
+                "Bytes of the newest checkpoint and of the log at the start: recovery reads no more."
+            ) {
+                .integer(storage.recoverableBytes.value)
+            },
+        ]
+    }
+}

@@ -1,0 +1,63 @@
+import PandoDatabase
+import PandoMetrics
+import PandoTime
+
+/// What the sessions of one I/O loop count. Added to by the loop's thread, read by any.
+final class SessionMetrics: Sendable {
+    /// Why a client was disconnected that takes too little, or holds too much.
+    enum Cut: UInt8, CaseIterable, Sendable {
+        /// Too little in too long a time.
+        case tooSlow
+        /// Memory was short (``MemoryBudget``).
+        case memory
+    }
+
+    enum Verification: UInt8, CaseIterable, Sendable {
+        case accepted, refused
+        /// Found among those that were verified lately.
+        case remembered
+    }
+
+    let http = Gauge()
+    let webSockets = Gauge()
+    let polling = Gauge()
+    /// Memory that clients make this loop hold: what ``IOLoop/publishHeldBytes()`` publishes.
+    let heldBytes = Gauge()
+    let cuts = CounterTable<Cut>()
+    let verifications = CounterTable<Verification>()
+    let replies = Counter()
+    /// Pushes to clients: a push to a thousand listeners counts a thousand.
+    let pushes = Counter()
+    /// Nanoseconds from the reading of a request until its reply, or the pushes that it caused, were given to the
+    /// kernel. Requests that were answered together count with the time of the oldest.
+    let acknowledgements = Histogram.durations
+    let deliveries = Histogram.durations
+}
+
+/// The outputs that a tick has dealt out, until the time of the end of the tick is known.
+struct DeliveryMeasurements {
+    private var waiting: [(began: MonotonicTime, replyCount: Int, pushCount: Int)] = []
+
+    /// Batches of a tick; more are not measured.
+    private static let limit = 256
+
+    mutating func add(began: MonotonicTime, replyCount: Int, pushCount: Int) {
+        guard replyCount | pushCount != 0, waiting.count < Self.limit else { return }
+        waiting.append((began, replyCount, pushCount))
+    }
+
+    /// The outputs so far were given to the kernel.
+    mutating func end(at time: MonotonicTime, in metrics: SessionMetrics) {
+        guard !waiting.isEmpty else { return }
+        for (began, replyCount, pushCount) in waiting {
+            metrics.replies.add(replyCount)
+            metrics.pushes.add(pushCount)
+            // The time of no request: of what the server does by itself.
+            guard began.nanoseconds <= time.nanoseconds else { continue }
+            let nanoseconds = time.nanoseconds - began.nanoseconds
+            metrics.acknowledgements.observe(nanoseconds, count: UInt64(replyCount))
+            metrics.deliveries.observe(nanoseconds, count: UInt64(pushCount))
+        }
+        waiting.removeAll(keepingCapacity: true)
+    }
+}

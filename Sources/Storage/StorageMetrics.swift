@@ -1,0 +1,38 @@
+import PandoMetrics
+
+/// What the data directory's threads count. Each number has one thread that adds to it; any thread reads it.
+package final class StorageMetrics: Sendable {
+    /// How the writing of a checkpoint ended.
+    package enum CheckpointEnd: UInt8, CaseIterable, Sendable { case written, failed }
+
+    // The journal thread.
+    /// Nanoseconds of an `fdatasync` of the log.
+    package let syncs = Histogram.durations
+    /// Bytes that one write to the log has: what has gathered during the sync before it.
+    package let writtenBatchBytes = Histogram.bytes
+    /// Requests of the databases that one round of the journal thread has taken.
+    package let batches = Histogram.counts
+    package let writtenBytes = Counter()
+    /// Bytes of log that no checkpoint covers, and from how many on a checkpoint is due.
+    package let uncoveredLogBytes = Gauge()
+    package let checkpointDueBytes = Gauge()
+    /// 1 while the disk is full, else 0.
+    package let isDiskFull = Gauge()
+    package let checkpoints = CounterTable<CheckpointEnd>()
+
+    // The checkpoint thread.
+    /// Nanoseconds until a checkpoint is written.
+    package let checkpointTimes = Histogram(
+        bounds: [10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000].map { $0 * 1_000_000 }, unitsPerBase: 1e9)
+    package let lastCheckpointBytes = Gauge()
+    /// When the last one was finished: seconds since 1970; 0 for none since the start.
+    package let lastCheckpointTime = Gauge()
+
+    // The thread that recovers.
+    package let recoveredRecords = Counter()
+    package let recoveredBytes = Counter()
+    /// Bytes of files that recovery may have to read.
+    package let recoverableBytes = Gauge()
+
+    package init() {}
+}

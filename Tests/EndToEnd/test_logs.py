@@ -1,0 +1,104 @@
+"""What the server says on standard error, request ids, and what it says of its options."""
+
+import json
+import re
+
+import pytest
+
+from rest_client import Wire
+from server import StartFailure, run
+
+TIME = re.compile(r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z$")
+
+
+def lines(server):
+    return [json.loads(line) for line in server.stderr(limit=1 << 30).splitlines()]
+
+
+def test_json_from_the_first_line_to_the_last(servers):
+    server = servers(memory=True, arguments=["--log-format", "json"])
+    assert server.terminate() == 0
+    found = lines(server)
+    assert len(found) >= 3
+    for line in found:
+        assert TIME.match(line["time"]) and line["level"] in ("info", "notice", "warning", "error")
+        assert isinstance(line["message"], str) and line["message"]
+    assert any("stopping" in line["message"] for line in found)
+
+
+def test_a_start_that_fails_says_why_as_json(servers, tmp_path):
+    file = tmp_path / "rules.json"
+    file.write_text("{")
+    server = servers(start=False, memory=True, arguments=["--log-format", "json", "--rules", file])
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    assert failure.value.code == 78
+    assert lines(server)[-1]["level"] == "critical" and "rules.json" in lines(server)[-1]["message"]
+
+
+def test_the_access_log_has_each_request_without_its_query(servers):
+    server = servers(memory=True, arguments=["--log-format", "json", "--access-log"])
+    with Wire(server.port) as rest:
+        assert rest.ask("PUT", "/a%0Ab.json?auth=SECRET", b"1", fields=[("X-Request-ID", "id-7")]).status == 400
+    with Wire(server.port) as rest:
+        assert rest.ask("GET", "/missing.json?print=pretty").status == 200
+        assert rest.ask("GET", "/nothing").status in (200, 404)
+    server.terminate()
+    requests = [line for line in lines(server) if line["message"] == "request"]
+    assert [(one["method"], one["path"]) for one in requests] == [
+        ("PUT", "/a%0Ab.json"), ("GET", "/missing.json"), ("GET", "/nothing")]
+    assert requests[0]["request_id"] == "id-7" and "request_id" not in requests[1]
+    assert requests[1]["status"] == 200 and requests[1]["peer"].startswith("127.0.0.1:")
+    assert all(0 <= one["microseconds"] < 60_000_000 for one in requests)
+    assert "SECRET" not in server.stderr(limit=1 << 30)
+
+
+def test_without_the_option_no_request_is_logged(servers):
+    server = servers(memory=True, arguments=["--log-format", "json"])
+    with Wire(server.port) as rest:
+        rest.ask("GET", "/a.json")
+    server.terminate()
+    assert not [line for line in lines(server) if line["message"] == "request"]
+
+
+@pytest.mark.parametrize("sent, returned", [
+    ("abc-123", "abc-123"), ("x" * 128, "x" * 128), ("x" * 129, None), ("a b", None), ("", None),
+    ("{\"json\":1}", "{\"json\":1}"), ("h\xe9", None),
+])
+def test_a_request_id_comes_back(shared_servers, sent, returned):
+    server = shared_servers["dev"].server
+    if not server.alive:
+        server.start()
+    with Wire(server.port) as rest:
+        answer = rest.ask("GET", "/a.json?ns=ids", fields=[("X-Request-ID", sent)])
+        assert answer.header("x-request-id") == returned
+        # Not that of the request before.
+        assert rest.ask("GET", "/a.json?ns=ids").header("x-request-id") is None
+        refused = rest.ask("PUT", "/a.json?ns=ids", b"{", fields=[("X-Request-ID", sent)])
+        assert refused.status == 400 and refused.header("x-request-id") == returned
+
+
+def test_print_config_is_a_file_that_check_config_takes_and_starts_nothing(tmp_path):
+    file = tmp_path / "pando.json"
+    file.write_text(json.dumps(
+        {"port": 1, "data": "elsewhere", "allow-origin": ["http://a.example", "http://b.example"], "dev": True,
+         "auth": {"secrets": []}}))
+    data = tmp_path / "data"
+    arguments = ["serve", "--config", file, "--data", data, "--loops", "2", "--print-config"]
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    assert printed == {
+        "port": 1, "data": str(data), "allow-origin": ["http://a.example", "http://b.example"], "dev": True,
+        "loops": 2, "auth": {"secrets": []}}
+    assert not data.exists()
+    copy = tmp_path / "copy.json"
+    copy.write_text(result.stdout)
+    checked = run("check", "config", copy)
+    assert checked.returncode == 0, checked.stdout
+    assert json.loads(run("serve", "--config", copy, "--print-config").stdout) == printed
+
+
+def test_print_config_reports_problems(tmp_path):
+    result = run("serve", "--print-config", "--data", tmp_path, "--dev", "--host", "0.0.0.0")
+    assert result.returncode == 78 and "--dev" in result.stderr and result.stdout == ""

@@ -1,0 +1,377 @@
+"""The admin listener: metrics as Prometheus reads them, health, who is connected, what is slow; and the alert rules."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_prometheus
+
+from admin import DEADLINE, Admin
+from pando_client import Connection
+from rest_client import Wire
+from server import REPOSITORY, StartFailure, run
+
+OPERATING = REPOSITORY / "public/docs/operating.md"
+RULES = REPOSITORY / "deploy/prometheus/rules.yml"
+DASHBOARD = REPOSITORY / "deploy/grafana/pando.json"
+ROW = re.compile(r"^\| `(pando_\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
+# Metrics that are not 0 before anything happens: sizes, limits and times of the machine and of the start.
+NOT_ZERO = re.compile(
+    r"_limit|^pando_(build_info|start_time|ready|cpu|resident|heap|open_desc|disk_|checkpoint_due|database|log_|loop_tick)")
+
+
+@pytest.fixture
+def server(servers):
+    return servers(memory=True, arguments=["--admin-listen", "0"])
+
+
+def values(text):
+    """Every sample by its name and labels."""
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in parse_prometheus(text) for sample in family.samples
+    }
+
+
+def documented():
+    """Name, type and labels of each row of the table."""
+    return {
+        name: (kind, tuple(sorted(re.findall(r"`(\w+)`", labels))))
+        for name, kind, labels in ROW.findall(OPERATING.read_text())
+    }
+
+
+def exposed(text):
+    found = {}
+    for family in parse_prometheus(text):
+        name = family.name + "_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels if label != "le"}
+        found[name] = (family.type, tuple(sorted(labels)))
+    return found
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class TestMetrics:
+    def test_the_table_and_the_exposition_agree_and_promtool_finds_no_fault(self, server):
+        text = Admin(server).text()
+        assert documented() == exposed(text)
+        if shutil.which("promtool"):
+            result = subprocess.run(
+                ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=DEADLINE)
+            assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+    def test_openmetrics_has_the_same_values_with_units_and_an_end(self, server):
+        admin = Admin(server)
+        status, fields, body = admin.ask(
+            "/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
+        assert status == 200 and body.endswith(b"\n# EOF\n")
+        assert fields["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        families = list(parse_openmetrics(body.decode()))
+        for family in families:
+            assert family.unit == next((u for u in ("seconds", "bytes") if family.name.endswith("_" + u)), "")
+        names = {sample.name for family in families for sample in family.samples}
+        plain = admin.ask("/metrics")
+        assert plain[1]["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert names == {name for name, _ in values(plain[2].decode())}
+
+    def test_everything_exists_and_is_zero_from_the_start(self, server):
+        for (name, labels), value in values(Admin(server).text()).items():
+            assert value == 0 or NOT_ZERO.match(name) or NOT_ZERO.search(name), (name, labels, value)
+
+    def test_values_move_when_things_happen(self, servers, tmp_path):
+        rules = tmp_path / "rules.json"
+        rules.write_text(json.dumps(
+            {"rules": {"open": {".read": True, ".write": True, ".indexOn": ["age"]}, "closed": {".read": False}}}))
+        server = servers(arguments=["--admin-listen", "0", "--rules", rules, "--durability", "always"])
+        admin = Admin(server)
+        before = values(admin.text())
+        with Connection(server.port, "default") as reader, Connection(server.port, "default") as writer, Wire(server.port) as rest:
+            assert reader.ask("q", {"p": "/open/a", "h": ""})["s"] == "ok"
+            assert reader.ask("q", {"p": "/open/people", "q": {"i": "age", "l": 1, "vf": "l"}, "t": 1, "h": ""})["s"] == "ok"
+            assert writer.ask("p", {"p": "/open/a", "d": 1})["s"] == "ok"
+            assert writer.ask("p", {"p": "/closed", "d": 1})["s"] == "permission_denied"
+            assert writer.ask("m", {"p": "/open/b", "d": {"x": 1}})["s"] == "ok"
+            assert rest.ask("GET", "/open/a.json").status == 200
+            assert rest.ask("PUT", "/closed.json", b"1").status == 401
+            assert rest.ask("GET", "/open/a.json?auth=nonsense").status in (400, 401)
+            assert rest.ask("GET", "/.inspect/backup", fields=[("Authorization", "Bearer owner")]).status == 200
+            wait_for(lambda: values(admin.text())[("pando_deliveries_total", ())] >= 1)
+            after = values(admin.text())
+
+        def change(name, **labels):
+            key = (name, tuple(sorted(labels.items())))
+            return after[key] - before[key]
+
+        assert change("pando_requests_total", protocol="realtime", kind="listen") == 2
+        assert change("pando_requests_total", protocol="realtime", kind="put") == 2
+        assert change("pando_requests_total", protocol="realtime", kind="merge") == 1
+        assert change("pando_requests_total", protocol="rest", kind="read") == 1
+        assert change("pando_requests_total", protocol="rest", kind="write") == 1
+        assert change("pando_request_errors_total", error="permission_denied") == 2
+        assert change("pando_rule_denials_total") == 2
+        assert change("pando_rule_evaluations_total") >= 6
+        assert change("pando_commits_total") == 2
+        assert change("pando_database_sessions") == 2
+        assert change("pando_client_sessions", transport="websocket") == 2
+        assert change("pando_connections") == 3
+        assert change("pando_connections_opened_total") == 3
+        assert change("pando_listens", kind="default") == 1
+        assert change("pando_listens", kind="query") == 1
+        assert change("pando_windows") == 1
+        assert change("pando_pushes_total") >= 1
+        assert change("pando_replies_total") >= 6
+        assert change("pando_acknowledgement_seconds_count") >= 6
+        assert change("pando_event_delivery_seconds_count") >= 1
+        assert change("pando_fsync_seconds_count") >= 1
+        assert change("pando_log_written_bytes_total") > 0
+        assert change("pando_log_write_bytes_count") >= 1
+        assert change("pando_received_bytes_total") > 100
+        assert change("pando_sent_bytes_total") > 100
+        assert change("pando_token_verifications_total", result="refused") >= 1
+        assert change("pando_backups_started_total") == 1
+        assert change("pando_backups_finished_total") == 1
+        assert after[("pando_backup_timestamp_seconds", ())] > time.time() - 60
+        assert after[("pando_outbound_queue_bytes", ())] == 0
+        assert after[("pando_open_descriptors", ())] > 5
+
+    def test_a_start_counts_what_it_recovers(self, servers):
+        server = servers(arguments=["--admin-listen", "0"])
+        with Wire(server.port) as rest:
+            for number in range(20):
+                assert rest.ask("PUT", f"/a/{number}.json", b'"some text"').status == 200
+        server.restart()
+        after = values(Admin(server).text())
+        assert after[("pando_recovered_records_total", ())] >= 20
+        assert 0 < after[("pando_recovered_bytes_total", ())] <= after[("pando_recoverable_bytes", ())]
+
+    def test_a_scraper_that_reads_nothing_delays_nobody(self, server):
+        port = Admin(server).port
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+        for one in silent[:30]:
+            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        with Wire(server.port) as rest:
+            assert rest.ask("PUT", "/a.json", b"1").status == 200
+        for one in silent:
+            one.close()
+
+        def answers():
+            # Until it has seen that the others are gone, one more is closed at once.
+            try:
+                return Admin(server).ask("/livez")[0] == 200
+            except OSError:
+                return False
+
+        wait_for(answers)
+
+
+class TestHealth:
+    def test_it_says_that_it_recovers_while_it_does(self, servers):
+        """The lock of the data directory is taken behind the start of the admin listener; strace delays it."""
+        if not shutil.which("strace"):
+            pytest.skip("strace is not installed")
+        server = servers(start=False, arguments=["--admin-listen", "0"])
+        server.command = [
+            "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e",
+            "inject=flock:delay_enter=4000000", *server.command]
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        try:
+            admin = Admin(server)
+            wait_for(lambda: server.process is not None and server.stderr_path.exists())
+            status, _, body = admin.ask("/readyz")
+            assert (status, body[:11]) == (503, b"recovering:")
+            assert admin.ask("/livez")[0] == 200
+            during = values(admin.text())
+            assert during[("pando_ready", ())] == 0
+            assert json.loads(admin.ask("/varz")[2])["phase"] == "recovering"
+            assert json.loads(admin.ask("/connz")[2]) == {"count": 0, "sort": "age", "connections": []}
+        finally:
+            starting.join()
+        assert admin.ask("/readyz")[::2] == (200, b"ready\n")
+        assert during.keys() == values(admin.text()).keys()
+
+    def test_it_says_that_it_stops_while_it_does(self, server):
+        admin = Admin(server)
+        port = admin.port
+        with socket.create_connection(("127.0.0.1", server.port)) as lazy:
+            # A client that does not answer the close frame keeps the server for some seconds.
+            lazy.sendall(
+                b"GET /.ws?v=5&ns=x HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+            assert lazy.recv(4096).startswith(b"HTTP/1.1 101")
+            server.signal(signal.SIGTERM)
+            wait_for(lambda: admin.ask("/readyz")[0] == 503)
+            assert admin.ask("/readyz")[2].startswith(b"draining")
+            assert admin.ask("/livez")[0] == 200
+        assert server.process.wait(DEADLINE) == 0
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+
+class TestAdministrators:
+    def test_metrics_and_health_are_open_and_the_rest_needs_a_token(self, servers, tmp_path):
+        secret = tmp_path / "secret"
+        secret.write_text("ab" * 32)
+        server = servers(
+            dev=False, memory=True,
+            arguments=["--admin-listen", "127.0.0.1:0", "--auth-secret-file", secret, "--allow-secret-as-admin"])
+        admin = Admin(server)
+        user = run("token", "--uid", "u", "--secret-file", secret).stdout.strip()
+        administrator = run("token", "--admin", "--secret-file", secret).stdout.strip()
+        for path in ("/metrics", "/livez", "/readyz"):
+            assert admin.ask(path)[0] == 200
+        for path in ("/varz", "/connz", "/slowz"):
+            assert admin.ask(path)[0] == 401
+            assert admin.ask(path, token="nonsense")[0] == 401
+            assert admin.ask(path, token=user)[0] == 403
+            assert admin.ask(path, token=administrator)[0] == 200
+        assert admin.ask("/connz?id=1", method="DELETE")[0] == 401
+        for path, method, status in [
+            ("/", "GET", 404), ("/metrics/", "GET", 404), ("/metrics", "POST", 405), ("/varz", "DELETE", 405),
+            ("/metrics", "HEAD", 200),
+        ]:
+            assert admin.ask(path, method=method)[0] == status, (path, method)
+
+    def test_under_dev_only_programs_and_pages_of_this_machine_are_answered(self, server):
+        admin = Admin(server)
+        assert admin.ask("/varz")[0] == 200
+        assert admin.ask("/varz", Host="rebound.example")[0] == 403
+        assert admin.ask("/connz", Origin="https://evil.example")[0] == 403
+
+    def test_connz_lists_who_is_connected_and_closes_one(self, server):
+        admin = Admin(server)
+        with Connection(server.port, "default") as first, Connection(server.port, "default") as second:
+            assert first.ask("q", {"p": "/rooms/one", "h": ""})["s"] == "ok"
+            assert second.ask("p", {"p": "/rooms/two", "d": "x" * 1000})["s"] == "ok"
+            listing = admin.json("/connz?sort=received")
+            assert listing["count"] == 2 and len(listing["connections"]) == 2
+            large, small = listing["connections"]
+            assert large["received_bytes"] > small["received_bytes"] > 0
+            assert small["listens"] == ["/rooms/one"] and small["listen_count"] == 1 and large["listens"] == []
+            assert small["transport"] == "websocket" and small["peer"].startswith("127.0.0.1:")
+            assert small["queue_bytes"] == 0 and 0 <= small["idle_seconds"] <= small["age_seconds"]
+            assert admin.json("/connz?limit=1")["count"] == 2
+            assert len(admin.json("/connz?limit=1")["connections"]) == 1
+            for order in ("age", "idle", "queue", "memory", "received", "sent"):
+                assert len(admin.json(f"/connz?sort={order}")["connections"]) == 2
+            for bad in ("sort=x", "limit=0", "limit=1001", "limit=x"):
+                assert admin.ask(f"/connz?{bad}")[0] == 400
+            assert admin.ask("/connz?id=zz", method="DELETE")[0] == 400
+            assert admin.ask(f"/connz?id={small['id']}", method="DELETE")[0] == 200
+            assert admin.ask(f"/connz?id={small['id']}", method="DELETE")[0] == 404
+            wait_for(lambda: admin.json("/connz")["count"] == 1)
+            assert admin.json("/connz")["connections"][0]["id"] == large["id"]
+
+    def test_slowz_names_what_took_long_by_its_pattern(self, server):
+        admin = Admin(server)
+        with Wire(server.port) as rest:
+            count, operations = 20_000, []
+            while not operations:
+                # However fast the machine is, one of these takes a millisecond.
+                assert count <= 640_000
+                children = ",".join(f'"k{number}":{{"a":{count + number}}}' for number in range(count))
+                assert rest.ask("PATCH", "/rooms/12345/all.json", b"{" + children.encode() + b"}").status == 200
+                operations = admin.json("/slowz")["operations"]
+                count *= 2
+        assert operations and all(one["seconds"] >= 0.001 for one in operations)
+        assert operations == sorted(operations, key=lambda one: -one["seconds"])
+        assert ("write", "/rooms/*/all") in {(one["kind"], one["path"]) for one in operations}
+
+    @pytest.mark.parametrize("arguments, reason", [
+        (["--admin-listen", "0.0.0.0:0"], "needs TLS"),
+        (["--admin-listen", "192.0.2.7:1"], "needs TLS"),
+        (["--admin-listen", "0.0.0.0:0", "--dev"], "--dev"),
+    ])
+    def test_another_address_than_loopback_needs_tls(self, servers, arguments, reason):
+        server = servers(start=False, dev=False, memory=True, arguments=arguments)
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == 78 and reason in str(failure.value)
+
+    def test_a_port_that_is_taken_is_reported_before_anything_is_touched(self, servers):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            server = servers(start=False, arguments=["--admin-listen", taken.getsockname()[1]])
+            with pytest.raises(StartFailure) as failure:
+                server.start()
+        assert failure.value.code == 78 and not server.data.exists()
+
+
+class TestMonitoring:
+    def test_promtool_accepts_the_alert_rules(self):
+        if not shutil.which("promtool"):
+            pytest.skip("promtool is not installed")
+        result = subprocess.run(
+            ["promtool", "check", "rules", RULES], capture_output=True, text=True, timeout=DEADLINE)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+    def test_rules_and_dashboard_ask_for_metrics_that_exist(self):
+        known = set(documented())
+        known |= {name + suffix for name, (kind, _) in documented().items() if kind == "histogram"
+                  for suffix in ("_bucket", "_sum", "_count")}
+        dashboard = json.loads(DASHBOARD.read_text())
+        texts = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+        texts += re.findall(r"expr:(.*?)\n +(?:for|labels):", RULES.read_text(), re.DOTALL)
+        assert len(texts) > 40
+        used = {name for text in texts for name in re.findall(r"pando_\w+", text)}
+        assert used and not used - known
+        alerts = re.findall(r"alert: (\w+)", RULES.read_text())
+        assert alerts and all(f"| {alert} |" in OPERATING.read_text() for alert in alerts)
+
+    def test_a_real_prometheus_fires_an_alert(self, servers, tmp_path):
+        """The rule for denials, with shorter times: from the server's counters to a firing alert."""
+        if not shutil.which("prometheus"):
+            pytest.skip("prometheus is not installed")
+        rules = tmp_path / "closed.json"
+        rules.write_text('{"rules":{".read":false,".write":false}}')
+        server = servers(memory=True, arguments=["--admin-listen", "0", "--rules", rules])
+        alerts = RULES.read_text().replace("[5m]", "[4s]").replace("for: 5m", "for: 0s").replace("for: 1m", "for: 1m")
+        (tmp_path / "rules.yml").write_text(alerts)
+        (tmp_path / "prometheus.yml").write_text(
+            "global: {scrape_interval: 500ms, evaluation_interval: 500ms}\nrule_files: [rules.yml]\n"
+            f"scrape_configs: [{{job_name: pando, static_configs: [{{targets: ['127.0.0.1:{Admin(server).port}']}}]}}]\n")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with open(tmp_path / "prometheus.log", "wb") as log:
+            prometheus = subprocess.Popen(
+                ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb",
+                 f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+        try:
+            firing = set()
+            deadline = time.monotonic() + DEADLINE
+            with Wire(server.port) as rest:
+                while "PandoDenialStorm" not in firing:
+                    assert time.monotonic() < deadline, (tmp_path / "prometheus.log").read_text()[-2000:]
+                    for _ in range(20):
+                        assert rest.ask("GET", "/a.json").status == 401
+                    firing = self.firing(port)
+                    time.sleep(0.1)
+            assert firing == {"PandoDenialStorm"}
+        finally:
+            prometheus.terminate()
+            prometheus.wait(DEADLINE)
+
+    @staticmethod
+    def firing(port):
+        import http.client
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+        try:
+            connection.request("GET", "/api/v1/alerts")
+            alerts = json.loads(connection.getresponse().read())["data"]["alerts"]
+        except (OSError, ValueError, KeyError, http.client.HTTPException):
+            return set()
+        finally:
+            connection.close()
+        return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
