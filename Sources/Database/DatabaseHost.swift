@@ -261,8 +261,10 @@ package final class DatabaseHost {
         case .reply(let session, let reply, let byteCount):
             processedByteCount += byteCount
             processor.count(reply)
-            // Nothing follows the end of a session.
-            if processor.sessions[session] != nil { processor.encoder.reply(reply, to: session) }
+            // The server has ended the session: nothing follows that.
+            if !isDraining || processor.sessions[session] != nil {
+                processor.encoder.reply(reply, to: session)
+            }
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
         case .lagging(let session):
             if processor.sessions[session] != nil { processor.coalescer.begin(session) }

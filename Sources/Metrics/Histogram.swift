@@ -5,26 +5,32 @@ import Synchronization
 /// Values are whole numbers in a small unit (nanoseconds, bytes, entries); the exposition scales them to base units.
 @safe
 package struct Histogram: ~Copyable, Sendable {
-    /// The upper bounds of the ranges, ascending; values above the last are counted beside them.
-    package let bounds: [UInt64]
+    /// The upper bounds of the ranges, ascending; values above the last are counted beside them. The pointer never changes:
+    /// an array would be retained for each value.
+    @usableFromInline nonisolated(unsafe) let bounds: UnsafeMutablePointer<UInt64>
+    @usableFromInline let boundCount: Int
     /// How many of the values' unit one base unit has: 1 000 000 000 where nanoseconds are shown as seconds.
     package let unitsPerBase: Double
     /// A counter for each bound, and one for what is above all of them. The pointer never changes.
-    private nonisolated(unsafe) let cells: UnsafeMutablePointer<Counter>
-    private let sum = Counter()
+    @usableFromInline nonisolated(unsafe) let cells: UnsafeMutablePointer<Counter>
+    @usableFromInline let sum = Counter()
 
     /// - Precondition: `bounds` ascends and is not empty; `unitsPerBase` is positive.
     package init(bounds: [UInt64], unitsPerBase: Double = 1) {
         precondition(!bounds.isEmpty && zip(bounds, bounds.dropFirst()).allSatisfy { $0 < $1 })
         precondition(unitsPerBase > 0)
-        self.bounds = bounds
+        boundCount = bounds.count
         self.unitsPerBase = unitsPerBase
+        unsafe self.bounds = .allocate(capacity: bounds.count)
+        for (index, bound) in bounds.enumerated() { unsafe (self.bounds + index).initialize(to: bound) }
         unsafe cells = .allocate(capacity: bounds.count + 1)
         for index in 0...bounds.count { unsafe (cells + index).initialize(to: Counter()) }
     }
 
     deinit {
-        unsafe cells.deinitialize(count: bounds.count + 1)
+        unsafe bounds.deinitialize(count: boundCount)
+        unsafe bounds.deallocate()
+        unsafe cells.deinitialize(count: boundCount + 1)
         unsafe cells.deallocate()
     }
 
@@ -48,10 +54,11 @@ package struct Histogram: ~Copyable, Sendable {
     /// Adds values.
     /// - Parameter count: How many times `value` is added.
     /// - Complexity: O(bounds).
+    @inlinable @inline(__always)
     package borrowing func observe(_ value: UInt64, count: UInt64 = 1) {
         guard count > 0 else { return }
         var index = 0
-        while index < bounds.count, bounds[index] < value { index += 1 }
+        while unsafe index < boundCount && bounds[index] < value { index += 1 }
         // In bounds: there is a counter more than there are bounds.
         unsafe cells[index].add(count)
         sum.add(value &* count)
@@ -61,13 +68,14 @@ package struct Histogram: ~Copyable, Sendable {
     package var snapshot: HistogramSnapshot {
         var cumulative: UInt64 = 0
         var counts: [UInt64] = []
-        counts.reserveCapacity(bounds.count + 1)
-        for index in 0...bounds.count {
+        counts.reserveCapacity(boundCount + 1)
+        for index in 0...boundCount {
             unsafe cumulative &+= cells[index].value
             counts.append(cumulative)
         }
         return HistogramSnapshot(
-            bounds: bounds.map { Double($0) / unitsPerBase }, cumulativeCounts: counts,
+            bounds: (0..<boundCount).map { unsafe Double(bounds[$0]) / unitsPerBase },
+            cumulativeCounts: counts,
             sum: Double(sum.value) / unitsPerBase)
     }
 }
