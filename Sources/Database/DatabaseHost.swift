@@ -403,7 +403,6 @@ package final class DatabaseHost {
     /// Posts the outputs that have become durable, in order.
     private func release() {
         var resumes = false
-        defer { processor.metrics.heldBatches.set(gate.count) }
         gate.release { held in
             if requestBackpressure.remove(held.requestByteCount) { resumes = true }
             for queue in held.outputs.indices where !held.outputs[queue].isEmpty {
@@ -414,6 +413,7 @@ package final class DatabaseHost {
         if resumes {
             for queue in 0..<outputs.count { post(OutputBatch(items: [.resumeReading]), to: queue) }
         }
+        processor.metrics.heldBatches.set(gate.count)
     }
 
     private func post(_ batch: consuming OutputBatch, to queue: Int) {

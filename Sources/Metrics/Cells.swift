@@ -4,52 +4,54 @@ import Synchronization
 // one, but adding is a plain load and a plain store: no locked instruction, since only one thread writes. (On x86-64
 // and arm64 the compiler makes one `add` in memory of it, or a load, an addition and a store.)
 
+// They are public, since only public functions are inlined into other modules.
+
 /// A number that only grows. Added to by one thread at a time, read by any.
-package struct Counter: ~Copyable, Sendable {
+public struct Counter: ~Copyable, Sendable {
     @usableFromInline let cell = Atomic<UInt64>(0)
 
-    @inlinable package init() {}
+    @inlinable public init() {}
 
     /// Adds to the number; wraps around at 2^64. A few instructions.
     @inlinable @inline(__always)
-    package borrowing func add(_ amount: UInt64 = 1) {
+    public borrowing func add(_ amount: UInt64 = 1) {
         cell.store(cell.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
     }
 
     /// Adds a count; nothing for a negative one.
     @inlinable @inline(__always)
-    package borrowing func add(_ amount: Int) { add(UInt64(bitPattern: Int64(max(0, amount)))) }
+    public borrowing func add(_ amount: Int) { add(UInt64(bitPattern: Int64(max(0, amount)))) }
 
-    package var value: UInt64 { cell.load(ordering: .relaxed) }
+    public var value: UInt64 { cell.load(ordering: .relaxed) }
 }
 
 /// A number that goes up and down. Set by one thread at a time, read by any.
-package struct Gauge: ~Copyable, Sendable {
+public struct Gauge: ~Copyable, Sendable {
     @usableFromInline let cell = Atomic<Int64>(0)
 
-    @inlinable package init() {}
+    @inlinable public init() {}
 
     @inlinable @inline(__always)
-    package borrowing func set(_ value: Int) { cell.store(Int64(value), ordering: .relaxed) }
+    public borrowing func set(_ value: Int) { cell.store(Int64(value), ordering: .relaxed) }
 
     /// Adds to the number, which wraps around.
     @inlinable @inline(__always)
-    package borrowing func add(_ amount: Int) {
+    public borrowing func add(_ amount: Int) {
         cell.store(cell.load(ordering: .relaxed) &+ Int64(amount), ordering: .relaxed)
     }
 
-    package var value: Int64 { cell.load(ordering: .relaxed) }
+    public var value: Int64 { cell.load(ordering: .relaxed) }
 }
 
 /// Counters for a fixed set of kinds: one counter for each case of an enum.
 @safe
-package struct CounterTable<Kind: CaseIterable & RawRepresentable<UInt8> & Sendable>: ~Copyable, Sendable {
+public struct CounterTable<Kind: CaseIterable & RawRepresentable<UInt8> & Sendable>: ~Copyable, Sendable {
     /// `count` counters; never changed, so every thread may use the pointer.
     @usableFromInline nonisolated(unsafe) let cells: UnsafeMutablePointer<Counter>
     @usableFromInline let count: Int
 
     /// - Precondition: The raw values of the cases are 0, 1, 2 … in their order.
-    package init() {
+    public init() {
         precondition(Kind.allCases.enumerated().allSatisfy { $0.offset == Int($0.element.rawValue) })
         count = Kind.allCases.count
         unsafe cells = .allocate(capacity: count)
@@ -63,10 +65,10 @@ package struct CounterTable<Kind: CaseIterable & RawRepresentable<UInt8> & Senda
 
     /// Adds to the counter of a kind.
     @inlinable @inline(__always)
-    package borrowing func add(_ kind: Kind, _ amount: UInt64 = 1) {
+    public borrowing func add(_ kind: Kind, _ amount: UInt64 = 1) {
         // In bounds: a raw value is less than the number of cases.
         unsafe cells[Int(kind.rawValue)].add(amount)
     }
 
-    package borrowing func value(of kind: Kind) -> UInt64 { unsafe cells[Int(kind.rawValue)].value }
+    public borrowing func value(of kind: Kind) -> UInt64 { unsafe cells[Int(kind.rawValue)].value }
 }

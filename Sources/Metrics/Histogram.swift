@@ -4,19 +4,19 @@ import Synchronization
 ///
 /// Values are whole numbers in a small unit (nanoseconds, bytes, entries); the exposition scales them to base units.
 @safe
-package struct Histogram: ~Copyable, Sendable {
+public struct Histogram: ~Copyable, Sendable {
     /// The upper bounds of the ranges, ascending; values above the last are counted beside them. The pointer never changes:
     /// an array would be retained for each value.
     @usableFromInline nonisolated(unsafe) let bounds: UnsafeMutablePointer<UInt64>
     @usableFromInline let boundCount: Int
     /// How many of the values' unit one base unit has: 1 000 000 000 where nanoseconds are shown as seconds.
-    package let unitsPerBase: Double
+    public let unitsPerBase: Double
     /// A counter for each bound, and one for what is above all of them. The pointer never changes.
     @usableFromInline nonisolated(unsafe) let cells: UnsafeMutablePointer<Counter>
     @usableFromInline let sum = Counter()
 
     /// - Precondition: `bounds` ascends and is not empty; `unitsPerBase` is positive.
-    package init(bounds: [UInt64], unitsPerBase: Double = 1) {
+    public init(bounds: [UInt64], unitsPerBase: Double = 1) {
         precondition(!bounds.isEmpty && zip(bounds, bounds.dropFirst()).allSatisfy { $0 < $1 })
         precondition(unitsPerBase > 0)
         boundCount = bounds.count
@@ -36,7 +36,7 @@ package struct Histogram: ~Copyable, Sendable {
 
     /// Durations in nanoseconds, shown as seconds: from 50 µs to 10 s, which is what a sync of a disk, a tick of a
     /// loop and the time until a reply take, from good to very bad.
-    package static var durations: Histogram {
+    public static var durations: Histogram {
         Histogram(
             bounds: [
                 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000,
@@ -46,16 +46,16 @@ package struct Histogram: ~Copyable, Sendable {
     }
 
     /// How many: 1 to 16384, in powers of four.
-    package static var counts: Histogram { Histogram(bounds: (0...7).map { 1 << (2 * $0) }) }
+    public static var counts: Histogram { Histogram(bounds: (0...7).map { 1 << (2 * $0) }) }
 
     /// Bytes: 256 to 16 MiB, in powers of four.
-    package static var bytes: Histogram { Histogram(bounds: (4...12).map { 1 << (2 * $0) }) }
+    public static var bytes: Histogram { Histogram(bounds: (4...12).map { 1 << (2 * $0) }) }
 
     /// Adds values.
     /// - Parameter count: How many times `value` is added.
     /// - Complexity: O(bounds).
     @inlinable @inline(__always)
-    package borrowing func observe(_ value: UInt64, count: UInt64 = 1) {
+    public borrowing func observe(_ value: UInt64, count: UInt64 = 1) {
         guard count > 0 else { return }
         var index = 0
         while unsafe index < boundCount && bounds[index] < value { index += 1 }
@@ -65,7 +65,7 @@ package struct Histogram: ~Copyable, Sendable {
     }
 
     /// The numbers as they are now. A value that is added meanwhile may be counted and not yet be in the sum.
-    package var snapshot: HistogramSnapshot {
+    public var snapshot: HistogramSnapshot {
         var cumulative: UInt64 = 0
         var counts: [UInt64] = []
         counts.reserveCapacity(boundCount + 1)
@@ -81,13 +81,13 @@ package struct Histogram: ~Copyable, Sendable {
 }
 
 /// The numbers of a histogram at one time, in base units.
-package struct HistogramSnapshot: Equatable, Sendable {
-    package var bounds: [Double]
+public struct HistogramSnapshot: Equatable, Sendable {
+    public var bounds: [Double]
     /// For each bound, how many values were not above it; then, how many there were.
-    package var cumulativeCounts: [UInt64]
-    package var sum: Double
+    public var cumulativeCounts: [UInt64]
+    public var sum: Double
 
-    package init(bounds: [Double], cumulativeCounts: [UInt64], sum: Double) {
+    public init(bounds: [Double], cumulativeCounts: [UInt64], sum: Double) {
         precondition(cumulativeCounts.count == bounds.count + 1)
         self.bounds = bounds
         self.cumulativeCounts = cumulativeCounts
@@ -95,7 +95,7 @@ package struct HistogramSnapshot: Equatable, Sendable {
     }
 
     /// The sum of several histograms with the same bounds.
-    package static func + (left: Self, right: Self) -> Self {
+    public static func + (left: Self, right: Self) -> Self {
         precondition(left.bounds == right.bounds)
         return HistogramSnapshot(
             bounds: left.bounds, cumulativeCounts: zip(left.cumulativeCounts, right.cumulativeCounts).map(&+),

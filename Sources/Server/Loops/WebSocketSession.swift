@@ -9,6 +9,8 @@ import PandoWebSocket
 /// A WebSocket on its channel.
 final class WebSocketSession: ChannelSession {
     private var machine: WebSocketConnection
+    /// For which messages to the client are compressed; nil where they are not.
+    private let ownWindow: DeflateWindow?
     /// The session by long polling that has moved here, while its last responses may be asked for again; nil for
     /// most.
     private(set) var former: PollingSession?
@@ -21,6 +23,7 @@ final class WebSocketSession: ChannelSession {
         compressingFor window: DeflateWindow?, _ services: SessionServices
     ) {
         services.context.now = services.loop.now
+        ownWindow = window
         machine = WebSocketConnection(
             id, joining: polling, compressingFor: window, &services.context)
         super.init(id, on: channel, services)
@@ -76,10 +79,13 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: From the databases
 
-    override var window: DeflateWindow? { machine.window }
+    override var window: DeflateWindow? { ownWindow }
 
     override func send(_ frames: RawSpan) {
-        if let compressed = services.context.compressed(frames, for: machine.window) {
+        // The context is not touched for small frames: it would be copied.
+        if let ownWindow, frames.byteCount >= CompressibleFrames.thresholdByteCount,
+            let compressed = services.context.compressed(frames, for: ownWindow)
+        {
             sendAsTheyAre(compressed.rawSpan)
         } else {
             sendAsTheyAre(frames)
