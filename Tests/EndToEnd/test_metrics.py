@@ -1,6 +1,8 @@
 """The admin listener: metrics as Prometheus reads them, health, who is connected, what is slow; and the alert rules."""
 
 import json
+import os
+import pathlib
 import re
 import shutil
 import signal
@@ -200,8 +202,14 @@ class TestHealth:
             assert json.loads(admin.ask("/connz")[2]) == {"count": 0, "sort": "age", "connections": []}
         finally:
             starting.join()
-        assert admin.ask("/readyz")[::2] == (200, b"ready\n")
-        assert during.keys() == values(admin.text()).keys()
+        try:
+            assert admin.ask("/readyz")[::2] == (200, b"ready\n")
+            assert during.keys() == values(admin.text()).keys()
+        finally:
+            # strace leaves the server behind when it is killed.
+            strace = server.process.pid
+            for child in pathlib.Path(f"/proc/{strace}/task/{strace}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
 
     def test_it_says_that_it_stops_while_it_does(self, server):
         admin = Admin(server)
