@@ -12,6 +12,8 @@ package struct QueryScan: Sendable {
     let query: Query
     /// Distinguishes it from an earlier one of the same listen.
     let number: Int
+    /// A window over an earlier snapshot, and that snapshot: only what has changed since is to be done.
+    private var base: (window: Window, node: Node)?
     private(set) var input: (query: IndexedQuery, node: Node)?
     private(set) var result: Result?
 
@@ -20,30 +22,46 @@ package struct QueryScan: Sendable {
         case window(Window)
     }
 
-    init(path: Path, query: Query, number: Int) {
+    init(path: Path, query: Query, number: Int, base: (window: Window, node: Node)? = nil) {
         self.path = path
         self.query = query
         self.number = number
+        self.base = base
     }
+
+    /// Whether it goes on from an earlier scan.
+    var follows: Bool { base != nil }
 
     mutating func begin(over node: Node, by query: IndexedQuery) { input = (query, node) }
 
-    /// O(n).
+    /// O(n), or O(changes since the earlier snapshot × log window).
     mutating func perform() {
         guard let input else { return }
-        result =
-            query.aggregates.isEmpty
-            ? .window(Window(input.query, over: input.node))
-            : .aggregate(input.query.result(over: input.node))
+        guard query.aggregates.isEmpty else {
+            result = .aggregate(input.query.result(over: input.node))
+            return
+        }
+        result = .window(Self.followed(base.take(), to: input.node) ?? Window(input.query, over: input.node))
+    }
+
+    /// The window after its data has changed to another snapshot; nil where it has to be made from nothing.
+    private static func followed(_ base: (window: Window, node: Node)?, to node: Node) -> Window? {
+        guard let base,
+            let differences = node.children.differences(from: base.node.children, atMost: .max)
+        else { return nil }
+        var window = base.window
+        _ = window.update(differences, in: node, visitingAtMost: 0)
+        return window.lacksChildren ? nil : window
     }
 }
 
 extension IndexCatalog {
     /// Has a query answered by another thread, over the data as it is when the host takes the work.
+    /// - Parameter base: A window over an earlier snapshot, and that snapshot.
     /// - Returns: The scan's number.
-    func addScan(of query: Query, at path: Path) -> Int {
+    func addScan(of query: Query, at path: Path, following base: (window: Window, node: Node)? = nil) -> Int {
         lastScan += 1
-        work.scans.append(QueryScan(path: path, query: query, number: lastScan))
+        work.scans.append(QueryScan(path: path, query: query, number: lastScan, base: base))
         return lastScan
     }
 }
@@ -79,7 +97,8 @@ extension Engine {
         guard
             let differences = node.children.differences(from: snapshot.children, atMost: Self.differenceLimit)
         else {
-            view.scan = indexes.addScan(of: scan.query, at: scan.path)
+            // Fewer will have changed when these are done: in the end few enough.
+            view.scan = indexes.addScan(of: scan.query, at: scan.path, following: (found, snapshot))
             return
         }
         var window = found

@@ -178,17 +178,10 @@ struct DirectoryReader<Storage: Disk> {
             case .contradiction(let flaw, let byteOffset):
                 throw .corrupt(reader.problem(at: byteOffset, flaw))
             case .bad(let reason, let sequence, let entry, let byteOffset):
-                let flaw: JournalFlaw?
-                do throws(DiskFailure) {
-                    flaw = try reader.classify(
+                guard
+                    let byteCount = try reader.tornByteCount(
                         reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
-                } catch {
-                    throw .disk(error)
-                }
-                guard let flaw else { continue }
-                guard case .tornTail(let byteCount) = flaw else {
-                    throw .corrupt(reader.problem(at: byteOffset, flaw))
-                }
+                else { continue }
                 summary.tornByteCount = byteCount
                 return
             }
@@ -238,6 +231,26 @@ extension SegmentHeader {
 extension SegmentReader {
     func problem(at byteOffset: Int, _ flaw: JournalFlaw) -> JournalProblem {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
+    }
+
+    /// As ``classify(_:_:entry:byteOffset:next:)``, for a reader that ends at a torn tail and accepts no other flaw.
+    /// - Returns: The bytes of the torn tail; nil when the record is good by now.
+    /// - Throws: ``JournalError/corrupt(_:)`` for damage, ``JournalError/disk(_:)``.
+    mutating func tornByteCount(
+        _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,
+        next: SegmentName?
+    ) throws(JournalError) -> Int? {
+        let flaw: JournalFlaw?
+        do throws(DiskFailure) {
+            flaw = try classify(reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
+        } catch {
+            throw .disk(error)
+        }
+        switch flaw {
+        case nil: return nil
+        case .tornTail(let byteCount)?: return byteCount
+        case let damage?: throw .corrupt(problem(at: byteOffset, damage))
+        }
     }
 
     /// Decides what a bad record is: a torn tail, which was never acknowledged, or damage.

@@ -49,15 +49,10 @@ private func readSegment<Storage: Disk>(
         case .contradiction(let flaw, let byteOffset):
             throw .corrupt(reader.problem(at: byteOffset, flaw))
         case .bad(let reason, let sequence, let entry, let byteOffset):
-            let flaw: JournalFlaw?
-            do throws(DiskFailure) {
-                flaw = try reader.classify(
-                    reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
-            } catch {
-                throw .disk(error)
-            }
-            guard let flaw else { continue }
-            guard case .tornTail = flaw else { throw .corrupt(reader.problem(at: byteOffset, flaw)) }
+            guard
+                try reader.tornByteCount(
+                    reason, sequence, entry: entry, byteOffset: byteOffset, next: next) != nil
+            else { continue }
             return
         }
     }

@@ -113,7 +113,7 @@ package final class Acceptor: Pollable {
     package func close() {
         assert(loop.isCurrent)
         guard descriptor >= 0 else { return }
-        // First: whoever connects by the name then gets the error of a server that is not there.
+        // The name first: a client that connects from now on gets the error for a server that does not run.
         if let path { unsafe pando_remove_socket(path) }
         closeDescriptor()
     }

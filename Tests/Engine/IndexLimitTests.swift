@@ -84,10 +84,10 @@ import Testing
         for number in 0..<8 { Self.listen(held, Self.order(number), .root, at: 1) }
         let first = held.engine.takeIndexWork().jobs
         #expect(first.count == 2)
-        #expect(!held.engine.indexes.hasWork, "the others wait")
+        #expect(!held.engine.indexes.work.hasReady, "the others wait")
         #expect(held.engine.takeIndexWork().jobs.isEmpty)
         held.engine.finish(first[0].perform())
-        #expect(held.engine.indexes.hasWork)
+        #expect(held.engine.indexes.work.hasReady)
         let next = held.engine.takeIndexWork().jobs
         #expect(next.count == 1)
         held.engine.indexByteLimit = 0

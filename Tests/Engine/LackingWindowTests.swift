@@ -60,7 +60,7 @@ import Testing
     @Test func childThatLeftIsPushedAtOnceAndTheNextOneLater() {
         let last = Self.count - 1
         #expect(remove(last) == ["d q/\(last) null"])
-        #expect(held.engine.indexes.hasWork)
+        #expect(held.engine.indexes.work.hasReady)
         #expect(work() == [#"d q/\#(last - 3) {"n":\#(last - 3)}"#])
         #expect(work().isEmpty)
     }
@@ -72,7 +72,7 @@ import Testing
         #expect(jobs.count == 1)
         #expect(remove(last - 1) == ["d q/\(last - 1) null"], "it lacks two now")
         #expect(remove(last - 3).isEmpty, "beyond what it knows")
-        #expect(!held.engine.indexes.hasWork, "one scan is enough")
+        #expect(!held.engine.indexes.work.hasReady, "one scan is enough")
         for job in jobs { held.engine.finish(job.perform()) }
         // The snapshot still had what was removed since.
         let pushes = Self.lines(held.engine.removeScanPushes()) + work()
@@ -84,13 +84,41 @@ import Testing
         #expect(window?.entries.map(\.key) == [last - 5, last - 4, last - 2].map { Key(index: $0) })
     }
 
+    /// More has changed meanwhile than is done in one step: another thread follows that, and does not begin from nothing.
+    @Test func manyWritesMeanwhile() {
+        let count = Engine.differenceLimit + 1000
+        let held = Held(Engine(access: .open))
+        held.engine.indexByteLimit = 0
+        held.engine.indexes.visitedChildCount = 20
+        func write(_ operation: PandoEngine.Operation) {
+            _ = held.engine.execute(
+                Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation))
+        }
+        func writes(_ numbers: Range<Int>, adding: Int) -> PandoEngine.Operation {
+            .merge(base: "q", numbers.map { Write("q/\($0)", "{\"n\":\($0 + adding)}") })
+        }
+        write(writes(0..<count, adding: 0))
+        write(.listen(Listen(path: "q", query: Self.query, tag: 7)))
+        write(.put(Write("q/\(count - 1)", "null")))
+        let jobs = held.engine.takeIndexWork().jobs
+        write(writes(0..<count - 10, adding: 1))
+        for job in jobs { held.engine.finish(job.perform()) }
+        #expect(held.engine.removeScanPushes().isEmpty)
+        #expect(held.engine.indexes.work.scans.map(\.follows) == [true])
+        for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+        #expect(held.engine.removeScanPushes().count == 1)
+        #expect(!held.engine.indexes.work.hasReady)
+        let window = held.engine.listens.table.view(of: Self.query, at: "q")?.window
+        #expect(window?.entries.map(\.key) == [count - 4, count - 3, count - 2].map { Key(index: $0) })
+    }
+
     @Test func fillingItEndsTheWait() {
         _ = remove(Self.count - 1)
         let jobs = held.engine.takeIndexWork().jobs
         #expect(run(1, .put(Write("q/new", #"{"n":1000000}"#))) == [#"d q/new {"n":1000000}"#])
         for job in jobs { held.engine.finish(job.perform()) }
         #expect(held.engine.removeScanPushes().isEmpty)
-        #expect(!held.engine.indexes.hasWork)
+        #expect(!held.engine.indexes.work.hasReady)
     }
 
     @Test func noWorkForListensThatHaveEnded() {

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct VerificationQueueTests {
     private static func entry(_ number: UInt64) -> VerificationQueue.Entry {
-        .init(session: SessionID(number), token: Text("token \(number)"))
+        let token = Text("token \(number)")
+        return .init(session: SessionID(number), token: token, digest: SHA256Digest(of: token))
     }
 
     @Test func someAreVerifiedAtTheSameTimeInTheOrderOfArrival() {

@@ -197,7 +197,7 @@ pando_tls_context *pando_tls_client_context(void) {
 
 void pando_tls_context_free(pando_tls_context *context) { SSL_CTX_free(AS_SSL_CTX(context)); }
 
-/// Encrypted keys are refused: nobody could type the password.
+/// Encrypted keys are refused: a server has no terminal on which to ask for the password.
 static int no_password(char *buffer, int capacity, int is_writing, void *context) {
     (void)buffer, (void)capacity, (void)is_writing, (void)context;
     return -1;

@@ -32,7 +32,7 @@ struct JSONLogHandler: LogHandler {
             while start < bytes.count {
                 let count = unsafe write(
                     STDERR_FILENO, bytes.baseAddress?.advanced(by: start), bytes.count - start)
-                // Nobody reads it: a log that cannot be written is no reason to stop.
+                // A log that cannot be written is no reason to stop the server.
                 if count <= 0, errno != EINTR { return }
                 start += max(0, count)
             }

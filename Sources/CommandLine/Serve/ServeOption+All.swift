@@ -253,8 +253,8 @@ extension ServeOption {
         seconds(
             "drain-time", in: 0...3600, \.drainTime,
             """
-            At SIGTERM, the time over which connected clients are told to go, so that they do not all come back at once; \
-            0 for at once.
+            At SIGTERM, the time over which the connections of clients are closed, so that not all connect again at once; \
+            0 closes all at once.
             """),
         seconds(
             "request-timeout", in: 1...1 << 40, \.requestTimeout,

@@ -110,7 +110,7 @@ extension ByteCursor {
                     throw ended()
                 }
                 open.append(count)
-            // The priority is a leaf, and the node that has it follows.
+            // The priority is a leaf; the node with this priority is the next one.
             case NodeTag.priority:
                 try skipLeaf()
                 isValueExpected = true

@@ -29,7 +29,7 @@ extension Engine {
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
-    package var hasIndexWork: Bool { indexes.hasWork }
+    package var hasIndexWork: Bool { indexes.work.hasReady }
 
     /// What is to be done for indexes now.
     /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes, which take
@@ -65,10 +65,10 @@ extension Engine {
                     location.orders, at: location.path, childCount: location.childCount)
             }
         case .built(let build):
-            indexes.noteBuilt(build.number)
+            indexes.work.noteBuilt(build.number)
             put(build)
         case .scanned(let scan):
-            indexes.noteScanned()
+            indexes.work.noteScanned()
             finish(scan)
         }
     }

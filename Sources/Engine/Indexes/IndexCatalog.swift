@@ -84,15 +84,9 @@ final class IndexCatalog: @unchecked Sendable {
     var locationCount = 0
     private(set) var declaredCount = 0
     private(set) var onDemandCount = 0
-    /// Numbers of indexes that are being built.
-    private var underWay: Set<Int> = []
     private var lastNumber = 0
     /// The number of the last scan.
     var lastScan = 0
-    private var scansUnderWay = 0
-    /// With more scans that wait, those are removed whose listens have ended.
-    private var scanCountToPrune = leastScanCountToPrune
-    private static let leastScanCountToPrune = 256
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
@@ -109,9 +103,9 @@ final class IndexCatalog: @unchecked Sendable {
     static let slackPart = 8
     /// Bytes of all indexes on demand, ready or being built.
     private(set) var onDemandByteCount = 0
-    /// ``onDemandByteCount`` when the host was last told of it.
+    /// ``onDemandByteCount`` when the host last took the work.
     private var reportedByteCount = 0
-    /// The host is told when indexes have grown by as much.
+    /// The host compares the indexes with its limit after they have grown by as much.
     private static let reportedGrowthByteCount = 64 << 10
 
     /// What the host is to do: see ``IndexWork``.
@@ -273,58 +267,14 @@ final class IndexCatalog: @unchecked Sendable {
         if slot.isDeclared { declaredCount += difference } else { onDemandCount += difference }
     }
 
-    // MARK: Building
+    // MARK: Work
 
-    /// Indexes that are built at the same time, and queries that are answered: each holds a snapshot, and a write copies
-    /// the pages that it holds.
-    private static let underWayLimit = 2
-
-    /// Whether there is something that the host can do now. O(1).
-    var hasWork: Bool {
-        !work.hasOnlyJobs || (!work.builds.isEmpty && underWay.count < Self.underWayLimit)
-            || (!work.scans.isEmpty && scansUnderWay < Self.underWayLimit)
-            || work.scans.count > scanCountToPrune
-    }
-
-    /// What the host is to do now. Further builds and scans wait until others are done; declared indexes go first.
+    /// What the host is to do now.
     /// - Parameter isExpected: Whether a listen still waits for a scan.
-    func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork {
-        var taken = work
-        work = IndexWork()
-        (work.builds, taken.builds) = (taken.builds, [])
-        (work.scans, taken.scans) = (taken.scans, [])
+    func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork.Ready {
         reportedByteCount = onDemandByteCount
-        var visitedCount = 0
-        while scansUnderWay < Self.underWayLimit, visitedCount < work.scans.count {
-            let scan = work.scans[visitedCount]
-            visitedCount += 1
-            guard isExpected(scan) else { continue }
-            scansUnderWay += 1
-            taken.scans.append(scan)
-        }
-        work.scans.removeFirst(visitedCount)
-        if work.scans.count > scanCountToPrune {
-            work.scans.removeAll { !isExpected($0) }
-            scanCountToPrune = max(Self.leastScanCountToPrune, 2 * work.scans.count)
-        }
-        while underWay.count < Self.underWayLimit, !work.builds.isEmpty {
-            // One that has a base holds a snapshot.
-            let next =
-                work.builds.firstIndex { $0.base != nil } ?? work.builds.firstIndex { $0.isDeclared }
-                ?? work.builds.startIndex
-            let build = work.builds.remove(at: next)
-            guard isAwaited(build.number, at: build.path) else { continue }
-            underWay.insert(build.number)
-            taken.builds.append(build)
-        }
-        return taken
+        return work.take(isAwaited: { isAwaited($0.number, at: $0.path) }, isExpected: isExpected)
     }
-
-    /// Notes that a query has been answered.
-    func noteScanned() { scansUnderWay = max(0, scansUnderWay - 1) }
-
-    /// Notes that an index is no longer being built.
-    func noteBuilt(_ number: Int) { underWay.remove(number) }
 
     /// Has another thread follow what has changed since the snapshot of a built index.
     func follow(_ built: KeptIndex, of node: Node, number: Int, at path: Path) {

@@ -1,7 +1,11 @@
 import PandoRules
 import PandoTree
 
-/// What an engine leaves to its host after a command: to build indexes on other threads, and to free dropped ones.
+/// What an engine leaves to its host after a command: to build indexes and to answer queries on other threads, and to free
+/// dropped indexes.
+///
+/// Few builds and scans are under way at a time, since each holds a snapshot, and a write copies the pages that it holds.
+/// The others wait here without one.
 struct IndexWork {
     /// An index that is to be built.
     struct Build {
@@ -24,6 +28,14 @@ struct IndexWork {
         }
     }
 
+    /// What the host can begin now.
+    struct Ready {
+        fileprivate(set) var builds: [Build] = []
+        fileprivate(set) var discoveries: [Path] = []
+        fileprivate(set) var dropped: [KeptIndex] = []
+        fileprivate(set) var scans: [QueryScan] = []
+    }
+
     var builds: [Build] = []
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
@@ -33,8 +45,59 @@ struct IndexWork {
     /// Indexes on demand have grown: the host compares all engines' with its limit.
     var hasGrown = false
 
-    /// Whether there is nothing else than indexes to build and queries to answer.
-    var hasOnlyJobs: Bool { discoveries.isEmpty && dropped.isEmpty && !hasGrown }
+    /// Numbers of indexes that are being built.
+    private var buildsUnderWay: Set<Int> = []
+    private var scansUnderWay = 0
+    /// Builds that are under way at the same time, and scans.
+    private static let underWayLimit = 2
+    /// With more scans that wait, those are removed whose listens have ended.
+    private var scanCountToPrune = leastScanCountToPrune
+    private static let leastScanCountToPrune = 256
+
+    /// Whether there is something for ``take(isAwaited:isExpected:)``. O(1).
+    var hasReady: Bool {
+        !discoveries.isEmpty || !dropped.isEmpty || hasGrown
+            || (!builds.isEmpty && buildsUnderWay.count < Self.underWayLimit)
+            || (!scans.isEmpty && scansUnderWay < Self.underWayLimit) || scans.count > scanCountToPrune
+    }
+
+    /// What the host can begin now. What follows an earlier build or scan goes first, since it holds a snapshot; then
+    /// declared indexes.
+    /// - Parameters:
+    ///   - isAwaited: Whether an index is still to be built.
+    ///   - isExpected: Whether a listen still waits for a scan.
+    mutating func take(isAwaited: (Build) -> Bool, isExpected: (QueryScan) -> Bool) -> Ready {
+        var ready = Ready()
+        swap(&ready.discoveries, &discoveries)
+        swap(&ready.dropped, &dropped)
+        hasGrown = false
+        while buildsUnderWay.count < Self.underWayLimit, !builds.isEmpty {
+            let next =
+                builds.firstIndex { $0.base != nil } ?? builds.firstIndex { $0.isDeclared }
+                ?? builds.startIndex
+            let build = builds.remove(at: next)
+            guard isAwaited(build) else { continue }
+            buildsUnderWay.insert(build.number)
+            ready.builds.append(build)
+        }
+        while scansUnderWay < Self.underWayLimit, !scans.isEmpty {
+            let scan = scans.remove(at: scans.firstIndex { $0.follows } ?? scans.startIndex)
+            guard isExpected(scan) else { continue }
+            scansUnderWay += 1
+            ready.scans.append(scan)
+        }
+        if scans.count > scanCountToPrune {
+            scans.removeAll { !isExpected($0) }
+            scanCountToPrune = max(Self.leastScanCountToPrune, 2 * scans.count)
+        }
+        return ready
+    }
+
+    /// An index is no longer being built.
+    mutating func noteBuilt(_ number: Int) { buildsUnderWay.remove(number) }
+
+    /// A query has been answered.
+    mutating func noteScanned() { scansUnderWay = max(0, scansUnderWay - 1) }
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64

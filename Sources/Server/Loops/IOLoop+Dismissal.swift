@@ -1,7 +1,7 @@
 import PandoEngine
 
-// At the end of the process clients are told to go, spread over a time (`--drain-time`): those that connect again do so
-// spread over the same time.
+// Before the process ends, the connections of clients are closed one after the other over a time (`--drain-time`), so that
+// clients that connect again do so over the same time.
 
 extension IOLoop {
     /// The least between two steps; in each, as many sessions end as the time demands.

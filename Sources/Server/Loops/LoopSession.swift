@@ -94,7 +94,7 @@ class LoopSession {
     func expired() {}
     /// The process ends.
     func endIfIdle() {}
-    /// The process ends, and its clients are told so one after the other.
+    /// The process ends: this connection is closed in its turn.
     func dismiss() { close(.goingAway) }
     /// Memory is short, and this session holds much.
     func giveUpMemory() {}

@@ -21,7 +21,7 @@ extension IOLoop {
             services.metrics.verifications.add(.remembered)
             return session.verified(.accepted(identity))
         }
-        unverified.append(.init(session: id, token: token)) { self.session($0) != nil }
+        unverified.append(.init(session: id, token: token, digest: digest)) { self.session($0) != nil }
         startVerifications()
     }
 
@@ -29,12 +29,10 @@ extension IOLoop {
         while let entry = unverified.next(isOpen: { session($0) != nil }) {
             // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
             let peer = session(entry.session)?.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
-            let (id, token) = (entry.session, entry.token)
             Task.detached { [authenticator, verified, logger] in
-                let verdict = await authenticator.verify(token, at: wallTime() / 1000, from: peer)
+                let verdict = await authenticator.verify(entry.token, at: wallTime() / 1000, from: peer)
                 if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
-                verified.post(
-                    VerifiedToken(session: id, digest: SHA256Digest(of: token), verdict: verdict))
+                verified.post(VerifiedToken(session: entry.session, digest: entry.digest, verdict: verdict))
             }
         }
     }

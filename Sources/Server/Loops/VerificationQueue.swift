@@ -8,6 +8,7 @@ struct VerificationQueue {
     struct Entry {
         let session: SessionID
         let token: Text
+        let digest: SHA256Digest
     }
 
     /// Verifications at the same time, of one loop. Each may wait for an issuer, and holds a token of at most 8 KiB: 8

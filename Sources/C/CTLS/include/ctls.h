@@ -33,7 +33,7 @@ typedef pando_tls_context *(*pando_tls_choose)(const void *chooser, const char *
 
 /// For TLS 1.2 and 1.3 as a server. `tickets` must outlive it.
 pando_tls_context *pando_tls_server_context(pando_tls_tickets *tickets);
-/// For TLS 1.2 and 1.3 as a client; it trusts nobody yet.
+/// For TLS 1.2 and 1.3 as a client, without trusted issuers at first.
 pando_tls_context *pando_tls_client_context(void);
 void pando_tls_context_free(pando_tls_context *context);
 /// Takes a certificate with its chain and its private key, both as PEM.
