@@ -79,12 +79,12 @@ private func indexedEngine(_ count: Int, _ orders: [Index], access: Access = .op
     var engine = Engine(
         root: .object(Children(ascending: [.init(key: "scores", node: scores(count))])), access: access)
     for order in orders {
-        engine.noteUse(
+        engine.tree.noteUse(
             of: Query(index: order, limit: .init(count: 1, anchor: .first)), at: Path(["scores"]),
             isLasting: true, at: 1)
     }
-    while engine.hasIndexWork {
-        for job in engine.takeIndexWork().jobs { engine.finish(job.perform()) }
+    while engine.tree.hasIndexWork {
+        for job in engine.tree.takeIndexWork().jobs { engine.tree.finish(job.perform()) }
     }
     return engine
 }
@@ -171,7 +171,7 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
     let top = Query(index: order, limit: .init(count: 10, anchor: .first))
     _ = engine.execute(command(.listen(Listen(path: Path(["scores"]), query: top, tag: 1)), session: 2))
     var lowest = Window(
-        engine.indexed(Query(index: order), at: Path(["scores"])), over: engine.root["scores" as Key]
+        engine.tree.indexed(Query(index: order), at: Path(["scores"])), over: engine.root["scores" as Key]
     )
     .entries.map(\.key)[...]
     timings.append(

@@ -67,7 +67,7 @@ final class AccessManager {
         }
         let minute = processor.clock.now() / 60_000
         if hosted.rechecks.minute != minute { hosted.rechecks = (minute, 0) }
-        hosted.rechecks.count += hosted.database.engine.listenCount(of: session)
+        hosted.rechecks.count += hosted.database.engine.tree.listenCount(of: session)
         guard hosted.rechecks.count <= Self.recheckLimit else { return .tooManyChecks }
         revokeListens(of: session, hosted)
         return .applied

@@ -185,9 +185,9 @@ final class CommandProcessor {
         } else if savepoint != nil {
             metrics.commits.add()
         }
-        if let replaced = database.engine.removeReplacedNodes() { releaseLater(replaced) }
+        if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }
         if let query, effects.result?.isRead ?? false {
-            database.engine.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
+            database.engine.tree.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
         }
         startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
@@ -207,7 +207,7 @@ final class CommandProcessor {
     /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their limit.
     /// O(1), mostly.
     func startIndexWork(in database: StoredDatabase) {
-        guard database.engine.hasIndexWork else { return }
+        guard database.engine.tree.hasIndexWork else { return }
         indexes.startWork(in: database)
         indexes.limitMemory(of: databases.all)
         sendScanPushes(of: database)
@@ -215,7 +215,7 @@ final class CommandProcessor {
 
     /// Notes that a query was answered, so that its index is built, or kept.
     func noteUse(of query: Query, at path: Path, in database: StoredDatabase) {
-        database.engine.noteUse(of: query, at: path, isLasting: false, at: clock.last)
+        database.engine.tree.noteUse(of: query, at: path, isLasting: false, at: clock.last)
         startIndexWork(in: database)
     }
 
@@ -228,7 +228,7 @@ final class CommandProcessor {
 
     /// Encodes the pushes of queries that other threads have answered since the last call.
     private func sendScanPushes(of database: StoredDatabase) {
-        let pushes = database.engine.removeScanPushes()
+        let pushes = database.engine.tree.removeScanPushes()
         guard !pushes.isEmpty else { return }
         encoder.encode(coalescer.isEmpty ? pushes : coalescer.hold(pushes, in: database.engine.root))
     }
@@ -241,7 +241,7 @@ final class CommandProcessor {
     /// Sends a session what it has not been sent yet.
     func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
         guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
-        encoder.encode(database.engine.catchUp(session, paths: backlog.paths, tags: backlog.tags))
+        encoder.encode(database.engine.tree.catchUp(session, paths: backlog.paths, tags: backlog.tags))
     }
 
     /// Sends a record to the sessions that watch the database.

@@ -19,7 +19,7 @@ package struct DatabaseOptions: Sendable {
 
     /// Passes on what an engine must know.
     func configure(_ database: StoredDatabase) {
-        database.engine.indexByteLimit = indexByteLimit
+        database.engine.tree.indexByteLimit = indexByteLimit
         database.engine.listenLimit = listenLimit
         database.engine.disconnectLimit = disconnectLimit
     }

@@ -39,8 +39,8 @@ package enum DatabaseSurvey {
 extension CommandProcessor {
     /// O(databases + sessions asked for).
     func perform(_ request: DatabaseSurveyRequest) {
-        var counts = Engine.Counts()
-        for database in databases.all { counts += database.engine.counts }
+        var counts = LiveTree.Counts()
+        for database in databases.all { counts += database.engine.tree.counts }
         metrics.databases.set(databases.all.count)
         metrics.defaultListens.set(counts.defaultListens)
         metrics.filteredListens.set(counts.filteredListens)
@@ -53,8 +53,8 @@ extension CommandProcessor {
             let database = session.database
             found[id] = DatabaseSurvey.Session(
                 database: database.name, uid: session.credential.uid?.string,
-                isAdministrator: session.credential.isAdmin, listenCount: database.engine.listenCount(of: id),
-                paths: database.engine.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit).map {
+                isAdministrator: session.credential.isAdmin, listenCount: database.engine.tree.listenCount(of: id),
+                paths: database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit).map {
                     "/" + $0.wireText
                 })
         }

@@ -34,30 +34,30 @@ final class IndexBuilder {
     /// used for the longest time in any database first.
     /// - Complexity: O(databases), and O(locations with indexes) for each that is dropped.
     func limitMemory(of databases: some Collection<StoredDatabase>) {
-        var byteCount = databases.reduce(0) { $0 + $1.engine.onDemandIndexByteCount }
+        var byteCount = databases.reduce(0) { $0 + $1.engine.tree.onDemandIndexByteCount }
         while byteCount > byteLimit {
             var oldest: (use: Int64, database: StoredDatabase)?
-            for database in databases where database.engine.onDemandIndexByteCount > 0 {
-                guard let use = database.engine.leastRecentIndexUse else { continue }
+            for database in databases where database.engine.tree.onDemandIndexByteCount > 0 {
+                guard let use = database.engine.tree.leastRecentIndexUse else { continue }
                 if let oldest, (oldest.use, oldest.database.id) < (use, database.id) { continue }
                 oldest = (use, database)
             }
             guard let database = oldest?.database else { return }
-            byteCount -= database.engine.onDemandIndexByteCount
-            database.engine.dropLeastRecentlyUsedIndex()
-            byteCount += database.engine.onDemandIndexByteCount
+            byteCount -= database.engine.tree.onDemandIndexByteCount
+            database.engine.tree.dropLeastRecentlyUsedIndex()
+            byteCount += database.engine.tree.onDemandIndexByteCount
             startWork(in: database)
         }
     }
 
     /// Starts what a database's indexes need, if anything. O(1), mostly.
     func startWork(in database: StoredDatabase) {
-        while database.engine.hasIndexWork {
-            let (jobs, dropped) = database.engine.takeIndexWork()
+        while database.engine.tree.hasIndexWork {
+            let (jobs, dropped) = database.engine.tree.takeIndexWork()
             if !dropped.isEmpty { release(dropped) }
             for job in jobs {
                 guard hasWorkers else {
-                    database.engine.finish(job.perform())
+                    database.engine.tree.finish(job.perform())
                     continue
                 }
                 let name = database.name
@@ -71,7 +71,7 @@ final class IndexBuilder {
 
     /// Takes what a worker has computed.
     func finish(_ result: IndexJobResult, in database: StoredDatabase) {
-        database.engine.finish(result)
+        database.engine.tree.finish(result)
         // The snapshot's pages that have changed since are freed with it.
         release(result)
         startWork(in: database)

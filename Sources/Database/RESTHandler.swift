@@ -163,9 +163,9 @@ final class RESTHandler {
         let node = database.engine.root.value(at: target.fullPath)
         guard request.isFiltered, var query = request.query, !query.loadsAllData else { return .read(node) }
         if let page = request.page { query = try page.query(of: query, at: target.path) }
-        let indexed = database.engine.indexed(query, at: target.path)
+        let indexed = database.engine.tree.indexed(query, at: target.path)
         processor.noteUse(of: query, at: target.path, in: database)
-        let inlineCount = indexed.index == nil ? Engine.inlineQueryChildCount : Engine.inlineWindowChildCount
+        let inlineCount = indexed.index == nil ? LiveTree.inlineQueryChildCount : LiveTree.inlineWindowChildCount
         if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, indexed) }
         guard query.aggregates.isEmpty else { return .read(indexed.result(over: node)) }
         let window = Window(indexed, over: node)

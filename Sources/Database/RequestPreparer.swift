@@ -73,7 +73,7 @@ final class RequestPreparer {
             request.byteCount > Self.largeWriteByteCount || request.action.entryCount > Engine.largeMergeCount
         switch request.action {
         case .transaction(let write, let expectedHash, _) where stage.step < .hashed:
-            guard let node = database.engine.nodeToHash(at: write.target, comparedWith: expectedHash) else {
+            guard let node = database.engine.tree.nodeToHash(at: write.target, comparedWith: expectedHash) else {
                 break
             }
             // A client that may not write causes no work, and learns nothing.
@@ -95,7 +95,7 @@ final class RequestPreparer {
                 .hash(node), at: write.target, for: session, message, in: database, stage.reaching(.hashed))
         case .listen(let listen, _):
             guard let query = listen.query,
-                let (indexed, node) = database.engine.locationOfWindow(of: query, at: listen.path),
+                let (indexed, node) = database.engine.tree.locationOfWindow(of: query, at: listen.path),
                 database.engine.mayListen(
                     listen.path, query, as: request.credential, at: processor.clock.last)
             else { return nil }
@@ -130,7 +130,7 @@ final class RequestPreparer {
         }
         if request.wantsStream {
             guard let query = request.query, !query.loadsAllData,
-                let (indexed, node) = database.engine.locationOfWindow(of: query, at: target.path),
+                let (indexed, node) = database.engine.tree.locationOfWindow(of: query, at: target.path),
                 database.engine.mayRead(target.path, query, as: credential, at: processor.clock.last)
             else { return nil }
             return prepareWindow(indexed, node, at: target, for: session, message, in: database)
@@ -138,7 +138,7 @@ final class RequestPreparer {
         guard let body else { return nil }
         let isLarge = byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
         if stage.step < .hashed, case .value(let draft) = body, let expectedHash = request.expectedHash,
-            let node = database.engine.nodeToHash(at: target, comparedWith: expectedHash)
+            let node = database.engine.tree.nodeToHash(at: target, comparedWith: expectedHash)
         {
             guard
                 database.engine.mayRead(target.path, request.query, as: credential, at: processor.clock.last)
@@ -213,7 +213,7 @@ final class RequestPreparer {
         _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
         _ message: DatabaseMessage, in database: StoredDatabase
     ) -> RequestBacklog.DatabaseID {
-        let makesIndex = database.engine.mayKeepIndex(query.query.index, at: target.path)
+        let makesIndex = database.engine.tree.mayKeepIndex(query.query.index, at: target.path)
         return prepare(
             .window(query, node, makesIndex: makesIndex), at: target, for: session, message, in: database,
             PreparationStage())
@@ -247,19 +247,19 @@ final class RequestPreparer {
         switch (prepared.preparation, prepared.work) {
         case (.window(let window, let index), .window(_, let node, _)):
             let path = prepared.target.path
-            if let index { database.engine.adopt(index, at: path, over: node, at: processor.clock.last) }
-            guard database.engine.prepare(window, at: path, over: node) else {
+            if let index { database.engine.tree.adopt(index, at: path, over: node, at: processor.clock.last) }
+            guard database.engine.tree.prepare(window, at: path, over: node) else {
                 let (node, query) = (
-                    database.engine.root[path], database.engine.indexed(window.query, at: path)
+                    database.engine.root[path], database.engine.tree.indexed(window.query, at: path)
                 )
                 _ = prepareWindow(
                     query, node, at: prepared.target, for: prepared.session, prepared.message, in: database)
                 return false
             }
             execute(prepared.message)
-            database.engine.discardPreparedWindow()
+            database.engine.tree.discardPreparedWindow()
         case (.hash(let hash), .hash(let node)):
-            guard database.engine.note(hash, of: node, at: prepared.target) else {
+            guard database.engine.tree.note(hash, of: node, at: prepared.target) else {
                 refuseAsStale(prepared, database)
                 return true
             }

@@ -59,8 +59,8 @@ final class SessionManager {
     func end(_ session: SessionID) {
         guard let hosted = processor.sessions.remove(session) else { return }
         let database = hosted.database
-        if database.engine.listenCount(of: session) > Self.listensEndedAtOnce,
-            let listens = database.engine.detachListens(of: session)
+        if database.engine.tree.listenCount(of: session) > Self.listensEndedAtOnce,
+            let listens = database.engine.tree.detachListens(of: session)
         {
             // Other sessions have their turn between two parts.
             endingListens[session] = (database, listens)
@@ -87,7 +87,7 @@ final class SessionManager {
     func endSomeListens(of session: SessionID) -> Bool {
         // Out of the table while it is changed, so that it has one owner.
         guard var ending = endingListens.removeValue(forKey: session) else { return false }
-        ending.database.engine.end(&ending.listens, atMost: Self.listensEndedAtOnce)
+        ending.database.engine.tree.end(&ending.listens, atMost: Self.listensEndedAtOnce)
         if ending.listens.isEmpty {
             processor.releaseLater(ending.listens)
         } else {

@@ -2,15 +2,6 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// One connection, as the host numbers it. The host does not reuse a number while the engine has state for it.
-package struct SessionID: Hashable, Sendable {
-    package let rawValue: UInt64
-
-    package init(_ rawValue: UInt64) {
-        self.rawValue = rawValue
-    }
-}
-
 /// A request to one database, with its time and its credential. The host chooses both, so that the same commands
 /// in the same order give the same state and the same effects on every machine.
 package struct Command: Sendable {

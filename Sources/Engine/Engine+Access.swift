@@ -17,7 +17,7 @@ extension Engine {
     package func question(of command: Command) -> RuleQuestion? {
         func write(_ writes: [Write]) -> RuleQuestion {
             let changes = changes(of: writes, at: command.time)
-            return .write(writes.map(\.target.path), after: root.applying(changes))
+            return .write(writes.map(\.target.path), after: tree.root.applying(changes))
         }
         switch command.operation {
         case .listen(let listen): return .read(listen.path, Self.visible(listen.query))
@@ -36,7 +36,7 @@ extension Engine {
 
     /// Why the rules deny the command; nil when they do not. Far slower than ``decide(_:)``.
     package func explainDenial(of command: Command) -> Denial? {
-        let scope = RuleScope(credential: command.credential, milliseconds: command.time, root: root)
+        let scope = RuleScope(credential: command.credential, milliseconds: command.time, root: tree.root)
         return switch question(of: command) {
         case .read(let path, let query)?: access.explainRead(at: path, query: query, in: scope)
         case .write(let paths, let after)?: access.explainWrite(at: paths, after: after, in: scope)
@@ -52,12 +52,26 @@ extension Engine {
         access.decisionWithoutRules(for: credential)
             ?? access.allowsRead(
                 at: path, query: query.flatMap(\.withoutAggregates),
-                in: RuleScope(credential: credential, milliseconds: time, root: root))
+                in: RuleScope(credential: credential, milliseconds: time, root: tree.root))
     }
 
     /// Whether a listen at the location is permitted, as ``decide(_:)`` finds out.
     package func mayListen(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         mayRead(path, Self.visible(query), as: credential, at: time)
+    }
+
+    /// The session's listens that a credential may not read, by path. After a change of the credential or of the
+    /// rules the host sends the client that they are revoked (§5.4), and ends them. Their hashes are nil.
+    /// - Parameter time: `now`, for the rules.
+    /// - Complexity: O(listens × cost of the rules).
+    package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
+        guard let own = tree.listens[session] else { return [] }
+        let all =
+            own.defaults.keys.map { Listen(path: $0) }
+            + own.filtered.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
+        // At one path the default listen comes first. Tags are distinct.
+        return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }
+            .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
 
     /// Whether all of this may be written, as one write.
@@ -71,8 +85,8 @@ extension Engine {
         if let preparedWrite, let isAllowed = preparedWrite.decision(about: targets(), as: credential) {
             return isAllowed
         }
-        let scope = RuleScope(credential: credential, milliseconds: time, root: root)
-        return access.allowsWrite(at: targets(), after: root.applying(changes()), in: scope)
+        let scope = RuleScope(credential: credential, milliseconds: time, root: tree.root)
+        return access.allowsWrite(at: targets(), after: tree.root.applying(changes()), in: scope)
     }
 
     /// The queued writes that are permitted now, together: each with the credentials that queued it, and against the
@@ -93,7 +107,7 @@ extension Engine {
             let asksRules = remaining.contains {
                 $0.authors.contains { access.decisionWithoutRules(for: $0.credential) == nil }
             }
-            let after = asksRules ? root.applying(changes(of: remaining.map(\.write), at: time)) : root
+            let after = asksRules ? tree.root.applying(changes(of: remaining.map(\.write), at: time)) : root
             let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
             if allowed.count == remaining.count { return remaining }
             remaining = allowed
@@ -108,12 +122,12 @@ extension Engine {
     private func mayRun(_ entry: DisconnectQueue.Entry, with all: [DisconnectQueue.Entry], at time: Int64)
         -> Bool
     {
-        mayRun(entry, leaving: root.applying(changes(of: all.map(\.write), at: time)), at: time)
+        mayRun(entry, leaving: tree.root.applying(changes(of: all.map(\.write), at: time)), at: time)
     }
 
     private func mayRun(_ entry: DisconnectQueue.Entry, leaving after: Node, at time: Int64) -> Bool {
         entry.credentials.allSatisfy { credential in
-            let scope = RuleScope(credential: credential, milliseconds: time, root: root)
+            let scope = RuleScope(credential: credential, milliseconds: time, root: tree.root)
             return access.decisionWithoutRules(for: credential)
                 ?? access.allowsWrite(at: [entry.write.target.path], after: after, in: scope)
         }

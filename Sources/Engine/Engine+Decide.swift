@@ -17,11 +17,11 @@ extension Engine {
             guard (listen.query == nil) == (listen.tag == nil) else {
                 return failure(command, "A query and a tag belong together")
             }
-            guard (listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
+            guard (tree.listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
                 return failure(command, "Too many listens on this connection")
             }
             if listen.query != nil,
-                (listens[command.session]?.filteredCounts[listen.path] ?? 0)
+                (tree.listens[command.session]?.filteredCounts[listen.path] ?? 0)
                     >= SessionListens.filteredLimit
             {
                 return failure(command, "Too many listens with a query at this location on this connection")
@@ -71,10 +71,10 @@ extension Engine {
 
     /// Why a live aggregate has no place; nil where it has.
     private func refusal(of query: Query, _ listen: Listen, _ command: Command) -> StaticString? {
-        if let own = listens[command.session], own.aggregateCount >= SessionListens.aggregateLimit {
+        if let own = tree.listens[command.session], own.aggregateCount >= SessionListens.aggregateLimit {
             return "Too many live aggregates on this connection"
         }
-        return listens.table.hasSpace(forAggregate: query, at: listen.path)
+        return tree.listens.table.hasSpace(forAggregate: query, at: listen.path)
             ? nil : "Too many different live aggregates at this location"
     }
 
@@ -96,15 +96,14 @@ extension Engine {
     /// The data of a location, or the result of a query (§4.4, §7.4). A query that visits many children is left
     /// to the host.
     private func read(_ path: Path, _ query: Query?) -> CommandResult {
-        let node = root[path]
+        let node = tree.root[path]
         guard let query, !query.loadsAllData else { return .data(node) }
-        let indexed = indexed(query, at: path)
-        if indexed.visits(moreThan: Self.inlineQueryChildCount, of: node) { return .filtered(node, indexed) }
+        let indexed = tree.indexed(query, at: path)
+        if indexed.visits(moreThan: LiveTree.inlineQueryChildCount, of: node) {
+            return .filtered(node, indexed)
+        }
         return .data(indexed.result(over: node))
     }
-
-    /// A query that visits no more children is executed at once: some ten microseconds.
-    package static let inlineQueryChildCount = IndexCatalog.defaultUnindexedChildCount
 
     // MARK: Writes
 
@@ -118,7 +117,7 @@ extension Engine {
             )
         }
         let path = write.target.fullPath
-        let current = root.value(at: path)
+        let current = tree.root.value(at: path)
         let (isEqual, hash) = compare(current, at: path, with: expectedHash)
         guard isEqual else {
             let stale = staleResult(
@@ -133,7 +132,7 @@ extension Engine {
     private func decideSet(_ command: Command, _ write: consuming Write) -> Delta {
         guard write.isPriorityValid else { return failure(command, Self.invalidPriority) }
         if write.target.isPriority {
-            let current = root[write.target.path]
+            let current = tree.root[write.target.path]
             let change = resolve(write, at: command.time)
             guard !current.isEmpty else { return failure(command, Self.missingNode) }
             guard Priority(change.node) != current.priority else { return delta(command, .nothing, .ok) }
@@ -149,9 +148,32 @@ extension Engine {
     private func compare(_ node: Node, at path: Path, with expectedHash: Text) -> (
         isEqual: Bool, hash: String?
     ) {
-        if expectedHash.utf8Count == 0 { return (node.isEmpty, hashes[path]) }
-        let hash = hashes[path] ?? node.hash
+        if expectedHash.utf8Count == 0 { return (node.isEmpty, tree.hashes[path]) }
+        let hash = tree.hashes[path] ?? node.hash
         return (Text(hash) == expectedHash, hash)
+    }
+
+    /// The result of a transaction whose location changed while its hash was computed: its comparison would fail
+    /// with the value of then or with the value of now.
+    package func staleResult(
+        at target: Target, wantsCurrentValue: Bool, for session: SessionID, as credential: Credential,
+        at time: Int64
+    ) -> CommandResult {
+        staleResult(
+            tree.root.value(at: target.fullPath), hash: nil, at: target, wantsCurrentValue, session,
+            credential,
+            time)
+    }
+
+    /// - Parameter hash: Of the node; nil where it is unknown. Then it is computed when the result is printed.
+    func staleResult(
+        _ node: Node, hash: String?, at target: Target, _ wantsCurrentValue: Bool, _ session: SessionID,
+        _ credential: Credential, _ time: Int64
+    ) -> CommandResult {
+        let maySend =
+            mayRead(target.path, nil, as: credential, at: time)
+            && (wantsCurrentValue || !tree.hasListen(covering: target.path, of: session))
+        return .dataStale(current: maySend ? .init(node: node, knownHash: hash) : nil)
     }
 
     private func mayPut(_ write: Write, _ command: Command) -> Bool {
@@ -170,7 +192,7 @@ extension Engine {
             let isAllowed = preparedWrite?.isAllowed ?? access.decisionWithoutRules(for: command.credential)
         {
             guard isAllowed else { return denial(command, .merge(base: base, writes)) }
-            return delta(command, merge.changes.isEmpty ? .nothing : .write(base: base, merge.changes), .ok)
+            return delta(command, merge.joined.changes.isEmpty ? .nothing : .write(base: base, merge.joined.changes), .ok)
         }
         let changes = changes(of: writes, at: command.time)
         // A merge without entries succeeds and does nothing, whatever the rules say (§4.6).
@@ -182,7 +204,7 @@ extension Engine {
     }
 
     /// The changes of these writes to the tree as it is now (``Node/changes(of:at:)``).
-    func changes(of writes: [Write], at time: Int64) -> [Change] { root.changes(of: writes, at: time) }
+    func changes(of writes: [Write], at time: Int64) -> [Change] { tree.root.changes(of: writes, at: time) }
 
     /// Resolves the server values of a write (§10).
     private func resolve(_ write: consuming Write, at time: Int64) -> Change {
@@ -192,7 +214,7 @@ extension Engine {
                 path: exchange(&write.target.path, with: Path()),
                 node: exchange(&write.draft.node, with: .empty))
         }
-        return root.resolving(write, at: time)
+        return tree.root.resolving(write, at: time)
     }
 
     /// The changes of the session's onDisconnect queue: one atomic write at one instant (§12.3). Writes that

@@ -46,15 +46,15 @@ extension Engine {
         case .delta:
             // Each change is applied as it is read. After an error the whole state is dropped.
             try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
-                try cursor.forEachChange { restore($0) }
+                try cursor.forEachChange { tree.restore($0) }
             }
         case .authoredDelta:
             try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
                 _ = try cursor.readAuthorship()
-                try cursor.forEachChange { restore($0) }
+                try cursor.forEachChange { tree.restore($0) }
             }
         case .tree:
-            try restore(try TreePart(reading: payload))
+            try tree.restore(TreePart(reading: payload))
         case .onDisconnectRegistered:
             let (session, writes, credentials) = try LogRecord.read(payload) {
                 cursor throws(UnreadableRecord) in
@@ -67,6 +67,21 @@ extension Engine {
                 try cursor.readCancellation()
             }
             if let path { queues.cancel(at: path, of: session) } else { queues.removeAll(of: session) }
+        }
+    }
+}
+
+extension LiveTree {
+    /// Adds a part of a tree that a checkpoint holds.
+    /// - Throws: For children that do not follow those of an earlier part.
+    fileprivate mutating func restore(_ part: TreePart) throws(UnreadableRecord) {
+        switch part {
+        case .node(let path, let node): root.set(node, at: path)
+        case .priority(let path, let priority): root.set(priority: priority, at: path)
+        case .children(let path, var entries):
+            guard root.append(&entries, at: path) else {
+                throw UnreadableRecord(reason: "children out of order at \(path)")
+            }
         }
     }
 }

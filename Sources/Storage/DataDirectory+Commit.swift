@@ -14,7 +14,7 @@ extension RecoveredState {
     /// - Complexity: O(depth).
     package mutating func set(_ node: Node, at path: Path, of namespace: UInt32) {
         guard let database = databases[namespace] else { preconditionFailure("no namespace \(namespace)") }
-        database.engine.restore(Change(path: path, node: node))
+        database.engine.tree.restore(Change(path: path, node: node))
     }
 
     /// The number of the namespace of that name, which is created where it does not exist; nil where `name` is

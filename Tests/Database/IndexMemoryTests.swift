@@ -35,11 +35,11 @@ import Testing
     }
 
     private static func isIndexed(_ slot: UInt32, _ bench: Bench) -> Bool {
-        engine(slot, bench) { $0.engine.indexed(Query(index: .child("n")), at: "list").index != nil }
+        engine(slot, bench) { $0.engine.tree.indexed(Query(index: .child("n")), at: "list").index != nil }
     }
 
     private static func byteCount(_ slots: ClosedRange<UInt32>, _ bench: Bench) -> Int {
-        slots.reduce(0) { $0 + engine($1, bench) { $0.engine.onDemandIndexByteCount } }
+        slots.reduce(0) { $0 + engine($1, bench) { $0.engine.tree.onDemandIndexByteCount } }
     }
 
     @Test func theLeastRecentlyUsedOfAllDatabasesIsDropped() throws {

@@ -128,7 +128,7 @@ extension Query {
         scene.run(1, .listen(Listen(path: "q", query: query, tag: 4)))
         scene.put(2, "q/x", "1")
         scene.put(2, "q/y", "1")
-        let pushes = scene.engine.catchUp(SessionID(1), paths: [], tags: [4])
+        let pushes = scene.engine.tree.catchUp(SessionID(1), paths: [], tags: [4])
         #expect(Effects(pushes: pushes).lines == [#"S1#4 d q {"count":7}"#])
     }
 }
@@ -279,13 +279,13 @@ private struct AggregateWorld {
                 random.chance(20) ? .empty : child())
         }
         let query = query()
-        held.engine.noteUse(of: query, at: "q", isLasting: false, at: 1)
-        let found = held.engine.indexed(query, at: "q").result(over: held.engine.root["q" as Key])
+        held.engine.tree.noteUse(of: query, at: "q", isLasting: false, at: 1)
+        let found = held.engine.tree.indexed(query, at: "q").result(over: held.engine.root["q" as Key])
         #expect(found == naive(query, over: held.engine.root["q" as Key]), "seed \(seed): \(query)")
         work(all: false)
         check(
-            isSettled: held.engine.root["q" as Key].children.count <= Engine.inlineQueryChildCount
-                && lateJobs.isEmpty && !held.engine.hasIndexWork)
+            isSettled: held.engine.root["q" as Key].children.count <= LiveTree.inlineQueryChildCount
+                && lateJobs.isEmpty && !held.engine.tree.hasIndexWork)
     }
 
     private mutating func rebuilt(_ count: Int) -> Node {
@@ -296,13 +296,13 @@ private struct AggregateWorld {
 
     mutating func work(all: Bool) {
         repeat {
-            lateJobs += held.engine.takeIndexWork().jobs
+            lateJobs += held.engine.tree.takeIndexWork().jobs
             while !lateJobs.isEmpty, all || random.chance(40) {
-                held.engine.finish(
+                held.engine.tree.finish(
                     lateJobs.remove(at: Int.random(in: 0..<lateJobs.count, using: &random)).perform())
-                note(held.engine.removeScanPushes())
+                note(held.engine.tree.removeScanPushes())
             }
-        } while all && (held.engine.hasIndexWork || !lateJobs.isEmpty)
+        } while all && (held.engine.tree.hasIndexWork || !lateJobs.isEmpty)
     }
 
     /// - Parameter isSettled: Nothing is under way: each live aggregate has been sent the value of now.

@@ -62,9 +62,9 @@ private struct World {
         let rules = #"{"rules":{".read":true,".write":true,".indexOn":["n",".value"],"$k":{".indexOn":"a"}}}"#
         held = Held(
             Engine(access: seed % 3 == 2 ? .loaded(try! Ruleset(loading: Array(rules.utf8))) : .open))
-        if seed % 3 != 0 { held.engine.indexes.unindexedChildCount = 0 }
+        if seed % 3 != 0 { held.engine.tree.indexes.unindexedChildCount = 0 }
         // Where no index helps, other threads find the children that windows lack.
-        if seed % 5 >= 3 { held.engine.indexes.visitedChildCount = 0 }
+        if seed % 5 >= 3 { held.engine.tree.indexes.visitedChildCount = 0 }
         for session in Self.sessions { clients[session] = Self.client(session) }
     }
 
@@ -164,29 +164,29 @@ private struct World {
 
     /// Other threads build indexes at any time, on the snapshots of then.
     mutating func indexInBackground() {
-        if random.chance(40) { indexJobs += engine.takeIndexWork().jobs }
+        if random.chance(40) { indexJobs += engine.tree.takeIndexWork().jobs }
         if !indexJobs.isEmpty, random.chance(30) {
             let job = indexJobs.remove(at: Int.random(in: indexJobs.indices, using: &random))
-            engine.finish(job.perform())
-            deliver(engine.removeScanPushes(), nil)
+            engine.tree.finish(job.perform())
+            deliver(engine.tree.removeScanPushes(), nil)
             check()
         }
         if random.chance(3) { finishAllJobs() }
         // Now and then an operator's limit is small.
-        if random.chance(1) { engine.indexByteLimit = random.pick([32, 256, 1 << 20]) }
+        if random.chance(1) { engine.tree.indexByteLimit = random.pick([32, 256, 1 << 20]) }
         if random.chance(25) { _ = engine.checkInvariants() }
     }
 
     /// In the end no window lacks children.
     mutating func finishAllJobs() {
         repeat {
-            indexJobs += engine.takeIndexWork().jobs
+            indexJobs += engine.tree.takeIndexWork().jobs
             for job in indexJobs {
-                engine.finish(job.perform())
-                deliver(engine.removeScanPushes(), nil)
+                engine.tree.finish(job.perform())
+                deliver(engine.tree.removeScanPushes(), nil)
             }
             indexJobs = []
-        } while engine.hasIndexWork
+        } while engine.tree.hasIndexWork
         check()
         for client in clients.values {
             for window in client.windows.values where self.window(window.query, window.path).lacksChildren {
@@ -197,7 +197,7 @@ private struct World {
 
     func window(_ query: NaiveQuery, _ path: [String]) -> Window {
         let path = Path(text: path.slashed)
-        return engine.listens.table.view(of: query.query, at: path)?.window
+        return engine.tree.listens.table.view(of: query.query, at: path)?.window
             ?? Window(query.query, over: .empty)
     }
 
@@ -246,7 +246,7 @@ private struct World {
                     path: Path(text: path.slashed), query: query.query, tag: tag,
                     hash: isKnown ? Text("") : nil)),
             expecting: "ok {}", nil)
-        engine.noteUse(
+        engine.tree.noteUse(
             of: query.query, at: Path(text: path.slashed), isLasting: random.chance(50), at: time)
     }
 

@@ -16,20 +16,20 @@ import Testing
     }
 
     private static func listen(_ held: Held, _ order: Index, _ path: Path, at time: Int64) {
-        held.engine.noteUse(of: Query(index: order, limit: limit), at: path, isLasting: true, at: time)
+        held.engine.tree.noteUse(of: Query(index: order, limit: limit), at: path, isLasting: true, at: time)
         _ = held.engine.checkInvariants()
     }
 
     private static func work(_ held: Held) {
-        while held.engine.hasIndexWork {
-            for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+        while held.engine.tree.hasIndexWork {
+            for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
         }
     }
 
     private static func order(_ number: Int) -> Index { .child(Path([Key(index: number)])) }
 
     private static func isReady(_ held: Held, _ order: Index, _ path: Path) -> Bool {
-        held.engine.indexed(Query(index: order), at: path).index != nil
+        held.engine.tree.indexed(Query(index: order), at: path).index != nil
     }
 
     /// A path of 31 keys that shares none with another one.
@@ -38,7 +38,7 @@ import Testing
     @Test func ordersOfOneLocation() {
         let held = Held(Engine(root: Self.object(300), access: .open))
         for number in 0..<1000 { Self.listen(held, Self.order(number), .root, at: Int64(number)) }
-        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimitPerLocation)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimitPerLocation)
         Self.work(held)
         #expect(Self.isReady(held, Self.order(0), .root), "in use: it gives way to none")
         #expect(!Self.isReady(held, Self.order(999), .root))
@@ -61,12 +61,12 @@ import Testing
         let rules = #"{"rules":{"scores":{".indexOn":"n"},".read":true,".write":true}}"#
         let held = Held(Engine(root: root, access: .open))
         for number in 0..<count {
-            held.engine.noteUse(
+            held.engine.tree.noteUse(
                 of: Query(index: .child("n"), limit: Self.limit), at: Self.deep(number), isLasting: true,
                 at: 1)
         }
         _ = held.engine.checkInvariants()
-        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimit)
         held.engine.access = .loaded(try! Ruleset(loading: Array(rules.utf8)))
         Self.work(held)
         _ = held.engine.checkInvariants()
@@ -75,27 +75,27 @@ import Testing
         Self.listen(held, .child("n"), Self.deep(count - 1), at: 2 + IndexCatalog.leastStay)
         Self.work(held)
         #expect(Self.isReady(held, .child("n"), Self.deep(count - 1)), "others were not used for a long time")
-        #expect(held.engine.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimit)
     }
 
     /// What is built holds a snapshot: little is at the same time, and nothing that was dropped meanwhile.
     @Test func buildsAtTheSameTime() {
         let held = Held(Engine(root: Self.object(300), access: .open))
         for number in 0..<8 { Self.listen(held, Self.order(number), .root, at: 1) }
-        let first = held.engine.takeIndexWork().jobs
+        let first = held.engine.tree.takeIndexWork().jobs
         #expect(first.count == 2)
-        #expect(!held.engine.indexes.work.hasReady, "the others wait")
-        #expect(held.engine.takeIndexWork().jobs.isEmpty)
-        held.engine.finish(first[0].perform())
-        #expect(held.engine.indexes.work.hasReady)
-        let next = held.engine.takeIndexWork().jobs
+        #expect(!held.engine.tree.indexes.work.hasReady, "the others wait")
+        #expect(held.engine.tree.takeIndexWork().jobs.isEmpty)
+        held.engine.tree.finish(first[0].perform())
+        #expect(held.engine.tree.indexes.work.hasReady)
+        let next = held.engine.tree.takeIndexWork().jobs
         #expect(next.count == 1)
-        held.engine.indexByteLimit = 0
+        held.engine.tree.indexByteLimit = 0
         _ = held.engine.checkInvariants()
-        for job in [first[1]] + next { held.engine.finish(job.perform()) }
-        #expect(held.engine.takeIndexWork().jobs.isEmpty, "nothing is waited for")
-        #expect(held.engine.indexes.onDemandCount == 0)
-        #expect(held.engine.indexes.onDemandByteCount == 0)
+        for job in [first[1]] + next { held.engine.tree.finish(job.perform()) }
+        #expect(held.engine.tree.takeIndexWork().jobs.isEmpty, "nothing is waited for")
+        #expect(held.engine.tree.indexes.onDemandCount == 0)
+        #expect(held.engine.tree.indexes.onDemandByteCount == 0)
     }
 
     /// An index without entries counts too.
@@ -103,8 +103,8 @@ import Testing
         let held = Held(Engine(root: Self.object(300), access: .open))
         Self.listen(held, .priority, .root, at: 1)
         Self.work(held)
-        #expect(held.engine.indexes.onDemandByteCount >= IndexCatalog.locationByteCount)
-        held.engine.indexByteLimit = 0
-        #expect(held.engine.indexes.leastRecentlyUsed() == nil)
+        #expect(held.engine.tree.indexes.onDemandByteCount >= IndexCatalog.locationByteCount)
+        held.engine.tree.indexByteLimit = 0
+        #expect(held.engine.tree.indexes.leastRecentlyUsed() == nil)
     }
 }

@@ -28,16 +28,16 @@ import Testing
             Engine(
                 root: .object(Children(ascending: [.init(key: "list", node: .object(children))])),
                 access: .open))
-        held.engine.noteUse(of: Query(index: order), at: path, isLasting: true, at: 1)
-        held.engine.noteUse(
+        held.engine.tree.noteUse(of: Query(index: order), at: path, isLasting: true, at: 1)
+        held.engine.tree.noteUse(
             of: Query(index: order, limit: .init(count: 1, anchor: .first)), at: path, isLasting: true, at: 1)
         work(held)
         return held
     }
 
     private static func work(_ held: Held) {
-        while held.engine.hasIndexWork {
-            for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+        while held.engine.tree.hasIndexWork {
+            for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
         }
     }
 
@@ -55,9 +55,9 @@ import Testing
         func check(_ step: Int) throws {
             Self.work(held)
             guard
-                case .ordered(let index)? = held.engine.indexed(Query(index: Self.order), at: Self.path).index
+                case .ordered(let index)? = held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index
             else { return }
-            let (taken, counted) = (index.byteCount, held.engine.onDemandIndexByteCount)
+            let (taken, counted) = (index.byteCount, held.engine.tree.onDemandIndexByteCount)
             #expect(counted >= taken, "\(history), step \(step): \(counted) counted, \(taken) taken")
             #expect(
                 counted <= 2 * taken + 4096, "\(history), step \(step): \(counted) counted, \(taken) taken")
@@ -88,12 +88,12 @@ import Testing
     /// An index that writes make larger than the limit is dropped, as one that is built is.
     @Test func writesGrowIndexesPastTheLimit() {
         let held = Self.engine(300)
-        func isReady() -> Bool { held.engine.indexed(Query(index: Self.order), at: Self.path).index != nil }
+        func isReady() -> Bool { held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index != nil }
         #expect(isReady())
-        held.engine.indexByteLimit = held.engine.onDemandIndexByteCount + 20_000
+        held.engine.tree.indexByteLimit = held.engine.tree.onDemandIndexByteCount + 20_000
         for number in 0..<1000 { Self.merge(held, [(number * 10 + 3, .integer(Int64(number)))]) }
         #expect(!isReady())
-        #expect(held.engine.indexes.onDemandByteCount == 0)
-        #expect(!held.engine.takeIndexWork().dropped.isEmpty, "the host frees it")
+        #expect(held.engine.tree.indexes.onDemandByteCount == 0)
+        #expect(!held.engine.tree.takeIndexWork().dropped.isEmpty, "the host frees it")
     }
 }

@@ -28,8 +28,8 @@ import Testing
     }
 
     private static func work(_ held: Held) {
-        while held.engine.hasIndexWork {
-            for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+        while held.engine.tree.hasIndexWork {
+            for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
         }
     }
 
@@ -42,7 +42,7 @@ import Testing
     }
 
     private static func isReady(_ held: Held, _ order: Index, _ path: Path) -> Bool {
-        held.engine.indexed(Query(index: order), at: path).index != nil
+        held.engine.tree.indexed(Query(index: order), at: path).index != nil
     }
 
     private static func tree() -> Node {
@@ -73,7 +73,7 @@ import Testing
         let held = Held(Engine(root: Self.tree(), access: Self.access()))
         Self.work(held)
         held.engine.access = Self.access(#"{"rules":{"scores":{".indexOn":"n"},"other":{".indexOn":"n"}}}"#)
-        #expect(!held.engine.takeIndexWork().dropped.isEmpty, "the host frees them")
+        #expect(!held.engine.tree.takeIndexWork().dropped.isEmpty, "the host frees them")
         held.engine.access = Self.access(#"{"rules":{"scores":{".indexOn":"n"},"other":{".indexOn":"n"}}}"#)
         Self.work(held)
         #expect(Self.isReady(held, .child("n"), "scores"))
@@ -106,9 +106,9 @@ import Testing
             {"rules":{"scores":{".indexOn":"n"},"rooms":{"$room":{".indexOn":"n"},"private":{}},".write":true}}
             """#
         let held = Held(Engine(root: Self.tree(), access: Self.access(rules)))
-        let found = held.engine.takeIndexWork().jobs.map { $0.perform() }
-        for result in found { held.engine.finish(result) }
-        let jobs = held.engine.takeIndexWork().jobs
+        let found = held.engine.tree.takeIndexWork().jobs.map { $0.perform() }
+        for result in found { held.engine.tree.finish(result) }
+        let jobs = held.engine.tree.takeIndexWork().jobs
         Self.put(held, "scores/5/n", .integer(-1))
         Self.put(held, "scores/new/n", .string("x"))
         Self.put(held, "scores/7", .empty)
@@ -116,7 +116,7 @@ import Testing
         #expect(!Self.isReady(held, .child("n"), "scores"), "not before it is complete")
         // More than is compared at once: another thread follows first.
         Self.put(held, "rooms/a", Self.many(20_000))
-        for result in results { held.engine.finish(result) }
+        for result in results { held.engine.tree.finish(result) }
         #expect(Self.isReady(held, .child("n"), "scores"))
         #expect(!Self.isReady(held, .child("n"), "rooms/a"), "too much has changed")
         _ = held.engine.checkInvariants()
@@ -146,7 +146,7 @@ import Testing
         let held = Held(Engine(root: Self.tree(), access: .open))
         func use(_ order: Index, _ path: Path, isLasting: Bool = false, at time: Int64 = 1) {
             let limit = Query.Limit(count: 2, anchor: .first)
-            held.engine.noteUse(
+            held.engine.tree.noteUse(
                 of: Query(index: order, limit: limit), at: path, isLasting: isLasting, at: time)
             Self.work(held)
         }
@@ -162,7 +162,7 @@ import Testing
         #expect(!Self.isReady(held, .child("n"), "rooms/small"), "few children")
         // Two of them fit. The one by value was not used for the longest time.
         use(.child("n"), "scores", at: 5)
-        held.engine.indexByteLimit = held.engine.onDemandIndexByteCount + 1000
+        held.engine.tree.indexByteLimit = held.engine.tree.onDemandIndexByteCount + 1000
         use(.child("n"), "other", isLasting: true, at: 6)
         #expect(Self.isReady(held, .child("n"), "other"))
         #expect(Self.isReady(held, .child("n"), "scores"))
@@ -174,10 +174,10 @@ import Testing
     @Test func prioritiesInTheDefaultOrder() {
         let held = Held(Engine(root: Self.tree(), access: .open))
         let query = Query(limit: .init(count: 3, anchor: .last))
-        held.engine.noteUse(of: query, at: "scores", isLasting: true, at: 1)
+        held.engine.tree.noteUse(of: query, at: "scores", isLasting: true, at: 1)
         Self.work(held)
         func keys() -> [Key] {
-            let indexed = held.engine.indexed(query, at: "scores")
+            let indexed = held.engine.tree.indexed(query, at: "scores")
             #expect(indexed.index != nil)
             return Window(indexed, over: held.engine.root["scores" as Path]).entries.map(\.key)
         }

@@ -18,8 +18,8 @@ import Testing
         }
         held = Held(
             Engine(root: .children(Children(ascending: [.init(key: "q", node: node)])), access: .open))
-        held.engine.indexByteLimit = 0
-        held.engine.indexes.visitedChildCount = 20
+        held.engine.tree.indexByteLimit = 0
+        held.engine.tree.indexes.visitedChildCount = 20
         for session in [1, 2] as [UInt64] { _ = listen(session) }
     }
 
@@ -49,9 +49,9 @@ import Testing
     /// - Returns: What the jobs cause to be pushed.
     private func work() -> [String] {
         var pushes: [Push] = []
-        while held.engine.hasIndexWork {
-            for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
-            pushes += held.engine.removeScanPushes()
+        while held.engine.tree.hasIndexWork {
+            for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
+            pushes += held.engine.tree.removeScanPushes()
         }
         _ = held.engine.checkInvariants()
         return Self.lines(pushes)
@@ -60,7 +60,7 @@ import Testing
     @Test func childThatLeftIsPushedAtOnceAndTheNextOneLater() {
         let last = Self.count - 1
         #expect(remove(last) == ["d q/\(last) null"])
-        #expect(held.engine.indexes.work.hasReady)
+        #expect(held.engine.tree.indexes.work.hasReady)
         #expect(work() == [#"d q/\#(last - 3) {"n":\#(last - 3)}"#])
         #expect(work().isEmpty)
     }
@@ -68,28 +68,28 @@ import Testing
     @Test func writesGoOnMeanwhile() {
         let last = Self.count - 1
         _ = remove(last)
-        let jobs = held.engine.takeIndexWork().jobs
+        let jobs = held.engine.tree.takeIndexWork().jobs
         #expect(jobs.count == 1)
         #expect(remove(last - 1) == ["d q/\(last - 1) null"], "it lacks two now")
         #expect(remove(last - 3).isEmpty, "beyond what it knows")
-        #expect(!held.engine.indexes.work.hasReady, "one scan is enough")
-        for job in jobs { held.engine.finish(job.perform()) }
+        #expect(!held.engine.tree.indexes.work.hasReady, "one scan is enough")
+        for job in jobs { held.engine.tree.finish(job.perform()) }
         // The snapshot still had what was removed since.
-        let pushes = Self.lines(held.engine.removeScanPushes()) + work()
+        let pushes = Self.lines(held.engine.tree.removeScanPushes()) + work()
         #expect(
             pushes == [
                 #"m q {"\#(last - 5)":{"n":\#(last - 5)},"\#(last - 4)":{"n":\#(last - 4)}}"#
             ])
-        let window = held.engine.listens.table.view(of: Self.query, at: "q")?.window
+        let window = held.engine.tree.listens.table.view(of: Self.query, at: "q")?.window
         #expect(window?.entries.map(\.key) == [last - 5, last - 4, last - 2].map { Key(index: $0) })
     }
 
     /// More has changed meanwhile than is done in one step: another thread follows that, and does not begin from nothing.
     @Test func manyWritesMeanwhile() {
-        let count = Engine.differenceLimit + 1000
+        let count = LiveTree.differenceLimit + 1000
         let held = Held(Engine(access: .open))
-        held.engine.indexByteLimit = 0
-        held.engine.indexes.visitedChildCount = 20
+        held.engine.tree.indexByteLimit = 0
+        held.engine.tree.indexes.visitedChildCount = 20
         func write(_ operation: PandoEngine.Operation) {
             _ = held.engine.execute(
                 Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation))
@@ -100,31 +100,31 @@ import Testing
         write(writes(0..<count, adding: 0))
         write(.listen(Listen(path: "q", query: Self.query, tag: 7)))
         write(.put(Write("q/\(count - 1)", "null")))
-        let jobs = held.engine.takeIndexWork().jobs
+        let jobs = held.engine.tree.takeIndexWork().jobs
         write(writes(0..<count - 10, adding: 1))
-        for job in jobs { held.engine.finish(job.perform()) }
-        #expect(held.engine.removeScanPushes().isEmpty)
-        #expect(held.engine.indexes.work.scans.map(\.follows) == [true])
-        for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
-        #expect(held.engine.removeScanPushes().count == 1)
-        #expect(!held.engine.indexes.work.hasReady)
-        let window = held.engine.listens.table.view(of: Self.query, at: "q")?.window
+        for job in jobs { held.engine.tree.finish(job.perform()) }
+        #expect(held.engine.tree.removeScanPushes().isEmpty)
+        #expect(held.engine.tree.indexes.work.scans.map(\.follows) == [true])
+        for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
+        #expect(held.engine.tree.removeScanPushes().count == 1)
+        #expect(!held.engine.tree.indexes.work.hasReady)
+        let window = held.engine.tree.listens.table.view(of: Self.query, at: "q")?.window
         #expect(window?.entries.map(\.key) == [count - 4, count - 3, count - 2].map { Key(index: $0) })
     }
 
     @Test func fillingItEndsTheWait() {
         _ = remove(Self.count - 1)
-        let jobs = held.engine.takeIndexWork().jobs
+        let jobs = held.engine.tree.takeIndexWork().jobs
         #expect(run(1, .put(Write("q/new", #"{"n":1000000}"#))) == [#"d q/new {"n":1000000}"#])
-        for job in jobs { held.engine.finish(job.perform()) }
-        #expect(held.engine.removeScanPushes().isEmpty)
-        #expect(!held.engine.indexes.work.hasReady)
+        for job in jobs { held.engine.tree.finish(job.perform()) }
+        #expect(held.engine.tree.removeScanPushes().isEmpty)
+        #expect(!held.engine.tree.indexes.work.hasReady)
     }
 
     @Test func noWorkForListensThatHaveEnded() {
         _ = remove(Self.count - 1)
         for session in [1, 2] as [UInt64] { _ = run(session, .unlisten("q", Self.query, tag: 7)) }
-        #expect(held.engine.takeIndexWork().jobs.isEmpty)
+        #expect(held.engine.tree.takeIndexWork().jobs.isEmpty)
         #expect(listen(1).count == 1)
         #expect(work().isEmpty, "the new window is complete")
     }
@@ -133,7 +133,7 @@ import Testing
     @Test func endedListensLeaveNothingThatWaits() {
         for _ in 0..<2000 {
             _ = remove(Self.count - 1)
-            let taken = held.engine.hasIndexWork ? held.engine.takeIndexWork().jobs.count : 0
+            let taken = held.engine.tree.hasIndexWork ? held.engine.tree.takeIndexWork().jobs.count : 0
             #expect(taken <= 2)
             _ = run(1, .put(Write("q/\(Self.count - 1)", #"{"n":\#(Self.count - 1)}"#)))
             for session in [1, 2] as [UInt64] {
@@ -141,6 +141,6 @@ import Testing
                 _ = listen(session)
             }
         }
-        #expect(held.engine.indexes.work.scans.count <= 512)
+        #expect(held.engine.tree.indexes.work.scans.count <= 512)
     }
 }

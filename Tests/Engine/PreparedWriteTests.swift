@@ -163,7 +163,7 @@ import Testing
         var random = SeededGenerator(seed: seed)
         let (with, without) = (Held(Engine(access: .open)), Held(Engine(access: .open)))
         // Without an index, windows find their next children in the same step.
-        for held in [with, without] { held.engine.indexes.visitedChildCount = .max }
+        for held in [with, without] { held.engine.tree.indexes.visitedChildCount = .max }
         func run(_ operation: PandoEngine.Operation, _ session: UInt64 = 1) -> [String] {
             let command = Command(
                 session: SessionID(session), credential: .anonymous, time: 1, operation: operation)
@@ -180,11 +180,11 @@ import Testing
                 UInt64(number + 2))
         }
         for held in [with, without] {
-            held.engine.noteUse(
+            held.engine.tree.noteUse(
                 of: Query(index: .child("n"), limit: .init(count: 1, anchor: .first)), at: "a/list",
                 isLasting: true, at: 1)
-            while held.engine.hasIndexWork {
-                for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+            while held.engine.tree.hasIndexWork {
+                for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
             }
         }
         for round in 0..<4 {
@@ -198,7 +198,7 @@ import Testing
             #expect(isAdopted)
             #expect(!run(.put(write)).isEmpty)
             with.engine.discardPreparedWrite()
-            #expect(with.engine.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
+            #expect(with.engine.tree.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
             _ = with.engine.checkInvariants()
             for _ in 0..<5 {
                 let key = Key(unchecked: Text("k\(1_000_000 + Int.random(in: 0..<3000, using: &random))"))

@@ -45,15 +45,15 @@ import Testing
     @Test(arguments: 0..<6) func manyWindowsFollowWrites(seed: Int) {
         var random = SeededGenerator(seed: seed)
         let held = Held(Engine(root: .empty, access: .open))
-        if seed % 2 == 0 { held.engine.indexes.unindexedChildCount = 0 }
+        if seed % 2 == 0 { held.engine.tree.indexes.unindexedChildCount = 0 }
         func run(_ operation: PandoEngine.Operation, _ session: UInt64 = 1) -> Effects {
             held.engine.execute(
                 Command(session: SessionID(session), credential: .anonymous, time: 1, operation: operation)
             ).1
         }
         func work() {
-            while held.engine.hasIndexWork {
-                for job in held.engine.takeIndexWork().jobs { held.engine.finish(job.perform()) }
+            while held.engine.tree.hasIndexWork {
+                for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
             }
         }
         func bound() -> Bound? {
@@ -103,7 +103,7 @@ import Testing
                 caches[tag] = Node.empty
                 caches[tag]?.set(Window(query, over: held.engine.root["list" as Key]).node, at: "list")
                 _ = run(.listen(Listen(path: "list", query: query, tag: tag)), UInt64(tag + 2))
-                held.engine.noteUse(of: query, at: "list", isLasting: true, at: 1)
+                held.engine.tree.noteUse(of: query, at: "list", isLasting: true, at: 1)
             } else if random.chance(20), let tag = queries.keys.sorted().randomElement(using: &random) {
                 _ = run(.unlisten("list", queries[tag], tag: tag), UInt64(tag + 2))
                 queries[tag] = nil

@@ -5,38 +5,6 @@ import PandoHTTP
 // the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Under `--dev` every
 // request may read and write, and act as `owner`, so requests of such pages are refused.
 
-/// Why a request to a `--dev` server is refused.
-package enum ForeignRequest: Hashable, Sendable {
-    /// `Host` names neither loopback nor an allowed origin.
-    case host(String)
-    /// The page that made it is from neither; empty where the page hides where it is from.
-    case page(String)
-
-    /// The text of the answer, and of the log.
-    package var reason: String {
-        switch self {
-        case .host(let host):
-            "--dev serves this machine only, and the host \(quoted(host)) is no loopback name; start the server with --allow-origin scheme://host[:port] to allow it"
-        case .page("null"), .page(""):
-            "--dev serves programs and pages of this machine only, and a page that hides where it is from made this "
-                + "request; start the server with --allow-origin scheme://host[:port] to allow it"
-        case .page(let origin):
-            "--dev serves programs and pages of this machine only, and a page from \(quoted(origin)) made this request; "
-                + "start the server with --allow-origin scheme://host[:port] to allow it"
-        }
-    }
-
-    /// Characters of a client's text that are repeated.
-    private static let quotedCharacterLimit = 200
-
-    /// As JSON, so that no text is taken for another line of the log.
-    private func quoted(_ text: String) -> String {
-        var json: [UInt8] = []
-        json.append(json: Text(String(text.prefix(Self.quotedCharacterLimit))))
-        return String(decoding: json, as: UTF8.self)
-    }
-}
-
 /// Decides which requests a `--dev` server serves. One for each connection: a client sends the same fields
 /// with nearly all its requests, so they are parsed once.
 package struct DevelopmentFilter {

@@ -107,6 +107,7 @@ extension HTTPConnection {
         if hasExpiry { context.append(.expire(at: nil)) }
         cancelTimeout(&context)
         response.drop(&context)
+        releaseLargeUpdate(&context)
         stream = nil
         dropInput()
         if let polling { context.append(.http(.pollIsLost(of: polling))) }

@@ -98,7 +98,7 @@ extension HTTPConnection {
 
     /// Answers the request in progress.
     package mutating func answer(
-        _ answer: PollAnswers.Answer, of session: SessionID, _ context: inout ConnectionContext
+        _ answer: PollAnswer, of session: SessionID, _ context: inout ConnectionContext
     ) {
         writeScripts(answer.scripts, &context)
         hasAnsweredPolls = true

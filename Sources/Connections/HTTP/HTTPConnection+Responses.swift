@@ -111,6 +111,7 @@ extension HTTPConnection {
 
     /// All of the response was written.
     mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
+        releaseLargeUpdate(&context)
         guard !closes, !endsAfterResponse else { return endConnection(&context) }
         guard !mustDrain(&context) else { return stage = .draining }
         stage = .head
@@ -118,6 +119,12 @@ extension HTTPConnection {
         activity = .idle
         idleSince = context.now
         readAhead(&context)
+    }
+
+    /// Has another thread free the body of the request in progress, where it is large.
+    mutating func releaseLargeUpdate(_ context: inout ConnectionContext) {
+        guard case .answering(let pending) = stage, let update = pending.takeLargeUpdate() else { return }
+        context.append(.release(update))
     }
 
     /// Nothing more is read or written.
@@ -245,5 +252,15 @@ extension HTTPConnection {
     /// Keys or revocations have changed.
     package mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) {
         if stream?.recheck(revocations) == true { receive([.authRevoked], &context) }
+    }
+}
+
+extension HTTPConnection {
+    /// The response to the request begins.
+    mutating func logAccess(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        guard let request = loggedRequest.take() else { return }
+        request.status = status.code
+        request.ended = context.now
+        context.append(.http(.logAccess(request)))
     }
 }

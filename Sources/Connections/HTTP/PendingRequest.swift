@@ -81,6 +81,14 @@ final class PendingRequest {
 
     // MARK: What it asks
 
+    /// Paths of a PATCH from which on its body is freed by another thread: fewer take some hundred microseconds.
+    static let largeUpdateCount = 4096
+
+    /// Removes the body of a PATCH of many paths; nil for others.
+    func takeLargeUpdate() -> RESTUpdate? {
+        update.map { $0.writes.count < Self.largeUpdateCount } ?? true ? nil : update.take()
+    }
+
     /// A write whose body is data.
     func write(_ body: RESTBody) throws(RESTError) -> RESTCall.Action {
         guard let request else { throw .internalError }

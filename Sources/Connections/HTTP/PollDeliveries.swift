@@ -28,7 +28,7 @@ struct PollDeliveries {
     }
 
     /// All are known to have arrived, or to be lost.
-    mutating func settle(_ outcome: PollAnswers.Delivery, _ context: inout ConnectionContext) {
+    mutating func settle(_ outcome: PollDelivery, _ context: inout ConnectionContext) {
         guard !deliveries.isEmpty else { return }
         var settled: [Delivery] = []
         swap(&settled, &deliveries)
@@ -70,7 +70,7 @@ struct PollDeliveries {
     }
 
     private func report(
-        _ delivery: Delivery, _ outcome: PollAnswers.Delivery, _ context: inout ConnectionContext
+        _ delivery: Delivery, _ outcome: PollDelivery, _ context: inout ConnectionContext
     ) {
         let isLast = !deliveries.contains { $0.session == delivery.session }
         context.append(

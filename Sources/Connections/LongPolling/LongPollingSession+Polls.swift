@@ -64,7 +64,7 @@ extension LongPollingSession {
     }
 
     mutating func send(
-        _ answer: PollAnswers.Answer, on connection: SessionID, _ context: inout ConnectionContext
+        _ answer: PollAnswer, on connection: SessionID, _ context: inout ConnectionContext
     ) {
         if !carriers.contains(connection) {
             if carriers.count >= Self.carrierLimit {
@@ -76,7 +76,7 @@ extension LongPollingSession {
     }
 
     /// A response could not be written: its connection is gone.
-    package mutating func lost(_ answer: PollAnswers.Answer, on connection: SessionID) {
+    package mutating func lost(_ answer: PollAnswer, on connection: SessionID) {
         carriers.removeAll { $0 == connection }
         answers.note(answer.numbers, .lost)
     }
@@ -107,7 +107,7 @@ extension LongPollingSession {
     /// What is known now of responses that a connection was given.
     /// - Parameter isLast: No others of this session are in doubt there.
     package mutating func note(
-        _ numbers: [Int], on connection: SessionID, _ delivery: PollAnswers.Delivery, isLast: Bool,
+        _ numbers: [Int], on connection: SessionID, _ delivery: PollDelivery, isLast: Bool,
         _ context: inout ConnectionContext
     ) {
         if delivery != .acknowledged, isLast { carriers.removeAll { $0 == connection } }

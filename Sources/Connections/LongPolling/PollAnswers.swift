@@ -23,11 +23,6 @@ import PandoTime
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session
 /// acts.
 package struct PollAnswers {
-    /// What is known of a response.
-    package enum Delivery {
-        case underWay, acknowledged, received, lost
-    }
-
     private struct Response {
         let number: Int
         /// Of the poll that it answers; nil for the session's start.
@@ -37,7 +32,7 @@ package struct PollAnswers {
         let byteCount: Int
         /// When that poll came.
         var asked: MonotonicTime
-        var delivery = Delivery.underWay
+        var delivery = PollDelivery.underWay
         /// Another poll came, soon enough for the client to have received this.
         var isFollowed = false
         /// It is sent again with the next answer.
@@ -54,14 +49,6 @@ package struct PollAnswers {
         /// Behind the parts: the rest of that message, and others, with commas between them.
         var text: [UInt8]
         var partByteCount: Int { parts.reduce(0) { $0 + $1.count } }
-    }
-
-    /// What a poll is sent.
-    package struct Answer {
-        /// To be sent one after the other.
-        var scripts: [SharedBytes]
-        /// The responses in them.
-        var numbers: [Int]
     }
 
     /// Longer than any poll is held, and shorter than the 25 s after which a client gives one up.
@@ -146,7 +133,7 @@ package struct PollAnswers {
     /// A poll has come.
     /// - Returns: What it is sent at once, where it was answered before and is asked again; else nil: it is
     ///   to be answered with ``answer(serial:asked:prefix:closes:)``, in time.
-    package mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> Answer? {
+    package mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> PollAnswer? {
         if let index = unconfirmed.firstIndex(where: { $0.serial == serial }) {
             unconfirmed[index].delivery = .lost
             return takeRepeated()
@@ -194,7 +181,7 @@ package struct PollAnswers {
     ///   - closes: The session ends behind the last message.
     package mutating func answer(
         serial: UInt64?, asked: MonotonicTime, prefix: [UInt8] = [], closes: Bool = false
-    ) -> Answer {
+    ) -> PollAnswer {
         var answer = takeRepeated()
         let number = nextNumber
         nextNumber += 1
@@ -235,8 +222,8 @@ package struct PollAnswers {
     }
 
     /// What is sent again.
-    private mutating func takeRepeated() -> Answer {
-        var answer = Answer(scripts: [], numbers: [])
+    private mutating func takeRepeated() -> PollAnswer {
+        var answer = PollAnswer(scripts: [], numbers: [])
         for index in unconfirmed.indices
         where unconfirmed[index].isRepeated || unconfirmed[index].delivery == .lost {
             unconfirmed[index].isRepeated = false
@@ -252,7 +239,7 @@ package struct PollAnswers {
     // MARK: Deliveries
 
     /// What is known now of responses that one connection was given.
-    package mutating func note(_ numbers: [Int], _ delivery: Delivery) {
+    package mutating func note(_ numbers: [Int], _ delivery: PollDelivery) {
         for index in unconfirmed.indices where numbers.contains(unconfirmed[index].number) {
             // On another connection it may have arrived already.
             if unconfirmed[index].delivery != .received { unconfirmed[index].delivery = delivery }

@@ -241,7 +241,7 @@ final class HTTPSession: ChannelSession {
 
     func releasePoll() { machine.releasePoll() }
 
-    func answer(_ answer: PollAnswers.Answer, of session: SessionID) {
+    func answer(_ answer: PollAnswer, of session: SessionID) {
         channel.remembersAcknowledgedBytes = true
         prepareEvent()
         machine.answer(answer, of: session, &services.context)

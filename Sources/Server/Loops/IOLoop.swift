@@ -61,7 +61,7 @@ final class IOLoop: @unchecked Sendable {
     var refusedAddressCount = 0
     var lastAddressReport: MonotonicTime?
     /// See ``DeliveryMeasurements``.
-    var measurements = DeliveryMeasurements()
+    let measurements: DeliveryMeasurements
     let verified: Mailbox<VerifiedToken>
     var knownTokens = VerificationCache()
     var unverified = VerificationQueue()
@@ -93,6 +93,7 @@ final class IOLoop: @unchecked Sendable {
         services = SessionServices(
             loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
             bodyThread: bodyThread, history: history, congestion: congestion, site: site)
+        measurements = DeliveryMeasurements(services.metrics)
         verified = Mailbox(signalling: loop.wakeup)
         services.router = self
         attachMailboxes()
@@ -101,9 +102,7 @@ final class IOLoop: @unchecked Sendable {
             answerPolls()
             publishHeldBytes()
         }
-        loop.onTickMeasured = { [unowned self] time in
-            measurements.end(at: time, in: services.metrics)
-        }
+        loop.onTickMeasured = { [measurements] time in measurements.end(at: time) }
         scheduleSweep()
     }
 

@@ -142,6 +142,7 @@ class LoopSession {
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
         case .inspect(let job): services.inspect(job, for: id)
         case .abandonJobs: services.abandonJobs(of: id)
+        case .release(let update): services.release(update)
         case .nextTurn: services.turns.post(id)
         case .wake(let time): wake(at: time)
         case .expire(let end): expire(at: end)
@@ -218,7 +219,7 @@ extension ConnectionAction {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .encode, .measure, .inspect,
-            .readBody, .cancelBody, .abandonJobs, .nextTurn, .wake, .expire:
+            .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire:
             false
         }
     }

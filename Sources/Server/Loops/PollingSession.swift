@@ -72,7 +72,7 @@ final class PollingSession: LoopSession {
     }
 
     func note(
-        _ numbers: [Int], on connection: HTTPSession, _ delivery: PollAnswers.Delivery, isLast: Bool
+        _ numbers: [Int], on connection: HTTPSession, _ delivery: PollDelivery, isLast: Bool
     ) {
         prepare()
         machine.note(numbers, on: connection.id, delivery, isLast: isLast, &services.context)
@@ -83,7 +83,7 @@ final class PollingSession: LoopSession {
     var carriers: [SessionID] { machine.carriers }
 
     /// A response could not be written: its connection is gone.
-    func lost(_ answer: PollAnswers.Answer, on connection: SessionID) {
+    func lost(_ answer: PollAnswer, on connection: SessionID) {
         machine.lost(answer, on: connection)
     }
 

@@ -33,31 +33,3 @@ final class SessionMetrics: Sendable {
     let acknowledgements = Histogram.durations
     let deliveries = Histogram.durations
 }
-
-/// The outputs that a tick has dealt out, until the time of the end of the tick is known.
-struct DeliveryMeasurements {
-    private var waiting: [(began: MonotonicTime, replyCount: Int, pushCount: Int)] = []
-
-    /// Batches of a tick; more are not measured.
-    private static let limit = 256
-
-    mutating func add(began: MonotonicTime, replyCount: Int, pushCount: Int) {
-        guard replyCount | pushCount != 0, waiting.count < Self.limit else { return }
-        waiting.append((began, replyCount, pushCount))
-    }
-
-    /// The outputs so far were given to the kernel.
-    mutating func end(at time: MonotonicTime, in metrics: SessionMetrics) {
-        guard !waiting.isEmpty else { return }
-        for (began, replyCount, pushCount) in waiting {
-            metrics.replies.add(replyCount)
-            metrics.pushes.add(pushCount)
-            // The time of no request: of what the server does by itself.
-            guard began.nanoseconds <= time.nanoseconds else { continue }
-            let nanoseconds = time.nanoseconds - began.nanoseconds
-            metrics.acknowledgements.observe(nanoseconds, count: UInt64(replyCount))
-            metrics.deliveries.observe(nanoseconds, count: UInt64(pushCount))
-        }
-        waiting.removeAll(keepingCapacity: true)
-    }
-}

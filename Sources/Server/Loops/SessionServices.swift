@@ -165,6 +165,9 @@ final class SessionServices {
                     results: measured)))
     }
 
+    /// Has another thread free the body of a PATCH.
+    func release(_ update: consuming RESTUpdate) { workers.release(update) }
+
     /// The session needs no result of workers any more.
     func abandonJobs(of session: SessionID) {
         workers.abandonJobs(of: session)

@@ -127,7 +127,7 @@ struct ActionChooser {
 
     enum Flood: CaseIterable { case writes, gets, failingTransactions, filteredReads, all }
 
-    /// Children of the node at `big`: more than the server filters by itself (`Engine.inlineQueryChildCount`).
+    /// Children of the node at `big`: more than the server filters by itself (`LiveTree.inlineQueryChildCount`).
     private static let largeChildCount = 300
 
     /// What is written to `big`.

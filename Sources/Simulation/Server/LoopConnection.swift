@@ -122,7 +122,7 @@ class LoopConnection {
         case .http(.upgrade(let request, let rest)):
             services.upgrade(id, request, rest)
         // No token of a simulation expires or is revoked.
-        case .expire, .recheck: break
+        case .expire, .recheck, .release: break
         case .readBody(let bytes, let isGzip, let request):
             precondition(!isGzip, "no client sends a compressed body")
             let byteLimit = services.context.settings.writeByteLimit

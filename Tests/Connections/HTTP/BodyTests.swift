@@ -228,6 +228,21 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
         #expect(driver.event { $0.bodyRead(late, &$1) } == [])
     }
 
+    /// To free the body of a PATCH of many paths takes milliseconds: another thread does it, also for a client that
+    /// has gone before its response.
+    @Test(arguments: [(4095, false), (4096, true)])
+    func bodiesOfManyPathsAreFreedElsewhere(count: Int, isFreedElsewhere: Bool) {
+        let body = "{" + (0..<count).map { "\"\($0)\":\($0)" }.joined(separator: ",") + "}"
+        for hangsUp in [false, true] {
+            var driver = HTTPDriver()
+            _ = driver.receive(write("PATCH /a.json", body))
+            let lines =
+                hangsUp
+                ? driver.event { $0.closed(inOrder: false, &$1) } : driver.receive(.updated(nil))
+            #expect(lines.contains("release an update of \(count) paths") == isFreedElsewhere)
+        }
+    }
+
     /// A body comes as fast as it may; a head, and what is between two requests, in small reads.
     @Test func readsAreLargeWhileABodyComes() {
         var driver = HTTPDriver()

@@ -237,7 +237,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
     }
 
     private func answer(_ driver: inout HTTPDriver, _ text: String, numbers: [Int]) -> [String] {
-        let answer = PollAnswers.Answer(scripts: [SharedBytes(Array(text.utf8))], numbers: numbers)
+        let answer = PollAnswer(scripts: [SharedBytes(Array(text.utf8))], numbers: numbers)
         return driver.event { $0.answer(answer, of: SessionID(5), &$1) }
     }
 

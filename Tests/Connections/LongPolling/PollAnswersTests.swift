@@ -44,7 +44,7 @@ extension PollAnswers {
     }
 }
 
-extension PollAnswers.Answer {
+extension PollAnswer {
     fileprivate var text: String { scripts.map { String(decoding: $0.array, as: UTF8.self) }.joined() }
 }
 
@@ -58,7 +58,7 @@ extension PollAnswers.Answer {
         case poll(UInt64, at: Int, answer: String)
         /// A poll that is asked again.
         case again(UInt64, at: Int, answer: String)
-        case note([Int], PollAnswers.Delivery)
+        case note([Int], PollDelivery)
     }
 
     @Test(
@@ -213,7 +213,7 @@ extension PollAnswers.Answer {
         var (said, serial) = (0, 0 as UInt64)
         /// Polls that wait with the server, and answers on their way to the client.
         var held: [UInt64] = []
-        var flying: [(serial: UInt64, answer: PollAnswers.Answer)] = []
+        var flying: [(serial: UInt64, answer: PollAnswer)] = []
 
         func poll(_ serial: UInt64) {
             if let again = answers.receivedPoll(serial, at: now) {

@@ -190,7 +190,7 @@ private let tokenErrors = TokenError.allCases
         case 17, 18:
             guard let number = numbers.randomElement(using: &random) else { return }
             let delivery =
-                [PollAnswers.Delivery.acknowledged, .received, .lost].randomElement(using: &random) ?? .lost
+                [PollDelivery.acknowledged, .received, .lost].randomElement(using: &random) ?? .lost
             _ = driver.note([number], on: connection, delivery, isLast: Bool.random(using: &random))
         case 19:
             driver.context.now = driver.context.now + .seconds(Int.random(in: 0...20, using: &random))

@@ -119,7 +119,7 @@ struct PollingDriver {
     }
 
     mutating func note(
-        _ numbers: [Int], on connection: UInt64 = 1, _ delivery: PollAnswers.Delivery, isLast: Bool = true
+        _ numbers: [Int], on connection: UInt64 = 1, _ delivery: PollDelivery, isLast: Bool = true
     ) -> [String] {
         event { $0.note(numbers, on: SessionID(connection), delivery, isLast: isLast, &$1) }
     }
@@ -166,7 +166,7 @@ extension Step<PollingDriver> {
     static func endOfTick(_ expected: String...) -> Self { Step("end of tick", expected) { $0.endOfTick() } }
 
     static func note(
-        _ numbers: [Int], on connection: UInt64 = 1, _ delivery: PollAnswers.Delivery, _ expected: String...
+        _ numbers: [Int], on connection: UInt64 = 1, _ delivery: PollDelivery, _ expected: String...
     ) -> Self {
         Step("\(delivery) \(numbers)", expected) { $0.note(numbers, on: connection, delivery) }
     }

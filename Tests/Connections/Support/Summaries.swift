@@ -32,6 +32,7 @@ extension ConnectionAction {
         case .cancelBody: "cancel body"
         case .inspect: "inspect"
         case .abandonJobs: "abandon jobs"
+        case .release(let update): "release an update of \(update.writes.count) paths"
         case .nextTurn: "next turn"
         case .wake(let time): time.map { "wake at \(shown($0 - testStart))" } ?? "cancel wake"
         case .expire(let time): time.map { "expire at \($0)" } ?? "cancel expiry"

@@ -1,12 +1,11 @@
 import PandoBytes
-import PandoRules
 import PandoTree
 
 // Hashes of large locations. Before the host executes a transaction it may have another thread compute the hash
 // on a snapshot (``nodeToHash(at:comparedWith:)``) and store it (``note(_:of:at:)``). The transaction then finds
 // it in the ``HashCache``, and the database thread does not wait for it.
 
-extension Engine {
+extension LiveTree {
     /// A node that prints to more bytes is hashed on another thread: it takes a tenth of a millisecond.
     package static let inlineHashByteCount = 32 << 10
 
@@ -29,27 +28,5 @@ extension Engine {
         guard root.value(at: path).isSameSnapshot(as: node) else { return false }
         hashes.note(hash, of: path)
         return true
-    }
-
-    /// The result of a transaction whose location changed while its hash was computed: its comparison would fail
-    /// with the value of then or with the value of now.
-    package func staleResult(
-        at target: Target, wantsCurrentValue: Bool, for session: SessionID, as credential: Credential,
-        at time: Int64
-    ) -> CommandResult {
-        staleResult(
-            root.value(at: target.fullPath), hash: nil, at: target, wantsCurrentValue, session, credential,
-            time)
-    }
-
-    /// - Parameter hash: Of the node; nil where it is unknown. Then it is computed when the result is printed.
-    func staleResult(
-        _ node: Node, hash: String?, at target: Target, _ wantsCurrentValue: Bool, _ session: SessionID,
-        _ credential: Credential, _ time: Int64
-    ) -> CommandResult {
-        let maySend =
-            mayRead(target.path, nil, as: credential, at: time)
-            && (wantsCurrentValue || !hasListen(covering: target.path, of: session))
-        return .dataStale(current: maySend ? .init(node: node, knownHash: hash) : nil)
     }
 }

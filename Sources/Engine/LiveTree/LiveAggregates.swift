@@ -19,7 +19,7 @@ struct AggregateState {
     var isStale = false
 }
 
-extension Engine {
+extension LiveTree {
     /// Takes the value that a scan has computed.
     mutating func finish(_ scan: QueryScan, _ value: Node, of view: ListenerTable.QueryView) {
         guard view.aggregate?.scan == scan.number else { return }
@@ -65,7 +65,7 @@ extension ListenerTable.QueryView {
     {
         let indexed = indexes.indexed(query, at: path)
         indexes.noteUse(of: query, at: path, over: node, isLasting: true)
-        let inlineCount = isFirst ? Engine.inlineWindowChildCount : Engine.inlineQueryChildCount
+        let inlineCount = isFirst ? LiveTree.inlineWindowChildCount : LiveTree.inlineQueryChildCount
         if indexed.visits(moreThan: inlineCount, of: node) {
             if aggregate?.scan == nil {
                 aggregate?.scan = indexes.addScan(of: query, at: path)

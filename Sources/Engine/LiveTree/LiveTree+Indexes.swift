@@ -1,11 +1,10 @@
-import PandoRules
 import PandoTree
 
-// Indexes (`IndexCatalog.swift`) and the host: it has other threads build them, on snapshots, and tells the engine
+// Indexes (`IndexCatalog.swift`) and the host: it has other threads build them, on snapshots, and tells the tree
 // which queries would use them. What it does with them never changes the result of a command.
 
-extension Engine {
-    /// Bytes that the indexes of this engine which no rule declares may take together. A lower limit than before drops
+extension LiveTree {
+    /// Bytes that the indexes of this tree which no rule declares may take together. A lower limit than before drops
     /// those that were not used for the longest time.
     package var indexByteLimit: Int {
         get { indexes.onDemandByteLimit }

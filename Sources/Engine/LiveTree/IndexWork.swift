@@ -144,7 +144,7 @@ package enum IndexJob: Sendable {
     }
 }
 
-/// The result of an ``IndexJob``, for ``Engine/finish(_:)``.
+/// The result of an ``IndexJob``, for ``LiveTree/finish(_:)``.
 package enum IndexJobResult: Sendable {
     case built(IndexBuild)
     case found([FoundLocation])

@@ -11,7 +11,7 @@ import PandoTree
 /// There are two kinds. Those that the rules declare are built for every location with many children, and kept
 /// while the rules name them. The others are built when queries ask for their order, and the one that was not used
 /// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``. (The host has one
-/// limit for all engines, and drops the one that no query has used for the longest time in any of them.)
+/// limit for all databases, and drops the one that no query has used for the longest time in any of them.)
 ///
 /// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
 /// A location in the trie has an index, or some location below it has; except for the root.
@@ -19,14 +19,14 @@ import PandoTree
 /// What clients ask for is bounded: in number, for a location and for a database, and in bytes, each index with the
 /// trie's nodes on its way. They never keep an index out that the rules declare.
 ///
-/// `@unchecked Sendable`: owned by one engine and never handed out. An engine belongs to one thread and cannot be
+/// `@unchecked Sendable`: owned by one ``LiveTree`` and never handed out. A tree belongs to one thread and cannot be
 /// copied, so no two threads use it at the same time.
 final class IndexCatalog: @unchecked Sendable {
     /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes.
     var unindexedChildCount = defaultUnindexedChildCount
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
-    var visitedChildCount = Engine.inlineWindowChildCount
+    var visitedChildCount = LiveTree.inlineWindowChildCount
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
     /// Most indexes that the rules declare, of all locations: a write may look at all of them.

@@ -1,7 +1,7 @@
 import PandoTree
 
-extension Engine {
-    /// How much an engine holds beside its tree.
+extension LiveTree {
+    /// How much is kept beside the data.
     package struct Counts: Equatable, Sendable {
         package var defaultListens = 0
         package var filteredListens = 0

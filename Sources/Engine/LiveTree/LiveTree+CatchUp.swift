@@ -1,6 +1,6 @@
 import PandoTree
 
-extension Engine {
+extension LiveTree {
     /// Pushes for a session that has missed earlier ones: the current values, one push for each of its listens
     /// (realtime §5.1, §5.2).
     /// - Parameters:

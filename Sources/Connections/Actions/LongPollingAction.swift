@@ -7,7 +7,7 @@ package enum LongPollingAction {
     /// ``HTTPConnection/releasePoll()``
     case releasePoll(on: SessionID)
     /// ``HTTPConnection/answer(_:of:_:)``
-    case answer(PollAnswers.Answer, on: SessionID)
+    case answer(PollAnswer, on: SessionID)
     /// ``HTTPConnection/answerClosed(_:)``
     case answerClosed(on: SessionID)
     /// ``HTTPConnection/refusePoll(_:_:)``

@@ -9,7 +9,7 @@ import PandoTree
 /// A write walks from the root to its path, where every listen gets the change, and then visits the listens
 /// below, whose value may have changed. Its cost grows with the listens that get a push, not with all listens.
 ///
-/// `@unchecked Sendable`: a tree of class instances, owned by one engine and never handed out. An engine belongs
+/// `@unchecked Sendable`: a tree of class instances, owned by one ``LiveTree`` and never handed out. A tree belongs
 /// to one thread and cannot be copied, so no two threads use a node at the same time.
 struct ListenerTable: @unchecked Sendable {
     /// One location. Invariant: it has listens, or some node below it has; except for the root.

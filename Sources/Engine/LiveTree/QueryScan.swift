@@ -66,12 +66,7 @@ extension IndexCatalog {
     }
 }
 
-extension Engine {
-    /// Removes and returns the pushes that computations of other threads have caused since the last call.
-    package mutating func removeScanPushes() -> [Push] {
-        scanPushes.isEmpty ? [] : exchange(&scanPushes, with: [])
-    }
-
+extension LiveTree {
     /// Whether the listen that a scan is for still waits for it. O(depth).
     func isAwaited(_ scan: QueryScan) -> Bool {
         guard let view = listens.table.view(of: scan.query, at: scan.path) else { return false }

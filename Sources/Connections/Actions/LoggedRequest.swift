@@ -25,13 +25,3 @@ package final class LoggedRequest {
         ended = time
     }
 }
-
-extension HTTPConnection {
-    /// The response to the request begins.
-    mutating func logAccess(_ status: HTTPStatus, _ context: inout ConnectionContext) {
-        guard let request = loggedRequest.take() else { return }
-        request.status = status.code
-        request.ended = context.now
-        context.append(.http(.logAccess(request)))
-    }
-}

@@ -1,3 +1,12 @@
+/// One connection, as the host numbers it. The host does not reuse a number while the engine has state for it.
+package struct SessionID: Hashable, Sendable {
+    package let rawValue: UInt64
+
+    package init(_ rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+}
+
 //  ┌────────────┬──────┬──────┐
 //  │ generation │ loop │ slot │
 //  │     32     │   8  │  24  │   a slot is used again, a generation is not (within 2^32 connections)

@@ -39,6 +39,8 @@ package enum ConnectionAction {
     case cancelBody
     /// No result of the others is needed any more.
     case abandonJobs
+    /// Free the body of a PATCH of many paths, which takes milliseconds.
+    indirect case release(RESTUpdate)
     /// `nextTurn`: call it when other connections have had their turn.
     case nextTurn
 
@@ -75,7 +77,7 @@ package enum HTTPAction {
     case pollIsLost(of: SessionID)
     /// What is known now of responses that were written here.
     /// `isLast`: no others of the session are in doubt here.
-    case delivery(of: SessionID, [Int], PollAnswers.Delivery, isLast: Bool)
+    case delivery(of: SessionID, [Int], PollDelivery, isLast: Bool)
     /// Log that a `--dev` server has refused a request.
     case reportForeign(ForeignRequest)
     /// Count that the administrators' reserve has refused a request.

@@ -1,27 +1,12 @@
 import PandoBytes
-import PandoRules
 import PandoTree
 
 // How listens begin and end (realtime §4.2, §4.3, §6.4).
 
-extension Engine {
+extension LiveTree {
     /// Whether the session gets every change at the path through a default listen there or above. O(depth).
     func hasListen(covering path: Path, of session: SessionID) -> Bool {
         listens[session]?.hasDefault(covering: path) ?? false
-    }
-
-    /// The session's listens that a credential may not read, by path. After a change of the credential or of the
-    /// rules the host sends the client that they are revoked (§5.4), and ends them. Their hashes are nil.
-    /// - Parameter time: `now`, for the rules.
-    /// - Complexity: O(listens × cost of the rules).
-    package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
-        guard let own = listens[session] else { return [] }
-        let all =
-            own.defaults.keys.map { Listen(path: $0) }
-            + own.filtered.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
-        // At one path the default listen comes first. Tags are distinct.
-        return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }
-            .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
 
     /// The number of the session's listens. O(1).

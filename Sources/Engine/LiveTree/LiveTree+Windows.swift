@@ -10,7 +10,9 @@ struct PreparedWindow: Sendable {
     var window: Window
 }
 
-extension Engine {
+extension LiveTree {
+    /// A query that visits no more children is executed at once: some ten microseconds.
+    package static let inlineQueryChildCount = IndexCatalog.defaultUnindexedChildCount
     /// A window over no more children is made at once: some two milliseconds.
     package static let inlineWindowChildCount = 2048
     /// Children that may have changed since the snapshot. If more have, the window is made anew.

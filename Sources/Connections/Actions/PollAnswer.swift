@@ -1,0 +1,14 @@
+import PandoBytes
+
+/// What a poll is sent.
+package struct PollAnswer {
+    /// To be sent one after the other.
+    var scripts: [SharedBytes]
+    /// The responses in them.
+    var numbers: [Int]
+}
+
+/// What is known of a response to a poll.
+package enum PollDelivery {
+    case underWay, acknowledged, received, lost
+}

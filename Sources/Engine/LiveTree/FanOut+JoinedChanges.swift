@@ -1,0 +1,47 @@
+import PandoTree
+
+extension ListenerTable {
+    /// The pushes of changes that were just done as one: the changes themselves for listens at their base and above, and
+    /// new values for listens below the location. Order: as for one change.
+    /// - Parameters:
+    ///   - change: The location above all of them, with its data now.
+    ///   - old: Its data before.
+    /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and location.
+    func pushes(
+        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
+        var pushes: [Push] = []
+        var shared = Push(body: joined.body)
+        if joined.changes.count == 1 {
+            shared.body = .overwrite(joined.changes[0].path, joined.changes[0].node)
+        }
+        var node = root
+        var depth = 0
+        while true {
+            if !node.defaults.isEmpty {
+                if depth <= joined.base.count {
+                    shared.recipients.append(node.defaults.members)
+                } else {
+                    pushes.append(
+                        Push(
+                            body: message(joined.changes, base: node.path),
+                            recipients: [node.defaults.members]
+                        ))
+                }
+            }
+            if !node.views.isEmpty {
+                updateViews(
+                    of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes, &pushes)
+            }
+            guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+            node = next
+            depth += 1
+        }
+        if depth == change.path.count {
+            visitListeners(below: node, old: old, new: change.node) { node, value in
+                pushWhole(Change(path: node.path, node: value), to: node, tree, indexes, &pushes)
+            }
+        }
+        return shared.recipients.isEmpty ? pushes : [shared] + pushes
+    }
+}

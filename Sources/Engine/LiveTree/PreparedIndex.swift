@@ -1,0 +1,78 @@
+import PandoTree
+
+/// An index of data that is about to be written.
+struct PreparedIndex: Sendable {
+    let path: Path
+    let node: Node
+    let index: KeptIndex
+    /// Bytes that it takes.
+    let byteCount: Int
+
+    init(path: Path, node: Node, index: KeptIndex) {
+        self.path = path
+        self.node = node
+        self.index = index
+        byteCount = index.byteCount
+    }
+}
+
+extension ListenerTable {
+    /// Calls `body` for each order of windows at a location and below, where a new value has many children.
+    /// - Complexity: O(listens there).
+    func forEachOrder(
+        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (Index, Path, Node) -> Void
+    ) {
+        guard viewCount > 0 else { return }
+        var location = root
+        for key in path.keys {
+            guard let next = location.children[key] else { return }
+            location = next
+        }
+        func visit(_ location: TrieNode, _ node: Node) {
+            if !location.views.isEmpty, node.children.count > childCount {
+                for view in location.views { body(view.query.index, location.path, node) }
+            }
+            for (key, child) in location.children {
+                let node = node[key]
+                if !node.isEmpty { visit(child, node) }
+            }
+        }
+        visit(location, node)
+    }
+}
+
+extension IndexCatalog {
+    /// Calls `body` for each order of indexes at a location and below, where a new value has many children.
+    /// - Complexity: O(indexes there).
+    func forEachOrder(
+        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (Index, Path, Node) -> Void
+    ) {
+        guard hasIndexes, let location = location(at: path) else { return }
+        func visit(_ location: Location, _ node: Node) {
+            if node.children.count > childCount {
+                for slot in location.slots { body(slot.order, location.path, node) }
+            }
+            for (key, child) in location.children {
+                let node = node[key]
+                if !node.isEmpty { visit(child, node) }
+            }
+        }
+        visit(location, node)
+    }
+
+    /// The index of a location's new data that was made before the write; nil where there is none.
+    /// - Complexity: O(changes between the two × log n), bounded: server values are in the written data only.
+    func preparedIndex(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+        guard let found = prepared.first(where: { $0.index.order == order && $0.path == path }) else {
+            return nil
+        }
+        return found.index.following(found.node, to: node, atMost: Self.preparedDifferenceLimit)
+    }
+
+    private static let preparedDifferenceLimit = 8192
+
+    /// The index of a location after a write that has replaced it, for a window. O(depth).
+    func indexAfterReplacement(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+        index(order, at: path) ?? (prepared.isEmpty ? nil : preparedIndex(order, at: path, over: node))
+    }
+}
