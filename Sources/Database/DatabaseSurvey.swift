@@ -53,7 +53,8 @@ extension CommandProcessor {
             let database = session.database
             found[id] = DatabaseSurvey.Session(
                 database: database.name, uid: session.credential.uid?.string,
-                isAdministrator: session.credential.isAdmin, listenCount: database.engine.tree.listenCount(of: id),
+                isAdministrator: session.credential.isAdmin,
+                listenCount: database.engine.tree.listenCount(of: id),
                 paths: database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit).map {
                     "/" + $0.wireText
                 })

@@ -165,7 +165,8 @@ final class RESTHandler {
         if let page = request.page { query = try page.query(of: query, at: target.path) }
         let indexed = database.engine.tree.indexed(query, at: target.path)
         processor.noteUse(of: query, at: target.path, in: database)
-        let inlineCount = indexed.index == nil ? LiveTree.inlineQueryChildCount : LiveTree.inlineWindowChildCount
+        let inlineCount =
+            indexed.index == nil ? LiveTree.inlineQueryChildCount : LiveTree.inlineWindowChildCount
         if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, indexed) }
         guard query.aggregates.isEmpty else { return .read(indexed.result(over: node)) }
         let window = Window(indexed, over: node)

@@ -73,7 +73,8 @@ final class RequestPreparer {
             request.byteCount > Self.largeWriteByteCount || request.action.entryCount > Engine.largeMergeCount
         switch request.action {
         case .transaction(let write, let expectedHash, _) where stage.step < .hashed:
-            guard let node = database.engine.tree.nodeToHash(at: write.target, comparedWith: expectedHash) else {
+            guard let node = database.engine.tree.nodeToHash(at: write.target, comparedWith: expectedHash)
+            else {
                 break
             }
             // A client that may not write causes no work, and learns nothing.

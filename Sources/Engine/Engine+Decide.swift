@@ -192,7 +192,9 @@ extension Engine {
             let isAllowed = preparedWrite?.isAllowed ?? access.decisionWithoutRules(for: command.credential)
         {
             guard isAllowed else { return denial(command, .merge(base: base, writes)) }
-            return delta(command, merge.joined.changes.isEmpty ? .nothing : .write(base: base, merge.joined.changes), .ok)
+            return delta(
+                command, merge.joined.changes.isEmpty ? .nothing : .write(base: base, merge.joined.changes),
+                .ok)
         }
         let changes = changes(of: writes, at: command.time)
         // A merge without entries succeeds and does nothing, whatever the rules say (§4.6).

@@ -55,7 +55,8 @@ import Testing
         func check(_ step: Int) throws {
             Self.work(held)
             guard
-                case .ordered(let index)? = held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index
+                case .ordered(let index)? = held.engine.tree.indexed(Query(index: Self.order), at: Self.path)
+                    .index
             else { return }
             let (taken, counted) = (index.byteCount, held.engine.tree.onDemandIndexByteCount)
             #expect(counted >= taken, "\(history), step \(step): \(counted) counted, \(taken) taken")
@@ -88,7 +89,9 @@ import Testing
     /// An index that writes make larger than the limit is dropped, as one that is built is.
     @Test func writesGrowIndexesPastTheLimit() {
         let held = Self.engine(300)
-        func isReady() -> Bool { held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index != nil }
+        func isReady() -> Bool {
+            held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index != nil
+        }
         #expect(isReady())
         held.engine.tree.indexByteLimit = held.engine.tree.onDemandIndexByteCount + 20_000
         for number in 0..<1000 { Self.merge(held, [(number * 10 + 3, .integer(Int64(number)))]) }

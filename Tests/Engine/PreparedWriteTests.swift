@@ -198,7 +198,8 @@ import Testing
             #expect(isAdopted)
             #expect(!run(.put(write)).isEmpty)
             with.engine.discardPreparedWrite()
-            #expect(with.engine.tree.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
+            #expect(
+                with.engine.tree.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
             _ = with.engine.checkInvariants()
             for _ in 0..<5 {
                 let key = Key(unchecked: Text("k\(1_000_000 + Int.random(in: 0..<3000, using: &random))"))

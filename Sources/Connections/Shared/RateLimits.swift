@@ -1,26 +1,51 @@
 import PandoTime
 
 /// How fast a client takes what it is sent. What the kernel holds is not taken.
+///
+/// The acknowledgements of a client that reads slowly come in steps: its machine lets more come only when a large part of
+/// its buffer is free (RFC 9293 §3.8.6.2.2), and 64 KiB at 1 KB/s are one step a minute. So time is counted in bytes: at
+/// the lowest rate, a client may be behind by what it could have taken in the stall timeout, and by four times as much
+/// after it has taken as much.
 struct OutputRate {
+    private struct Account {
+        var takenByteCount: Int
+        /// Bytes by which the client may still fall behind the lowest rate.
+        var credit: Double
+        var time: MonotonicTime
+    }
+
     /// Nil while nothing is unsent, and before the first look.
-    private var monitor: MinimumRateMonitor?
+    private var account: Account?
+
+    /// The most credit, as a multiple of that for the stall timeout: at 30 s, 60 000 bytes, which is two minutes.
+    private static let creditLimit: Double = 4
 
     /// An output begins; nothing was unsent before it.
     mutating func begin(_ socket: SocketStatus) {
-        if socket.unsentByteCount == 0 { monitor = nil }
+        if socket.unsentByteCount == 0 { account = nil }
     }
 
     /// Nothing is unsent.
-    mutating func end() { monitor = nil }
+    mutating func end() { account = nil }
 
     /// Looks at what the client has acknowledged.
     mutating func isTooSlow(_ context: inout ConnectionContext) -> Bool {
         let count = context.socket.acknowledgedByteCount
-        var current = monitor ?? MinimumRateMonitor(count, at: context.now)
-        defer { monitor = current }
-        return current.isTooSlow(
-            count, at: context.now, window: context.settings.stallTimeout,
-            bytesPerSecond: ConnectionLimits.slowestBytesPerSecond)
+        let rate = Double(ConnectionLimits.slowestBytesPerSecond)
+        let initialCredit = rate * (context.settings.stallTimeout / .seconds(1))
+        let limit = initialCredit * Self.creditLimit
+        guard var account else {
+            // What the client's machine has taken before may be what its program reads now.
+            let credit = min(initialCredit + Double(count), limit)
+            account = Account(takenByteCount: count, credit: credit, time: context.now)
+            return false
+        }
+        account.credit -= rate * ((context.now - account.time) / .seconds(1))
+        account.credit = min(account.credit + Double(count - account.takenByteCount), limit)
+        account.takenByteCount = count
+        account.time = context.now
+        self.account = account
+        return account.credit < 0
     }
 }
 

@@ -13,22 +13,26 @@ import Testing
         case end
     }
 
-    /// Looks each second; the window is 30 s, the least 500 B/s.
+    /// Looks each second; a client may be 30 s behind 500 B/s, and, after it has taken much at once, two minutes.
     @Test(
         arguments: [
-            // bytes of each second from the first look on   too slow at   because
-            (0, 31, "takes nothing"),
-            (480, 31, "takes too little"),
-            (500, nil, "takes just enough"),
-            (100_000, nil, "fast"),
-        ] as [(Int, Int?, String)])
-    func outputRate(bytesPerSecond: Int, tooSlowAt: Int?, because: String) {
+            // bytes at once   every so many seconds   until   too slow at   because
+            (0, 1, 1000, 31, "takes nothing"),
+            (400, 1, 1000, 155, "takes too little"),
+            (500, 1, 1000, nil, "takes just enough"),
+            (100_000, 1, 1000, nil, "fast"),
+            (64_000, 64, 1000, nil, "1 KB/s: a slow reader's window opens once a minute"),
+            (60_000, 119, 1000, nil, "just enough in large steps"),
+            (60_000, 200, 1000, 121, "large steps that are too few"),
+            (100_000, 1, 10, 131, "takes nothing any more: what was taken before buys two minutes"),
+        ] as [(Int, Int, Int, Int?, String)])
+    func outputRate(byteCount: Int, period: Int, until end: Int, tooSlowAt: Int?, because: String) {
         var rate = OutputRate()
         var context = ConnectionContext(ConnectionSettings(), now: testStart)
         var found: Int?
-        for second in 0...100 where found == nil {
+        for second in 0...1000 where found == nil {
             context.now = testStart + .seconds(second)
-            context.socket.acknowledgedByteCount = second * bytesPerSecond
+            if second % period == 0, second <= end { context.socket.acknowledgedByteCount += byteCount }
             if rate.isTooSlow(&context) { found = second }
         }
         #expect(found == tooSlowAt, "\(because)")
