@@ -36,8 +36,8 @@ struct LogAppender {
     /// Nodes of the request being processed that were printed before, so that they are not printed again.
     var printed: PrintedNodes?
 
-    /// Bytes of one record that a request may ask for: what 16 MiB of JSON come to when it is written out,
-    /// and less than an entry of the journal may have.
+    /// Bytes of one record that a request may ask for: the largest write (`--max-write-bytes`), and less than an entry
+    /// of the log may have.
     private static let recordByteLimit = 256 << 20
 
     /// - Parameter journal: Nil where everything is kept in memory.

@@ -10,7 +10,7 @@ import PandoStorage
 import PandoTLS
 import Synchronization
 
-/// The whole of it: data directory, threads and doors, put together and taken apart in the right order.
+/// Starts and stops the server: data directory, threads, listeners.
 ///
 ///     main thread       signals, and what they lead to
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)

@@ -84,7 +84,7 @@ extension ServeOption {
         flag(
             "dev", \.isDevelopment,
             """
-            For development: all clients may read and write, namespaces are made on first use, unsigned tokens are \
+            For development: databases without rules are open, namespaces are made on first use, unsigned tokens are \
             accepted. Only on a loopback address, and only for programs and pages of this machine (--allow-origin).
             """),
         ServeOption(
@@ -169,7 +169,7 @@ extension ServeOption {
             "durability", \.storage.durability,
             """
             When an acknowledged write is on disk. always: before its acknowledgement (survives power loss). \
-            interval: within 100 ms. none: when the kernel writes it. All survive kill -9.
+            interval: within 100 ms. none: about once a second. All survive kill -9.
             """),
         number(
             "segment-bytes", .bytes, in: fileByteRange, \.storage.segmentByteLimit,
@@ -207,7 +207,7 @@ extension ServeOption {
         number(
             "index-memory", .bytes, in: 0...1 << 40, zero: "none", \.indexByteLimit,
             """
-            Bytes of each database for indexes that no rule declares, built for orders that clients query by; those \
+            Bytes of all databases together for indexes that no rule declares, built for orders that clients query by; those \
             not used for the longest time are dropped.
             """),
         number(

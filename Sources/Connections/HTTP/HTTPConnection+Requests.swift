@@ -55,8 +55,8 @@ extension HTTPConnection {
         return taken
     }
 
-    /// Nothing more is read of a body, so nothing behind it can be. What is wrong with it has its place among
-    /// all that may be wrong (rest §9).
+    /// Nothing more is read of a body, so nothing behind it can be. Its problem is reported in the order of checks
+    /// of rest §9.
     mutating func refuse(
         _ refusal: RequestContent.Refusal, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {

@@ -2,8 +2,8 @@ import PandoTime
 
 /// How fast bytes move that a peer owes, or has to take. Confined to a loop; looked at now and then.
 ///
-/// Too slow is who moves none for a whole window, and who moves fewer in one window than the rate asks: what
-/// came fast before buys no time for later.
+/// A peer is too slow if no byte moves for a whole window, or fewer than the rate in one window: earlier speed does
+/// not count.
 package struct MinimumRateMonitor {
     private var count: Int
     private var lastMove: MonotonicTime
