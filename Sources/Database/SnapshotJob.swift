@@ -87,7 +87,8 @@ package struct PreparationJob: Sendable {
         /// A compare-and-set needs the hash of the node.
         case hash(Node)
         /// A listen needs the window of the query. With it an index is made where there is none and there may be one.
-        case window(IndexedQuery, Node, makesIndex: Bool)
+        /// - former: The window over an earlier snapshot, and that snapshot, where too much had changed since.
+        case window(IndexedQuery, Node, makesIndex: Bool, former: (window: Window, node: Node)?)
         /// A large write: rules, indexes.
         case write(WritePreparation)
         /// The log needs them as text.
@@ -113,12 +114,13 @@ package struct PreparationJob: Sendable {
     package func perform(_ hashes: inout HashMemo) {
         switch work {
         case .hash(let node): finish(.hash(hashes.hash(of: node)))
-        case .window(var query, let node, let makesIndex):
+        case .window(var query, let node, let makesIndex, let former):
             let made =
                 makesIndex && query.index == nil
                 ? KeptIndex(ordering: node.children, by: query.query.index) : nil
             if let made { query.index = made }
-            finish(.window(Window(query, over: node), made))
+            let followed = former.flatMap { $0.window.following($0.node, to: node) }
+            finish(.window(followed ?? Window(query, over: node), made))
         case .write(let preparation): finish(.write(preparation.perform()))
         case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
         case .index(let job): finish(.index(job.perform()))
@@ -218,7 +220,7 @@ extension SnapshotJob {
         case .prepare(let job):
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)
-            case .window(let query, let node, _): query.visits(moreThan: childLimit, of: node)
+            case .window(let query, let node, _, _): query.visits(moreThan: childLimit, of: node)
             case .write: true
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true

@@ -38,6 +38,9 @@ package final class MessageInflater {
     static let flushEnd: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
+    /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each makes zlib
+    /// begin anew, without any output that the limits would bound.
+    private static let lastBlockLimit = 1024
 
     /// - Parameter grant: Of a budget; held as long as the inflater.
     /// - Throws: ``CompressionError/noMemory``.
@@ -90,10 +93,14 @@ package final class MessageInflater {
         _ input: RawSpan, outputByteLimit limit: Int, into output: inout [UInt8]
     ) throws(CompressionError) {
         var offset = 0
+        var lastBlockCount = 0
         while offset < input.byteCount, output.count <= limit {
             let outcome = try inflater.inflate(
                 input, from: &offset, atMost: limit - output.count + 1, into: &output)
-            if outcome == .end { inflater.continueAfterLastBlock() }
+            guard outcome == .end else { continue }
+            lastBlockCount += 1
+            guard lastBlockCount <= Self.lastBlockLimit else { throw .corrupt }
+            inflater.continueAfterLastBlock()
         }
     }
 
