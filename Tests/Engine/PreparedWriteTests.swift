@@ -221,7 +221,8 @@ import Testing
             _ = held.engine.execute(command)
         }
         let listen = Listen(
-            path: "a/list", query: Query(index: .child("m"), limit: .init(count: 1, anchor: .first)), tag: 200)
+            path: "a/list", query: Query(index: .child("m"), limit: .init(count: 1, anchor: .first)), tag: 200
+        )
         _ = held.engine.execute(
             Command(session: SessionID(1), credential: .admin, time: 1, operation: .listen(listen)))
         let writes = (0...Engine.largeMergeCount).map {

@@ -297,7 +297,9 @@ extension Window {
     /// - Parameter old: The data that this is the window over.
     /// - Complexity: O(changes between the two × (log window + memmove)).
     package consuming func following(_ old: Node, to node: Node) -> Window? {
-        guard let differences = node.children.differences(from: old.children, atMost: .max) else { return nil }
+        guard let differences = node.children.differences(from: old.children, atMost: .max) else {
+            return nil
+        }
         _ = update(differences, in: node, visitingAtMost: 0)
         return lacksChildren ? nil : self
     }
