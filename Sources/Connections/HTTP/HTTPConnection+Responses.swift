@@ -111,6 +111,7 @@ extension HTTPConnection {
 
     /// All of the response was written.
     mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
+        releaseClient()
         guard !closes, !endsAfterResponse else { return endConnection(&context) }
         guard !mustDrain(&context) else { return stage = .draining }
         stage = .head
@@ -122,6 +123,7 @@ extension HTTPConnection {
 
     /// Nothing more is read or written.
     mutating func endConnection(_ context: inout ConnectionContext) {
+        releaseClient()
         stage = .ended
         activity = .idle
         context.append(.closeAfterFlush)

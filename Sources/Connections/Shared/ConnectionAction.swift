@@ -27,6 +27,8 @@ package enum ConnectionAction {
     case verify(Text)
     /// `parsed`: a large message.
     case parse([UInt8])
+    /// `parsed`: a message that is compressed, and large when it is not.
+    case inflate([UInt8])
     /// `encoded`: a message that workers encode.
     case encode(LargeMessage)
     /// `measured`: the size and ETag of data, or of what a query lets through.
@@ -51,6 +53,11 @@ package enum ConnectionAction {
     case expire(at: Int64?)
     /// `recheck`: with the revocations as they are now.
     case recheck
+
+    // MARK: Counts
+
+    /// Count that the client has exceeded a limit.
+    case countLimit(ClientLimit)
 
     // MARK: Of one kind of connection
 
@@ -78,6 +85,8 @@ package enum HTTPAction {
     case delivery(of: SessionID, [Int], PollAnswers.Delivery, isLast: Bool)
     /// Log that a `--dev` server has refused a request.
     case reportForeign(ForeignRequest)
+    /// Report that a trusted proxy has a client that does not use TLS.
+    case reportPlainClient
     /// Count that the administrators' reserve has refused a request.
     case countRefusal
     /// The connection in the reserve is an administrator's.
