@@ -113,7 +113,7 @@ extension CommandResult {
         case .ok, .listening, .data, .filtered: nil
         case .permissionDenied: .permissionDenied
         case .dataStale: .dataStale
-        case .failed: .other
+        case .failed, .limitExceeded: .other
         }
     }
 }

@@ -124,6 +124,7 @@ final class CommandProcessor {
         do throws(WriteRefusal) {
             result = try perform(operation, session, credential, in: database)
             if let failure = result?.failure { metrics.failures.add(failure) }
+            if case .limitExceeded(let limit)? = result { metrics.sessionLimits.add(limit) }
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
             if lacksIndex, case .listening? = result {

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoStorage
@@ -218,5 +219,7 @@ package enum SessionReply: Sendable {
     case tooBig(Int64)
     /// The disk is full.
     case diskFull(Int64)
+    /// The client has exceeded a limit that is for clients; what it asked for is not done.
+    case limitExceeded(Int64, ClientLimit)
     case invalid(Int64, InvalidData)
 }

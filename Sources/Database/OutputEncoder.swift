@@ -105,6 +105,8 @@ struct OutputEncoder {
             case .dataStale(nil): message.append(reply: number, .dataStale, .text(staleText))
             case .dataStale(let current?): message.append(staleReply: number, current)
             case .failed(let reason): message.append(reply: number, .failed, .text(Text("\(reason)")))
+            case .limitExceeded(let limit):
+                message.append(reply: number, .failed, .text(Text("\(limit.text)")))
             }
         }
     }
@@ -213,6 +215,8 @@ struct OutputEncoder {
                     .text("Data to write exceeds the maximum size that can be pending"))
             case .diskFull(let number):
                 message.append(reply: number, .unavailable, .text(Text(RESTError.diskFull.text)))
+            case .limitExceeded(let number, let limit):
+                message.append(reply: number, .unavailable, .text(Text("\(limit.text)")))
             case .invalid(let number, let problem):
                 let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
                 message.append(

@@ -293,6 +293,7 @@ final class RESTHandler {
         case .ok, .listening, .data, .filtered: return nil
         case .permissionDenied: throw .permissionDenied
         case .failed(let reason): return .failed("\(reason)")
+        case .limitExceeded(let limit): return .failed("\(limit.text)")
         case .dataStale(let current?): return .stale(current.node)
         case .dataStale(nil): throw .permissionDenied
         case nil: throw .internalError

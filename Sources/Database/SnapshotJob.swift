@@ -144,17 +144,36 @@ package enum Preparation: Sendable {
 package struct ParsingJob: Sendable {
     package var session: SessionID
     package var message: [UInt8]
+    /// Most bytes of a compressed message when it is inflated; nil for a message that is not compressed.
+    package var inflatedByteLimit: Int?
     /// The most nodes that its data may have.
     package var nodeLimit: Int
     package var results: Mailbox<ParsedMessage>
 
     package init(
-        session: SessionID, message: [UInt8], nodeLimit: Int, results: Mailbox<ParsedMessage>
+        session: SessionID, message: [UInt8], inflatedByteLimit: Int? = nil, nodeLimit: Int,
+        results: Mailbox<ParsedMessage>
     ) {
         self.session = session
         self.message = message
+        self.inflatedByteLimit = inflatedByteLimit
         self.nodeLimit = nodeLimit
         self.results = results
+    }
+}
+
+extension ParsingJob {
+    /// - Parameter compression: Has the inflater of the thread.
+    func perform(_ compression: SharedCompression) -> ParsedMessage {
+        guard let inflatedByteLimit else {
+            return ParsedMessage(parsing: message, for: session, nodeLimit: nodeLimit)
+        }
+        guard let inflater = try? compression.sharedInflater() else {
+            return ParsedMessage(violation: .noMemoryToInflate, for: session)
+        }
+        return ParsedMessage(
+            inflating: message, with: inflater, byteLimit: inflatedByteLimit, for: session,
+            nodeLimit: nodeLimit)
     }
 }
 
@@ -162,11 +181,32 @@ package struct ParsingJob: Sendable {
 package struct ParsedMessage: Sendable {
     package var session: SessionID
     package var result: Result<ClientMessage, MalformedMessage>
-    /// Bytes of the message.
+    /// Bytes of the message, not compressed.
     package var byteCount: Int
+    /// Why a compressed message could not be inflated; nil where it was.
+    package var violation: ProtocolViolation?
 }
 
 extension ParsedMessage {
+    /// Of a message that could not be inflated.
+    init(violation: ProtocolViolation, for session: SessionID) {
+        self.init(session: session, result: .failure(.missing("text")), byteCount: 0, violation: violation)
+    }
+
+    /// Inflates and parses a compressed message. O(size when it is inflated).
+    /// - Parameter byteLimit: Most bytes of it then.
+    package init(
+        inflating message: [UInt8], with inflater: MessageInflater, byteLimit: Int, for session: SessionID,
+        nodeLimit: Int
+    ) {
+        do throws(ProtocolViolation) {
+            let inflated = try inflater.inflate(message.rawSpan, byteLimit: byteLimit)
+            self.init(parsing: inflated, for: session, nodeLimit: nodeLimit)
+        } catch {
+            self.init(violation: error, for: session)
+        }
+    }
+
     /// Parses a message. O(size).
     package init(parsing message: [UInt8], for session: SessionID, nodeLimit: Int) {
         let result: Result<ClientMessage, MalformedMessage>
@@ -202,7 +242,9 @@ extension SnapshotJob {
     /// - Complexity: O(`byteLimit`), at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         switch self {
-        case .parse(let job): job.message.count > byteLimit / 4
+        // Real JSON is compressed to a tenth.
+        case .parse(let job):
+            job.message.count > byteLimit / (job.inflatedByteLimit == nil ? 4 : 40)
         case .encode(let job):
             switch job.message.content {
             case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)

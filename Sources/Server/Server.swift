@@ -108,10 +108,13 @@ package final class Server: @unchecked Sendable {
         let outputCongestion = Backpressure(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
-        let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
+        let limiter = ConnectionLimiter(
+            ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
+            loopCount: ioEventLoops.count)
         let addresses =
             configuration.addressConnectionLimit > 0
             ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
+        let users = configuration.makeUserLimiter()
         bodyThread = try BodyThread()
         if let path = configuration.dataDirectory {
             history = try HistoryThread { () throws(DiskFailure) in
@@ -131,7 +134,8 @@ package final class Server: @unchecked Sendable {
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
-                    limiter: limiter, addresses: addresses, certificates: certificates, directory: directory,
+                    limiter: limiter, addresses: addresses, users: users, certificates: certificates,
+                    directory: directory,
                     authenticator: authenticator, site: site, logger: logger))
         }
         self.ioLoops = ioLoops
@@ -252,6 +256,10 @@ package final class Server: @unchecked Sendable {
             threads.append(try start("pando-io-\(index)") { loop.run() })
         }
         logger.info("\(descriptors)")
+        if configuration.connectionLimit > 0 {
+            logger.info(
+                "at most \(configuration.connectionLimit) clients are connected at once (--max-connections)")
+        }
         logAccessMode()
         authenticator.onRevocationChange { [ioLoops, logger] revocations in
             for loop in ioLoops { loop.loop.submit { loop.apply(revocations) } }

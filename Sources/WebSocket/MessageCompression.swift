@@ -5,22 +5,27 @@ import PandoCompression
 package final class SharedCompression {
     private let options: MessageDeflater.Options
     private let limits: InflationLimits
+    private let deferredByteCount: Int?
     private var inflater: MessageInflater?
     private var deflaters: [Int: MessageDeflater] = [:]
 
+    /// - Parameter deferredByteCount: Messages that become longer when they are inflated are left to the caller of the
+    ///   reader (``Event/compressed(isText:_:)``); nil for none.
     package init(
         options: MessageDeflater.Options = MessageDeflater.Options(),
-        limits: InflationLimits = InflationLimits()
+        limits: InflationLimits = InflationLimits(), deferringBeyond deferredByteCount: Int? = nil
     ) {
         self.options = options
         self.limits = limits
+        self.deferredByteCount = deferredByteCount
     }
 
     /// Inflates messages of every window.
     /// - Throws: ``CompressionError/noMemory``.
     package func sharedInflater() throws(CompressionError) -> MessageInflater {
         if let inflater { return inflater }
-        let new = try MessageInflater(.init(takesOver: false, windowBits: 15), limits: limits)
+        let new = try MessageInflater(
+            .init(takesOver: false, windowBits: 15), limits: limits, deferringBeyond: deferredByteCount)
         inflater = new
         return new
     }

@@ -57,7 +57,9 @@ struct DeflateCase: Sendable, CustomTestStringConvertible {
     /// Each block that is marked as the last makes zlib begin anew, and has no output that a limit would bound.
     @Test(arguments: [(1, true), (1024, true), (1025, false), (100_000, false)])
     func emptyLastBlocks(count: Int, areAccepted: Bool) {
-        let message = [[UInt8]](repeating: [0x03, 0x00], count: count).flatMap { $0 } + [0x00]
+        var message: [UInt8] = []
+        for _ in 0..<count { message += [0x03, 0x00] }
+        message.append(0x00)
         let result = Result { try inflater().inflate(message.rawSpan, byteLimit: 1 << 20) }
         #expect((try? result.get()) == (areAccepted ? [] : nil))
     }

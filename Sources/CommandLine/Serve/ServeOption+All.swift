@@ -218,6 +218,26 @@ extension ServeOption {
             share its address.
             """),
         number(
+            "max-connections", .count, in: 1...DescriptorBudget.connectionMaximum,
+            zero: "as many as the descriptors allow", \.connectionLimit,
+            "Connections of clients in all, where that is less than the descriptors allow; 0 for no other limit."
+        ),
+        number(
+            "max-connections-per-user", .count, in: 0...1 << 23, zero: "no limit", \.userConnectionLimit,
+            "Realtime sessions and event streams of one user; 0 for no limit. Administrators have none."),
+        number(
+            "max-writes-per-second", .count, in: 0...1 << 30, zero: "no limit", \.writesPerSecond,
+            """
+            Writes in a second, on average over 10 s, of one connection, and of one user over all connections; 0 for no \
+            limit. Administrators have none.
+            """),
+        number(
+            "max-bytes-per-second", .bytes, in: 0...1 << 40, zero: "no limit", \.bytesPerSecond,
+            "Bytes of these writes in a second, in the same way; 0 for no limit."),
+        number(
+            "max-head-bytes", .bytes, in: 1 << 10...1 << 20, \.headByteLimit,
+            "Size of the head of an HTTP request."),
+        number(
             "max-listens", .count, in: 1...Configuration.largestListenLimit, \.listenLimit,
             "Listens of one connection."),
         number(

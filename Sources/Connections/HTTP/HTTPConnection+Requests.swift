@@ -141,6 +141,7 @@ extension HTTPConnection {
             try pending.checkExpiry(context.wallSeconds)
             try pending.checkPlace()
             if let problem = pending.bodyProblem { throw problem }
+            try checkLimits(of: request, pending, byteCount: bytes.count, &context)
             guard request.method.isWrite, request.method != .delete else {
                 return try post(pending.call(bytes), pending, byteCount: bytes.count, &context)
             }

@@ -20,6 +20,10 @@ final class PendingRequest {
     let began: MonotonicTime
     /// The client's identity, once that is known; nil for a request without a token.
     private(set) var identity: Identity?
+    /// As whose its connection and its writes count; nil for a client that is not signed in, or has no limit.
+    private(set) var limitedUser: LimitedUser?
+    /// Its token is an administrator's, who has no limits.
+    private(set) var isAdministrators = false
     /// Its connection has an administrator's certificate, and that counts for it.
     var hasCertificate = false
     /// Its body may be large.
@@ -53,6 +57,8 @@ final class PendingRequest {
             guard request.authVariableOverride == nil else { throw .unauthorized }
             identity = nil
         case .accepted(var identity):
+            limitedUser = LimitedUser(identity)
+            isAdministrators = identity.credential.isAdmin
             do throws(NotAnAdministrator) {
                 identity.credential = try identity.credential(asking: request.authVariableOverride)
             } catch {

@@ -34,6 +34,8 @@ final class SessionServices {
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.
     let trustedProxies: TrustedProxies
+    /// The trusted proxy on whose connection the present event is.
+    var proxy: SocketAddress?
     private let configuration: Configuration
     private let congestion: Backpressure
     private let allLoops: [Mailbox<OutputBatch>]
@@ -69,7 +71,9 @@ final class SessionServices {
             ConnectionSettings(
                 configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
-        if configuration.compressesMessages { context.compression = SharedCompression() }
+        if configuration.compressesMessages {
+            context.compression = SharedCompression(deferringBeyond: ConnectionLimits.smallByteCount)
+        }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
         parsed = Mailbox(signalling: loop.wakeup)
@@ -145,11 +149,14 @@ final class SessionServices {
     }
 
     /// Has a worker parse a large message; the session's `parsed` gets the result.
-    func parse(_ message: [UInt8], for session: SessionID) {
+    /// - Parameter isCompressed: It is to be inflated first.
+    func parse(_ message: [UInt8], isCompressed: Bool = false, for session: SessionID) {
         workers.post(
             .parse(
                 ParsingJob(
-                    session: session, message: message, nodeLimit: configuration.writeNodeLimit,
+                    session: session, message: message,
+                    inflatedByteLimit: isCompressed ? configuration.messageByteLimit : nil,
+                    nodeLimit: configuration.writeNodeLimit,
                     results: parsed)))
     }
 

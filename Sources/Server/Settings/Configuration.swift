@@ -1,4 +1,5 @@
 import Logging
+import PandoConnections
 import PandoDatabase
 import PandoHTTP
 import PandoIdentity
@@ -76,6 +77,15 @@ package struct Configuration: Sendable {
 
     /// Connections of one address (IPv6: of one network of 64 bits); 0 for no limit: many clients may share one.
     package var addressConnectionLimit = 0
+    /// Connections in all, where that is less than the descriptors allow; 0 for no other limit.
+    package var connectionLimit = 0
+    /// Connections of one user: realtime sessions and event streams; 0 for no limit.
+    package var userConnectionLimit = 0
+    /// Writes, and bytes of writes, in a second: of one connection, and of one user; 0 for no limit.
+    package var writesPerSecond = 0
+    package var bytesPerSecond = 0
+    /// Bytes of a request's head.
+    package var headByteLimit = HeadLimits.headByteLimit
     /// Listens, and paths with onDisconnect writes, of one connection.
     package var listenLimit = DatabaseOptions().listenLimit
     package var disconnectLimit = DatabaseOptions().disconnectLimit
@@ -125,6 +135,30 @@ package struct Configuration: Sendable {
 
     /// Most nodes of one write.
     var writeNodeLimit: Int { Limits.nodeCount(writeByteLimit: writeByteLimit) }
+
+    /// The limits of a request's head.
+    var headLimits: HeadLimits {
+        var limits = HeadLimits()
+        limits.headByteLimit = headByteLimit
+        limits.targetByteLimit = min(limits.targetByteLimit, headByteLimit)
+        return limits
+    }
+
+    /// Connections that may be open.
+    /// - Parameter ceiling: As many as the descriptors allow.
+    func connectionCeiling(_ ceiling: Int) -> Int {
+        connectionLimit > 0 ? min(connectionLimit, ceiling) : ceiling
+    }
+
+    /// nil where users have no limits.
+    func makeUserLimiter() -> UserLimiter? {
+        guard userConnectionLimit > 0 || writeRates != WriteRates() else { return nil }
+        return UserLimiter(connectionLimit: userConnectionLimit, rates: writeRates)
+    }
+
+    var writeRates: WriteRates {
+        WriteRates(writesPerSecond: writesPerSecond, bytesPerSecond: bytesPerSecond)
+    }
 
     /// ``memoryByteLimit``, or what it stands for.
     var effectiveMemoryByteLimit: Int {

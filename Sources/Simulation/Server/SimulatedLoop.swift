@@ -299,7 +299,7 @@ extension SessionReply {
             .unauthenticated(let number),
             .authenticationFailed(let number, _, _), .authenticationUnavailable(let number, _),
             .unknownAction(let number), .tooBig(let number), .diskFull(let number),
-            .invalid(let number, _):
+            .invalid(let number, _), .limitExceeded(let number, _):
             number
         case .finished: nil
         }

@@ -23,6 +23,7 @@ extension ConnectionAction {
         case .reset: "reset"
         case .verify(let token): "verify \(token.string)"
         case .parse(let bytes): "parse \(bytes.count) bytes"
+        case .inflate(let bytes): "inflate \(bytes.count) bytes"
         case .encode(let message): "encode \(message.requestNumber.map { "reply \($0)" } ?? "push")"
         case .measure(_, let query, let byteLimit, let wantsETag):
             "measure" + (query == nil ? "" : " query") + (byteLimit.map { " up to \($0)" } ?? "")
@@ -37,6 +38,7 @@ extension ConnectionAction {
         case .wake(let time): time.map { "wake at \(shown($0 - testStart))" } ?? "cancel wake"
         case .expire(let time): time.map { "expire at \($0)" } ?? "cancel expiry"
         case .recheck: "recheck"
+        case .countLimit(let limit): "count limit \(limit)"
         case .http(let action): action.summary
         case .polling(let action): action.summary
         case .handover(let action): action.summary
@@ -66,6 +68,7 @@ extension HTTPAction {
         case .delivery(let session, let numbers, let delivery, let isLast):
             "\(delivery) \(numbers) of \(session.rawValue)" + (isLast ? "" : ", more in doubt")
         case .reportForeign: "report foreign request"
+        case .reportPlainClient: "report plain client"
         case .countRefusal: "count refusal"
         case .keepReserved: "keep reserved"
         case .logAccess(let request): "log \(request.method) \(request.path) \(request.status)"
@@ -174,6 +177,7 @@ extension SessionReply {
         case .unknownAction(let number): "reply \(number) unknown action"
         case .tooBig(let number): "reply \(number) too big"
         case .diskFull(let number): "reply \(number) disk full"
+        case .limitExceeded(let number, let limit): "reply \(number) \(limit.text)"
         case .invalid(let number, _): "reply \(number) invalid"
         }
     }
