@@ -315,8 +315,14 @@ class TestArchive:
             for number in range(60):
                 connection.must("p", {"p": "/n", "d": number})
                 connection.must("p", {"p": f"/pad/{number}", "d": "x" * 4000})
-        assert server.terminate() == 0
-        assert len(list(archive.glob("*.log"))) > len(list(server.data.glob("*.log"))), "the log was shortened meanwhile"
+        wait_for_archive_behind(server, time.time())
+        with Connection(server.port, "default") as connection:
+            for number in range(60, 80):
+                connection.must("p", {"p": f"/pad/{number}", "d": "x" * 4000})
+        # The next checkpoint removes what is archived.
+        first = "journal-00000001-0000000000000001.log"
+        wait_for(lambda: not (server.data / first).exists())
+        assert server.terminate() == 0 and (archive / first).exists()
         lines = [line.split("\t") for line in run("log", "--width", 0, archive).stdout.splitlines()]
         assert lines, "the archive's whole segments can be printed"
         newest = backups(folder)[-1]
@@ -327,6 +333,10 @@ class TestArchive:
             assert f"sequence {sequence}," in done.stderr
         beyond = run("restore", newest, "--archive", archive, "--data", tmp_path / "d", "--until-sequence", 10**6)
         assert beyond.returncode == BAD_DATA
+        # The log is there from its first record on, so that is a moment, too; without its first segment it is not.
+        done = run("restore", newest, "--archive", archive, "--data", tmp_path / "empty", "--until-time", 1000)
+        assert done.returncode == 0 and exported(tmp_path / "empty") is None
+        (archive / first).unlink()
         before = run("restore", newest, "--archive", archive, "--data", tmp_path / "d", "--until-time", 1000)
         assert before.returncode == BAD_DATA and "earlier" in before.stderr
 

@@ -45,7 +45,13 @@ struct Top: ParsableCommand {
     func run() throws {
         let client = try ServerClient(
             url, token: try AdministratorToken.read(file: tokenFile), silenceSeconds: 30)
-        var previous = try read(from: client)
+        var previous: TopReading
+        do {
+            previous = try read(from: client)
+        } catch let failure as ServerClient.Failure {
+            printError(failure.text)
+            throw failure.exitCode
+        }
         while true {
             // The rates of a first screen are those of one second.
             Thread.sleep(forTimeInterval: once ? 1 : Double(interval))
@@ -54,7 +60,11 @@ struct Top: ParsableCommand {
                 let usage = try TopUsage.read(try get("/topz", from: client))
                 try show(TopScreen(url: url, previous: previous, current: current, usage: usage))
                 previous = current
-            } catch let failure as ServerClient.Failure where !once {
+            } catch let failure as ServerClient.Failure {
+                guard !once else {
+                    printError(failure.text)
+                    throw failure.exitCode
+                }
                 try show(failure.text)
             }
             if once { return }
@@ -64,14 +74,7 @@ struct Top: ParsableCommand {
     // MARK: Reading
 
     private func read(from client: ServerClient) throws -> TopReading {
-        let content: [UInt8]
-        do {
-            content = try get("/varz", from: client)
-        } catch let failure as ServerClient.Failure {
-            printError(failure.text)
-            throw failure.exitCode
-        }
-        return try TopReading(content, at: Date())
+        try TopReading(try get("/varz", from: client), at: Date())
     }
 
     private func get(_ target: String, from client: ServerClient) throws -> [UInt8] {
