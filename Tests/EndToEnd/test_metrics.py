@@ -241,7 +241,7 @@ class TestAdministrators:
         administrator = run("token", "--admin", "--secret-file", secret).stdout.strip()
         for path in ("/metrics", "/livez", "/readyz"):
             assert admin.ask(path)[0] == 200
-        for path in ("/varz", "/connz", "/slowz"):
+        for path in ("/varz", "/connz", "/slowz", "/topz"):
             assert admin.ask(path)[0] == 401
             assert admin.ask(path, token="nonsense")[0] == 401
             assert admin.ask(path, token=user)[0] == 403

@@ -369,22 +369,22 @@ import Testing
                 openings += 1
                 return LogArchive(of: source, in: target, directory: DirectoryID(1, 2), timeline: 1)
             }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        #expect(copier.copy(upTo: journal.writtenPosition) { false })
-        #expect(metrics.archivedTime.value > 0 && openings == 1)
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+        #expect(metrics.archivedTime.value == 5 && openings == 1)
         try journal.append(
             entry: [JournalRecord(.namespaceMade, namespace: 2, timestamp: 1, payload: Array("two".utf8))])
         try journal.write()
         try journal.sync()
         target.failingOperation = target.operationCount
-        #expect(!copier.copy(upTo: journal.writtenPosition) { false })
+        #expect(!copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(metrics.archiveFailures.value == 1)
         target.failingOperation = nil
-        #expect(copier.copy(upTo: journal.writtenPosition) { false })
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(openings == 2, "opened anew after a failure")
         let name = journal.segmentName
         #expect(target.contents[name + ".partial"] == source.contents[name])
         let operations = target.operationCount
-        #expect(copier.copy(upTo: journal.writtenPosition) { false })
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(target.operationCount == operations, "nothing new, nothing to do")
     }
 }

@@ -58,14 +58,19 @@ package final class ArchiveThread: Sendable {
             var retryTime: MonotonicTime?
             while queue.receive(into: &none, timeout: Self.interval) {
                 if let retryTime, retryTime > .now { continue }
+                // Before the mark is read: what was on disk then is in front of the mark.
+                let time = Environment.machine.wallMilliseconds
                 guard let position = mark.position else { continue }
-                let isCopied = copier.copy(upTo: position) { queue.isStopping }
+                let isCopied = copier.copy(upTo: position, at: time) { queue.isStopping }
                 if let segment = copier.segment { mark.archiving = segment.firstSequence }
                 retryTime = isCopied || queue.isStopping ? nil : .now + Self.retryInterval
             }
             // What became durable while the server stopped.
             let deadline = MonotonicTime.now + Self.stopTime
-            if let position = mark.position { _ = copier.copy(upTo: position) { deadline < .now } }
+            let time = Environment.machine.wallMilliseconds
+            if let position = mark.position {
+                _ = copier.copy(upTo: position, at: time) { deadline < .now }
+            }
         }
     }
 
@@ -97,9 +102,12 @@ struct ArchiveCopier<Storage: Disk> {
     var segment: SegmentName? { archive?.segment }
 
     /// Copies everything that is on disk and not in the archive.
+    /// - Parameter milliseconds: A time, since 1970, at which nothing behind `position` was on disk.
     /// - Returns: false after a failure, or where it was cancelled.
-    mutating func copy(upTo position: LogPosition, isCancelled: () -> Bool) -> Bool {
-        let time = Int(Environment.machine.wallMilliseconds / 1000)
+    mutating func copy(
+        upTo position: LogPosition, at milliseconds: Int64, isCancelled: () -> Bool
+    ) -> Bool {
+        let time = Int(milliseconds / 1000)
         guard copied != position else {
             metrics.archivedTime.set(time)
             return true
