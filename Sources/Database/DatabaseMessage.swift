@@ -50,6 +50,10 @@ package enum DatabaseMessage: Sendable {
     case drain(@Sendable () -> Void)
     /// Say what the databases hold: for metrics and for administrators.
     case survey(DatabaseSurveyRequest)
+    /// Say which path patterns cost most.
+    case usage(@Sendable ([PathUsage]) -> Void)
+    /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
+    case backup(@Sendable (CheckpointJob) -> Void)
 }
 
 extension DatabaseMessage {
@@ -66,7 +70,7 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .indexed, .drain, .survey:
+            .prepared, .indexed, .drain, .survey, .usage, .backup:
             false
         }
     }

@@ -22,6 +22,9 @@ struct OutputEncoder {
     /// A push had more than ``manyRecipientsCount`` recipients since ``takeHasManyRecipients()``.
     private var hasManyRecipients = false
 
+    /// Bytes of the frames that are shared, once for each recipient; only grows.
+    private var fannedOutByteCount = 0
+
     /// Recipients of one push from which on the time of its request is measured.
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
@@ -279,7 +282,9 @@ struct OutputEncoder {
         let shared = SharedBytes(frames)
         let compressible =
             message.count >= CompressibleFrames.thresholdByteCount ? CompressibleFrames(shared) : nil
-        if groups.reduce(0, { $0 + $1.count }) > Self.manyRecipientsCount { hasManyRecipients = true }
+        let recipientCount = groups.reduce(0) { $0 + $1.count }
+        if recipientCount > Self.manyRecipientsCount { hasManyRecipients = true }
+        fannedOutByteCount &+= recipientCount &* shared.count
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
             for group in groups {
@@ -295,6 +300,10 @@ struct OutputEncoder {
         let message = LargeMessage(content)
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
+
+    /// Bytes that recipients are sent, as far as they are encoded here. Two values between which no batch was taken out
+    /// have what was encoded between them as their difference.
+    var sentByteCount: Int { batches.reduce(fannedOutByteCount) { $0 &+ $1.arena.count } }
 
     /// Bytes that were encoded since ``takeBatches(refillingFrom:)``.
     var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }

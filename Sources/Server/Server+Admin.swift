@@ -11,6 +11,7 @@ struct AdminSources {
     var databaseExecutor: DatabaseExecutor
     var database: DatabaseMetrics
     var storage: StorageMetrics
+    var backups: BackupMetrics
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
     var status: ServerStatus
@@ -45,7 +46,8 @@ extension Server {
         threads.append(ServerMetrics.Thread(name: "pando-admin", metrics: loop.metrics))
         let metrics = ServerMetrics(
             threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
-            storage: sources.storage, machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
+            storage: sources.storage, backups: sources.backups,
+            machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
             limiter: sources.limiter, memory: sources.memory, status: sources.status, version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(

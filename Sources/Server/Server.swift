@@ -24,6 +24,8 @@ import Synchronization
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     pando-history     what the log holds of the past                 (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
+///     pando-backup      scheduled backups                              (BackupThread)
+///     pando-archive     copying the log to another disk                (ArchiveThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
@@ -49,6 +51,7 @@ package final class Server: @unchecked Sendable {
     private let site: StaticSiteHolder
     /// nil without `--admin-listen`.
     private let admin: AdminServer?
+    private let backups: BackupServices
     private let status: ServerStatus
     private var signals: Signals?
     private var threads: [NamedThread] = []
@@ -125,6 +128,7 @@ package final class Server: @unchecked Sendable {
         }
         trimmer = try HeapTrimmer(logger)
         let (databaseMetrics, storageMetrics) = (DatabaseMetrics(), StorageMetrics())
+        let backupMetrics = BackupMetrics()
         status = ServerStatus()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
@@ -145,7 +149,8 @@ package final class Server: @unchecked Sendable {
             configuration, authenticator, certificates,
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
-                storage: storageMetrics, limiter: limiter, memory: memory, status: status))
+                storage: storageMetrics, backups: backupMetrics, limiter: limiter, memory: memory,
+                status: status))
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
@@ -183,22 +188,28 @@ package final class Server: @unchecked Sendable {
             guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
             rulesets = files.rulesets
         }
+        let directories = try BackupServices.Directories(configuration.backups)
         if let admin {
             try admin.start()
             logger.notice("admin listening on \(admin.url)")
         }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         state.metrics = storageMetrics
+        let mark = LogMark()
+        var origin: JournalOrigin?
+        var beginning: CheckpointHeader?
         if let path = configuration.dataDirectory {
             let files = MachineMetrics.files(in: path)
             storageMetrics.recoverableBytes.set(files.newestCheckpointByteCount + files.logByteCount)
             let opened = try DataDirectory.open(
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
+            origin = JournalOrigin(opened)
+            beginning = opened.recovery.checkpoint.flatMap { $0.beginsLog ? $0 : nil }
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
                 segmentDisk: try SystemDisk(directory: path, create: false), options: configuration.storage,
-                metrics: storageMetrics, logger: logger
+                metrics: storageMetrics, mark: mark, logger: logger
             ) { [database] event in
                 if case .durable(let ticket) = event {
                     database.release(upTo: ticket)
@@ -222,6 +233,9 @@ package final class Server: @unchecked Sendable {
                 release: { [workers] value in workers.release(value) }),
             post: { [database] message in database.post(message) })
         database.open(host)
+        backups = try BackupServices(
+            configuration, in: directories, origin: origin, mark: mark, beginning: beginning,
+            metrics: backupMetrics, logger: logger, database: database)
     }
 
     /// - Returns: nil without TLS.
@@ -275,7 +289,9 @@ package final class Server: @unchecked Sendable {
         onListening()
         main.run()
         for thread in threads { thread.join() }
+        backups.stopBackups()
         journal?.stop()
+        backups.stopArchive()
         workers.stop()
         bodyThread.stop()
         history?.stop()

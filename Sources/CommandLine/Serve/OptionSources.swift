@@ -15,7 +15,8 @@ struct OptionSources {
     static let fileVariable = "PANDO_CONFIG"
     /// Variables of other commands.
     private static let otherVariables: Set = [
-        secretVariable, fileVariable, "PANDO_TOKEN", "PANDO_LOAD_TOKEN",
+        secretVariable, fileVariable, AdministratorToken.variable, AdministratorToken.fileVariable,
+        "PANDO_LOAD_TOKEN",
     ]
 
     /// Texts by the options' names.

@@ -4,11 +4,12 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoServer
+import PandoStorage
 
 extension ServeOption {
     /// Every option of `pando serve` but `--config`, which names the file that has the others.
     static let all: [ServeOption] =
-        network + security + storage + limits + timeouts + tokens + [
+        network + security + storage + backups + limits + timeouts + tokens + [
             choice(
                 "log-level", \.logLevel,
                 "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
@@ -184,6 +185,49 @@ extension ServeOption {
             "keep-checkpoints", .count, in: 2...1000,
             because: "the second replaces the first when that is damaged", \.storage.keptCheckpointCount,
             "Checkpoints to keep, with the log since the oldest; at least 2."),
+    ]
+
+    private static let backups: [ServeOption] = [
+        duration(
+            "backup-every", in: BackupOptions.secondsRange, zero: "off", default: "off", \.backups.interval,
+            """
+            Time between two backups to --backup-to, such as 1h, 30m or 1s. A failed one is logged and counted, and tried \
+            again at the next time.
+            """),
+        text(
+            "backup-to", "dir", \.backups.directory,
+            "Directory of the scheduled backups, best on another disk; made when it is missing."),
+        ServeOption(
+            "backup-keep", .value(placeholder: "hours,days,weeks"),
+            default: "\(Configuration().backups.retention)",
+            "Of how many hours, days and weeks the newest scheduled backup is kept; the others are removed."
+        ) { configuration, text throws(Problem) in
+            guard let retention = BackupRetention(text) else {
+                throw .wrongType(
+                    "\"\(text)\" is not three numbers of hours, days and weeks, such as 24,7,4, each up to \(BackupRetention.highestCount)"
+                )
+            }
+            configuration.backups.retention = retention
+        },
+        number(
+            "backup-verify", .count, in: 0...BackupOptions.highestDrillInterval, \.backups.drillInterval,
+            """
+            After so many scheduled backups the newest is restored on trial, in a process of its own that needs the memory \
+            of the data once more; 0 for never.
+            """),
+        text(
+            "archive-to", "dir", \.backups.archiveDirectory,
+            """
+            Directory, best on another disk, to which the log is copied each second. With a backup it restores every \
+            later moment.
+            """),
+        duration(
+            "archive-keep", in: BackupOptions.secondsRange, zero: "all", default: "7d",
+            \.backups.archiveKeepTime,
+            """
+            How far back the archive reaches: scheduled backups remove segments that lie before the newest backup of \
+            that age. Without --backup-every all are kept.
+            """),
     ]
 
     private static let limits: [ServeOption] = [

@@ -16,7 +16,7 @@ enum ServerProcess {
         mapLargeAllocations()
         let isJSON = configuration.logFormat == .json
         var logger = Logger(label: "pando") { label -> any LogHandler in
-            if isJSON { JSONLogHandler() } else { StreamLogHandler.standardError(label: label) }
+            LimitedLogHandler(isJSON ? JSONLogHandler() : StreamLogHandler.standardError(label: label))
         }
         logger.logLevel = configuration.logLevel
         for warning in warnings { logger.warning("\(warning)") }

@@ -15,7 +15,7 @@ package let programVersion = "0.1.0"
 /// hostile client of it takes no time of those that serve data. It listens before the data directory is read.
 ///
 ///     /metrics /livez /readyz          open
-///     /varz /connz /slowz              an administrator's token, unless --dev
+///     /varz /connz /slowz /topz        an administrator's token, unless --dev
 ///
 /// `@unchecked Sendable`: what is mutable is used on the loop's thread only, or before it runs.
 final class AdminServer: @unchecked Sendable {

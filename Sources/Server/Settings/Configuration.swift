@@ -47,6 +47,8 @@ package struct Configuration: Sendable {
     package var identity = IdentityConfiguration()
     /// When an acknowledged write is on disk, and how the data directory is written.
     package var storage = StorageOptions()
+    /// What is copied elsewhere meanwhile.
+    package var backups = BackupOptions()
     /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = DatabaseOptions().sessionEndReserveByteCount
     /// I/O loops; 0 stands for one less than the processors, and at least one.
@@ -186,6 +188,7 @@ package struct Configuration: Sendable {
         }
         found += identity.problems
         found += certificates.problems
+        found += backups.problems(dataDirectory: dataDirectory)
         if redirectPort != nil, !certificates.isUsed {
             found.append("--http-redirect-port: needs TLS, which is --tls-cert and --tls-key, or --tls-dir")
         }
@@ -228,6 +231,32 @@ package struct Configuration: Sendable {
             found.append(
                 "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide"
             )
+        }
+        return found
+    }
+}
+
+extension BackupOptions {
+    /// Options that contradict each other.
+    fileprivate func problems(dataDirectory: String?) -> [String] {
+        var found: [String] = []
+        if interval > .zero, directory == nil {
+            found.append("--backup-every: needs a directory for the backups: --backup-to")
+        }
+        if interval == .zero, directory != nil {
+            found.append("--backup-to: needs the time between two backups: --backup-every")
+        }
+        if interval == .zero, drillInterval > 0 {
+            found.append("--backup-verify: needs scheduled backups: --backup-every and --backup-to")
+        }
+        if archiveDirectory != nil, dataDirectory == nil {
+            found.append("--archive-to: there is no log to copy without --data")
+        }
+        if let directory, directory == dataDirectory {
+            found.append("--backup-to: must be another directory than --data")
+        }
+        if let archiveDirectory, archiveDirectory == dataDirectory || archiveDirectory == directory {
+            found.append("--archive-to: must be another directory than --data and --backup-to")
         }
         return found
     }

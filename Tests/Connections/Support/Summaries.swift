@@ -131,7 +131,7 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey:
+        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey, .usage, .backup:
             "not of a connection"
         }
     }
