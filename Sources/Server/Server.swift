@@ -287,6 +287,7 @@ package final class Server: @unchecked Sendable {
         Task.detached { [authenticator] in await authenticator.prefetch() }
         status.phase = .ready
         onListening()
+        notify(.ready)
         main.run()
         for thread in threads { thread.join() }
         backups.stopBackups()
@@ -377,12 +378,26 @@ package final class Server: @unchecked Sendable {
         }
     }
 
+    /// Tells the service manager, if there is one. A manager that cannot be reached is no reason to stop.
+    private func notify(_ state: ServiceManager.State) {
+        do throws(SocketError) {
+            try configuration.serviceManager.notify(state)
+        } catch {
+            logger.warning("\(error)")
+        }
+    }
+
     // MARK: Stopping
 
     private func handle(_ signal: Signal) {
         switch signal {
         case .hangUp:
-            Task.detached { [authenticator] in await authenticator.reload() }
+            notify(.reloading)
+            // The rest of what is read again is read on this thread, before it handles the message that all is done.
+            Task.detached { [self] in
+                await authenticator.reload()
+                main.submit { [self] in notify(isStopping ? .stopping : .ready) }
+            }
             for message in certificates?.reload(at: wallTime() / 1000) ?? [] { logger.log(message) }
             loadRulesAgain()
             loadSiteAgain()
@@ -395,6 +410,7 @@ package final class Server: @unchecked Sendable {
             }
             isStopping = true
             status.phase = .draining
+            notify(.stopping)
             logger.notice("stopping: ending sessions")
             stop()
         }

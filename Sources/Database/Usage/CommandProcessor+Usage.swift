@@ -68,9 +68,9 @@ extension CommandProcessor {
         var listeners: [String: Int] = [:]
         let (surveyed, total) = sessions.some(atMost: Self.surveyedSessionLimit)
         for (id, session) in surveyed {
-            let paths = session.database.engine.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit)
+            let paths = session.database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit)
             // Of a session with more listens, the others are taken to be like these.
-            let share = paths.isEmpty ? 0 : session.database.engine.listenCount(of: id) / paths.count
+            let share = paths.isEmpty ? 0 : session.database.engine.tree.listenCount(of: id) / paths.count
             for path in paths {
                 listeners["\(session.database.name) \(SlowOperations.pattern(of: path))", default: 0] += share
             }

@@ -21,6 +21,8 @@ package struct Configuration: Sendable {
     /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and ``port`` are not
     /// used.
     package var passedSockets = PassedSockets.firstDescriptor..<PassedSockets.firstDescriptor
+    /// Hears how far the process is.
+    package var serviceManager = ServiceManager([:])
     /// The proxies whose word about their clients counts.
     package var trustedProxies = TrustedProxies()
     /// The certificates of TLS; none are used without TLS.
