@@ -56,11 +56,17 @@ export async function explain(error, what) {
 	toast(`${what}: ${error.message}`, "error");
 }
 
+/** Rules that were evaluated, each with what it saw; `goTo(line, column)` shows one where it stands. */
+export const ruleList = (rules, goTo) => rules.map(({ rule, kind, line, column, outcome, error, location, values = [] }) => {
+	const place = `line ${line}:${column}`;
+	return h("div.denial", h("b", `${visible(rule, 200)} ${kind}`), " at ", goTo ? h("button.link", { onclick: () => goTo(line, column) }, place) : place,
+		`, asked for ${visible(location, 200)}: `, h(outcome === "true" ? "b.good" : "b.problem", visible(error ? `error: ${error.reason}` : outcome, 200)),
+		h("dl", values.map(({ expression, value }) => [h("dt", visible(expression, 300)), h("dd", visible(value, 300))])));
+});
+
 /** The rules that were evaluated for a denied operation, with what they saw. */
 export function showDenial({ denial, uid, time }) {
-	const rules = (denial.rules ?? []).map(({ rule, kind, line, column, outcome, location, values = [] }) => h("div.denial",
-		h("b", `${visible(rule, 200)} ${kind}`), ` at line ${line}:${column}, asked for ${visible(location, 200)}: `, h("b.problem", visible(outcome, 200)),
-		h("dl", values.map(({ expression, value }) => [h("dt", visible(expression, 300)), h("dd", visible(value, 300))]))));
+	const rules = ruleList(denial.rules ?? []);
 	return dialog({
 		title: `Why ${denial.operation} of ${visible(denial.path, 80)} was denied`, confirm: "Close", wide: true,
 		body: [h("p", `${new Date(time).toLocaleString("en-GB")}, ${uid === null ? "not signed in" : `uid ${visible(uid)}`}: ${visible(denial.cause)}.`),

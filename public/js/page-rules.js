@@ -2,8 +2,12 @@
 
 import "../vendor/codemirror/codemirror.js";
 import "../vendor/codemirror/simple.js";
+import "../vendor/codemirror/show-hint.js";
 import { session } from "./session.js";
 import { h, dialog, toast, visible } from "./dom.js";
+import { completions } from "./rules-completion.js";
+import { Playground } from "./rules-playground.js";
+import { showVersions } from "./rules-versions.js";
 
 const CHECK_MS = 500; // after the last change
 
@@ -22,27 +26,36 @@ const readErrors = (text) => text.split("\n").filter(Boolean).map((line) => {
 	return found ? { line: Number(found[1]), column: Number(found[2]), message: found[3] } : { line: 0, column: 0, message: line };
 });
 
+function hint(editor) {
+	const { line, ch } = editor.getCursor();
+	const { typed, words } = completions(editor.getLine(line).slice(0, ch), editor.getValue());
+	return { list: words, from: { line, ch: ch - typed.length }, to: { line, ch } };
+}
+
 export class Page {
 	constructor() {
 		const frame = h("div.editor-frame");
-		this.style = h("link", { rel: "stylesheet", href: "/vendor/codemirror/codemirror.css" });
+		this.styles = ["show-hint", "codemirror"].map((name) => h("link", { rel: "stylesheet", href: `/vendor/codemirror/${name}.css` }));
 		this.editor = CodeMirror(frame, {
 			mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules",
-			extraKeys: { "Ctrl-S": () => this.isDifferent && this.publish(), Tab: false, "Shift-Tab": false },
+			hintOptions: { hint, completeSingle: false }, extraKeys: { "Ctrl-Space": "autocomplete", "Ctrl-S": () => this.isDifferent && this.publish(), Tab: false, "Shift-Tab": false },
 		});
 		this.editor.on("change", () => this.changed());
+		this.editor.on("inputRead", (_, { text }) => /[\w.$]$/.test(text.at(-1)) && this.editor.showHint());
+		this.marks = [];
+		this.playground = new Playground({ source: () => this.editor.getValue(), mark: (rules) => this.mark(rules), goTo: (line, column) => this.goTo(line, column) });
 		this.errors = h("ol.errors", { role: "alert" });
 		this.state = h("span.hint", { role: "status" });
 		this.publishButton = h("button.primary", { onclick: () => this.publish() }, "Publish");
-		this.element = h("div.page", this.style,
+		this.element = h("div.page", this.styles,
 			h("div.together", h("h2", `Rules of ${session.namespace}`), this.state, h("span.space"),
-				h("button", { onclick: () => this.load() }, "Reload"), this.publishButton),
-			frame, this.errors);
+				h("button", { onclick: () => showVersions(this.editor) }, "Versions"), h("button", { onclick: () => this.load() }, "Reload"), this.publishButton),
+			frame, this.errors, this.playground.element);
 		this.load();
 	}
 
 	opened() {
-		this.style.addEventListener("load", () => this.editor.refresh());
+		this.styles[1].addEventListener("load", () => this.editor.refresh());
 	}
 
 	close() {
@@ -62,12 +75,22 @@ export class Page {
 	}
 
 	changed() {
+		this.mark([]);
+		this.playground.changed();
 		this.showErrors("");
 		this.isDifferent = this.editor.getValue() !== this.published;
 		this.publishButton.disabled = !this.isDifferent;
 		this.state.textContent = this.isDifferent ? "not published" : "as published";
 		clearTimeout(this.checkTimer);
 		if (this.isDifferent) this.checkTimer = setTimeout(() => this.check(), CHECK_MS);
+	}
+
+	/** Shows below the lines of rules what they gave, and the values they saw. */
+	mark(rules) {
+		for (const mark of this.marks) mark.clear();
+		this.marks = rules.filter(({ line }) => line <= this.editor.lineCount()).map(({ line, kind, location, outcome, decides, values = [] }) => this.editor.addLineWidget(line - 1,
+			h("div", { class: `mark ${outcome === "true" ? "good" : "problem"}${decides ? " decides" : ""}` },
+				visible(`${kind} at ${location} is ${outcome}${decides ? " and decides" : ""}${values.map(({ expression, value }) => ` · ${expression} = ${value}`).join("")}`, 1000))));
 	}
 
 	async check() {
@@ -100,7 +123,9 @@ export class Page {
 	async publish() {
 		clearTimeout(this.checkTimer);
 		if (!(await this.check())) return;
-		if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", body: h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`) }))) return;
+		const failed = await this.playground.runAll();
+		const warning = failed > 0 && h("p.warning", `${failed} of ${this.playground.cases.length} cases do not hold with these rules.`);
+		if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: failed > 0, body: h("div", warning, h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`)) }))) return;
 		const error = await this.send({});
 		if (error) return this.showErrors(error);
 		this.published = this.editor.getValue();
