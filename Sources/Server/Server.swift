@@ -47,8 +47,7 @@ package final class Server: @unchecked Sendable {
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private let site: StaticSiteHolder
-    /// nil without `--admin-listen`.
-    private let admin: AdminServer?
+    private let admin: AdminServer
     private let status: ServerStatus
     private var signals: Signals?
     private var threads: [NamedThread] = []
@@ -83,6 +82,8 @@ package final class Server: @unchecked Sendable {
     private init(_ configuration: Configuration, _ authenticator: Authenticator, _ logger: Logger) throws {
         self.configuration = configuration
         self.authenticator = authenticator
+        let logTail = LogTail()
+        let logger = logTail.following(logger)
         self.logger = logger
         // Before anything else is opened.
         do throws(TooFewDescriptors) {
@@ -141,7 +142,8 @@ package final class Server: @unchecked Sendable {
             configuration, authenticator, certificates,
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
-                storage: storageMetrics, limiter: limiter, memory: memory, status: status))
+                storage: storageMetrics, limiter: limiter, memory: memory, status: status, logTail: logTail))
+        for loop in ioLoops { loop.services.admin = admin }
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
@@ -179,10 +181,8 @@ package final class Server: @unchecked Sendable {
             guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
             rulesets = files.rulesets
         }
-        if let admin {
-            try admin.start()
-            logger.notice("admin listening on \(admin.url)")
-        }
+        try admin.start()
+        if let url = admin.url { logger.notice("admin listening on \(url)") }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         state.metrics = storageMetrics
         if let path = configuration.dataDirectory {
@@ -272,7 +272,7 @@ package final class Server: @unchecked Sendable {
         bodyThread.stop()
         history?.stop()
         trimmer.stop()
-        admin?.stop()
+        admin.stop()
     }
 
     /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few
