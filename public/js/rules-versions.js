@@ -2,16 +2,15 @@
 
 import "../vendor/diff.js";
 import { session } from "./session.js";
-import { h, dialog, toast, formatMoment } from "./dom.js";
+import { h, choice, dialog, toast, visible, formatMoment } from "./dom.js";
 
 const CONTEXT = 3; // lines around a difference
+const KINDS = { "-": "removed", "+": "added" };
 
 function lineDiff(before, after) {
-	const lines = Diff.diffLines(before, after).flatMap(({ value, added, removed }) =>
-		value.replace(/\n$/, "").split("\n").map((text) => ({ text, sign: added ? "+" : removed ? "−" : " " })));
-	const isNear = (_, place) => lines.slice(Math.max(0, place - CONTEXT), place + CONTEXT + 1).some(({ sign }) => sign !== " ");
-	const shown = lines.filter(isNear).map(({ text, sign }) => h("div", { class: { "−": "removed", "+": "added" }[sign] ?? "" }, h("span.sign", sign), h("span.line", text)));
-	return h("div.diff", { tabIndex: 0, label: "Differences" }, shown.length ? shown : h("p.hint", "They are the same."));
+	const lines = Diff.structuredPatch("", "", before, after, "", "", { context: CONTEXT }).hunks.flatMap((hunk) => hunk.lines).filter((line) => !line.startsWith("\\"));
+	const rows = lines.map((line) => h("div", { class: KINDS[line[0]] }, h("span.sign", line[0]), h("span.line", line.slice(1))));
+	return h("div.diff", { tabIndex: 0, label: "Differences" }, rows.length ? rows : h("p.hint", "They are the same."));
 }
 
 /** Lets the user look at published rules, and put one of them into the editor. */
@@ -20,11 +19,13 @@ export async function showVersions(editor) {
 	if (!rules) return;
 	if (rules.length === 0) return toast("The log has no rules that were published.");
 	const difference = h("div");
-	const select = h("select", { autofocus: true, onchange: () => show() },
-		rules.map(({ time }, place) => h("option", `${formatMoment(time)}${place ? "" : ", the latest"}`)));
-	const show = () => difference.replaceChildren(lineDiff(rules[select.selectedIndex].source, editor.getValue()));
-	select.selectedIndex = Math.min(1, rules.length - 1);
+	const publisherOf = ({ uid, key }) => visible([uid ?? "administrator", key && `key ${key}`].filter(Boolean).join(", "), 80);
+	const version = choice("Version", rules.map((one, place) => [place, `${formatMoment(one.time)} by ${publisherOf(one)}${place ? "" : ", the latest"}`]), { autofocus: true, onchange: show });
+	function show() {
+		difference.replaceChildren(lineDiff(rules[version.value].source, editor.getValue()));
+	}
+	version.value = Math.min(1, rules.length - 1);
 	show();
-	const body = [h("label", "Published ", select), h("p.hint", "− was in that version, + is in the editor."), difference];
-	if (await dialog({ title: "Published rules", confirm: "Put it into the editor", wide: true, body })) editor.setValue(rules[select.selectedIndex].source);
+	const body = [h("label", "Published ", version), h("p.hint", "− was in that version, + is in the editor."), difference];
+	if (await dialog({ title: "Published rules", confirm: "Put it into the editor", wide: true, body })) editor.setValue(rules[version.value].source);
 }
