@@ -249,7 +249,8 @@ let package = Package(
             on: [
                 "Server", "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
                 "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Time", "Random", "Bytes",
-            ]),
+            ],
+            libraries: [logging]),
     ]
 )
 

@@ -49,8 +49,7 @@ package final class Server: @unchecked Sendable {
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private let site: StaticSiteHolder
-    /// nil without `--admin-listen`.
-    private let admin: AdminServer?
+    private let admin: AdminServer
     private let backups: BackupServices
     private let status: ServerStatus
     private var signals: Signals?
@@ -86,6 +85,8 @@ package final class Server: @unchecked Sendable {
     private init(_ configuration: Configuration, _ authenticator: Authenticator, _ logger: Logger) throws {
         self.configuration = configuration
         self.authenticator = authenticator
+        let logTail = LogTail()
+        let logger = logTail.following(logger)
         self.logger = logger
         // Before anything else is opened.
         do throws(TooFewDescriptors) {
@@ -150,7 +151,8 @@ package final class Server: @unchecked Sendable {
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
                 storage: storageMetrics, backups: backupMetrics, limiter: limiter, memory: memory,
-                status: status))
+                status: status, logTail: logTail))
+        for loop in ioLoops { loop.services.admin = admin }
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
@@ -189,10 +191,8 @@ package final class Server: @unchecked Sendable {
             rulesets = files.rulesets
         }
         let directories = try BackupServices.Directories(configuration.backups)
-        if let admin {
-            try admin.start()
-            logger.notice("admin listening on \(admin.url)")
-        }
+        try admin.start()
+        if let url = admin.url { logger.notice("admin listening on \(url)") }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         state.metrics = storageMetrics
         let mark = LogMark()
@@ -297,7 +297,7 @@ package final class Server: @unchecked Sendable {
         bodyThread.stop()
         history?.stop()
         trimmer.stop()
-        admin?.stop()
+        admin.stop()
     }
 
     /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few

@@ -80,7 +80,8 @@ final class PendingRequest {
     /// Only an administrator learns anything of settings, not even whether they are there (rest §10).
     func checkPlace() throws(RESTError) {
         switch request?.location {
-        case nil, .data: break
+        // Who may read a location may see its structure (rest §10).
+        case nil, .data, .inspect("children", isPage: false): break
         case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
         }
     }
@@ -93,6 +94,12 @@ final class PendingRequest {
     /// Removes the body of a PATCH of many paths; nil for others.
     func takeLargeUpdate() -> RESTUpdate? {
         update.map { $0.writes.count < Self.largeUpdateCount } ?? true ? nil : update.take()
+    }
+
+    /// What it asks of the server itself; nil for what it asks the databases.
+    var serverQuestion: ServerQuestion? {
+        guard let request, case .inspect(let name, isPage: false) = request.location else { return nil }
+        return ServerQuestion(name, request)
     }
 
     /// A write whose body is data.
@@ -111,7 +118,10 @@ final class PendingRequest {
         case .data:
             try request.checkConditions()
             return .data(request, nil, credential)
-        case .settings("rules"): return .rules(request, source: bytes, credential)
+        case .settings("rules"):
+            let publication = RulesPublication(
+                uid: identity?.subject?.string ?? "", keyID: identity?.keyID?.string ?? "", source: bytes)
+            return .rules(request, publication, credential)
         case .settings(let name): return .setting(name, request, value: bytes, credential)
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)

@@ -130,11 +130,7 @@ final class AdminConnection: ChannelDelegate {
             }
         case .connections:
             guard let request = ConnectionListRequest(query) else {
-                return respond(
-                    .badRequest,
-                    text:
-                        "?sort= is one of \(ConnectionListRequest.Order.names), ?limit= 1 to \(ConnectionListRequest.highestLimit)\n"
-                )
+                return respond(.badRequest, text: ConnectionListRequest.usage + "\n")
             }
             server.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
         }

@@ -31,6 +31,8 @@ struct ConnectionListRequest: Sendable {
     var limit = 100
 
     static let highestLimit = 1000
+    /// What the parameters may be.
+    static let usage = "?sort= is one of \(Order.names), ?limit= 1 to \(highestLimit)"
 
     init() {}
 

@@ -42,6 +42,8 @@ final class SessionServices {
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
     private let history: HistoryThread?
+    /// Reports of the server. Set before the loop runs, since it reports of the loops.
+    var admin: AdminServer?
     private let clock = WallClock()
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
@@ -190,6 +192,10 @@ final class SessionServices {
             guard let history else { return assertionFailure("there is no log") }
             history.ask(question, for: session) { answer in
                 inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
+            }
+        case .server(let question):
+            admin?.answer(question) { report in
+                inspected.post(InspectionResult(session: session, report: report))
             }
         case .evaluation(let job):
             workers.post(

@@ -191,8 +191,8 @@ extension RESTCall {
         case .admit(let request, let credential): "admit \(request.summary)" + credential.summary + place
         case .data(let request, let body, let credential):
             request.summary + (body.map { " " + $0.summary } ?? "") + credential.summary + place
-        case .rules(let request, let source, let credential):
-            "\(request.methodText) rules \(text(source))" + credential.summary + place
+        case .rules(let request, let publication, let credential):
+            "\(request.methodText) rules \(text(publication.source))" + credential.summary + place
         case .setting(let name, let request, let value, let credential):
             "\(request.methodText) \(name) \(text(value))" + credential.summary + place
         case .listDatabases(let credential): "list databases" + credential.summary
