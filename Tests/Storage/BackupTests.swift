@@ -183,7 +183,7 @@ import Testing
             -> Snapshot
         {
             let database = StoredDatabase(id: 1, name: "default", access: .open)
-            database.engine.restore(Change(path: .root, node: try Node(json: Array(json.utf8).rawSpan)))
+            database.engine.tree.restore(Change(path: .root, node: try Node(json: Array(json.utf8).rawSpan)))
             return Snapshot([database], nextNamespace: 2, time: milliseconds)
         }
 
