@@ -16,6 +16,7 @@ import pytest
 import tree
 from console_page import SELECTED, SHIFT, ConsolePage
 from devtools import Browser, browser_path
+from issuer import hs256
 from pando_client import Connection
 from proxy import Proxy
 from rest_client import Rest, Wire
@@ -910,6 +911,55 @@ def test_without_dev_nothing_is_shown_before_signing_in(servers, scene, tmp_path
     page.open(server.port)
     page.wait("document.querySelector('input[type=password]')?.type === 'password'")
     assert page.rows() == []
+
+
+def test_a_user_sees_and_edits_what_the_rules_allow(servers, scene, tmp_path):
+    """Without administrator's rights there is no stream of operations: the console looks again by itself."""
+    _, page = scene
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    server = servers(dev=False, arguments=["--auth-secret-file", secret, "--allow-secret-as-admin"])
+    owner = Rest(server.port, "default", fields=[bearer(SECRET)])
+    owner.put("/", {"users": {"ann": {"name": "Ann", "posts": {f"p{number:03}": number for number in range(300)}}, "bob": {"name": "Bob"}}})
+    owner.ask("PUT", "/.settings/rules.json", json.dumps({"rules": {"users": {"$uid": {
+        ".read": "auth.uid === $uid", "name": {".write": "auth.uid === $uid && newData.isString()"}}}}})).expect(200)
+    now = int(time.time())
+    page.size(1280, 800)
+    page.open(server.port, "#/data/default/users/ann")
+    page.wait("document.querySelector('input[type=password]')?.type === 'password'")
+    page.type(hs256(bytes.fromhex(SECRET), {"sub": "ann", "iat": now, "exp": now + 600}))
+    page.press("Enter")
+    page.wait_row("name", '"Ann"')
+    assert page.run("[...document.querySelectorAll('.bar nav a')].map((link) => link.textContent)") == ["Data", "Query", "Docs"]
+    assert "Only administrators" in page.run("document.querySelector('.details .writes').textContent")
+    owner.put("/users/ann/name", "Anna")
+    page.wait_row("name", '"Anna"')
+    # A long level is paged, and its end is one key away.
+    page.select("posts")
+    page.press("ArrowRight")
+    page.press("End")
+    page.wait_row("p299", "299")
+    page.press("Home")
+    page.select("name")
+    page.press("Enter")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.run("document.activeElement.select()")
+    page.type("Annie")
+    page.press("Enter")
+    page.wait_row("name", '"Annie"')
+    assert owner.get("/users/ann/name") == "Annie"
+    # What the rules refuse is not written, and not shown.
+    page.select("p000")
+    page.press("Enter")
+    page.wait("document.activeElement.className === 'value-input'")
+    page.type("7")
+    page.press("Enter")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Set /users/ann/posts/p000')")
+    assert owner.get("/users/ann/posts/p000") == 0
+    page.run("location.hash = '#/data/default/users/bob'")
+    page.wait("document.querySelector('.notice .problem')?.textContent.includes('ann may not read /users/bob')")
+    assert "Bob" not in page.text()
+    assert page.complaints() == []
 
 
 def test_the_keyboard_reaches_everything_and_controls_have_names(desk):

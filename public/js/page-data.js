@@ -195,7 +195,9 @@ function askWriters(branch, delay) {
 			writersTimer = undefined;
 			if (writtenAt > at) askWriters(branch, WRITERS_AGAIN_MS);
 		} catch (error) {
-			if (!signal.aborted) writers.replaceChildren(h("li.hint", error.message));
+			if (signal.aborted) return;
+			writersTimer = undefined;
+			writers.replaceChildren(h("li.hint", error.message));
 		}
 		isLogSlow ||= performance.now() - began > SLOW_LOG_MS;
 	}, delay);
