@@ -124,6 +124,10 @@ package struct RecoveredState: RecoveryTarget, Sendable {
             make(name, namespace)
             retire(namespace)
         case .namespaceDeleted:
+            // It exists without a record, so no checkpoint could say that it does not.
+            guard namespace != Self.standardNamespace else {
+                throw UnreadableRecord(reason: "the database \(NamespaceName.standard) cannot be deleted")
+            }
             databases[namespace] = nil
             retire(namespace)
         case .rules: load(withCursor(over: payload) { $0.array(0..<$0.count) }, into: namespace)

@@ -155,7 +155,7 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
             let message = ParsedMessage(
                 inflating: bytes, with: worker, byteLimit: 17 << 20, for: WebSocketDriver.id, nodeLimit: 1000)
             #expect(message.byteCount == byteCount)
-            let lines = driver.event { $0.parsed(message, &$1) }
+            let lines = driver.event { $0.parsed(message, &$1) }.filter { $0 != "window mark" }
             #expect(lines.first?.hasPrefix("request 1 put /a") == true && lines.count == 2)
             #expect(lines.last == "request 2 put /a 1", "in order")
         }
@@ -240,7 +240,7 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         ] as [(String, [UInt8], String)])
     func whatIsWrong(name: String, bytes: [UInt8], expected: String) {
         var driver = WebSocketDriver(compressingFor: .large)
-        #expect(driver.receive(bytes).first == expected, "\(name)")
+        #expect(driver.receive(bytes).first { !$0.hasPrefix("count") } == expected, "\(name)")
     }
 
     @Test func inflatedMessagesHaveTheMessageLimit() throws {
@@ -249,8 +249,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         let tooLarge = try #require(
             deflated(putMessage(1, "/a", "\"" + String(repeating: "ab", count: 1100) + "\"")).first)
         var driver = WebSocketDriver(compressingFor: .large) { $0.messageByteLimit = 2000 }
-        #expect(driver.receive(compressed(fits)).first != "close 1009")
-        #expect(driver.receive(compressed(tooLarge)).first == "close 1009")
+        #expect(!driver.receive(compressed(fits)).contains("close 1009"))
+        #expect(driver.receive(compressed(tooLarge)).prefix(2) == ["count limit messageBytes", "close 1009"])
     }
 
     /// The server has demanded `client_no_context_takeover`.
