@@ -13,8 +13,8 @@ extension HTTPConnection {
     package mutating func tick(_ context: inout ConnectionContext) {
         switch stage {
         case .head:
-            if let headBegan, context.now - headBegan > context.settings.requestTimeout {
-                return refuse(.requestTimeout, isHead: isReadingHEAD, &context)
+            if let headBegan = input.headBegan, context.now - headBegan > context.settings.requestTimeout {
+                return refuse(.requestTimeout, isHead: input.isReadingHEAD, &context)
             }
             if context.socket.unsentByteCount > 0 {
                 // The end of the last response is still here: silence begins behind it.
@@ -26,7 +26,7 @@ extension HTTPConnection {
         case .body(let pending): checkBodyRate(pending, &context)
         case .answering(let pending):
             // Of a poll that waits, the response to the one before it.
-            if response.isActive || polling != nil && context.socket.unsentByteCount > 0 {
+            if response.isActive || polls.session != nil && context.socket.unsentByteCount > 0 {
                 return checkOutputRate(&context)
             }
             if pending.request?.method.isRead == true, context.now - pending.began > RESTLimits.timeout {
@@ -44,12 +44,9 @@ extension HTTPConnection {
     }
 
     private mutating func checkBodyRate(_ pending: PendingRequest, _ context: inout ConnectionContext) {
-        let count = content?.bytes.count ?? 0
         // A client that is not read cannot be too slow.
-        guard pauses.isEmpty else { return bodyRate = MinimumRateMonitor(count, at: context.now) }
-        let isTooSlow = bodyRate.isTooSlow(
-            count, at: context.now, window: context.settings.requestTimeout,
-            bytesPerSecond: ConnectionLimits.slowestBytesPerSecond)
+        guard pauses.isEmpty else { return input.restartBodyRate(at: context.now) }
+        let isTooSlow = input.isBodyTooSlow(at: context.now, window: context.settings.requestTimeout)
         if isTooSlow { refuse(.requestTimeout, isHead: pending.response.isHead, &context) }
     }
 
@@ -60,13 +57,13 @@ extension HTTPConnection {
 
     /// A client that has nothing more to ask may still wait for the last response (RFC 9112 §9.6).
     package mutating func peerEnded(_ context: inout ConnectionContext) {
-        if let polling {
+        if let polling = polls.session {
             // What a client has closed its side of it has given up.
             context.append(.http(.pollIsLost(of: polling)))
             return context.append(.closeAfterFlush)
         }
         // It may be a long reading, and most clients that close their side have given up.
-        if isInspecting { return context.append(.close) }
+        if case .inspecting = work { return context.append(.close) }
         if case .answering = stage { endsAfterResponse = true } else { context.append(.closeAfterFlush) }
     }
 
@@ -89,40 +86,41 @@ extension HTTPConnection {
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         switch stage {
         case .body(let pending), .admitting(let pending):
-            _ = takeContent()
+            takeBody()
             pending.response.keepsAlive = false
             send(.error(.unavailable, pending.response), pending, &context)
-        case .answering where isReadingBody: break
-        case .head, .answering, .draining, .streaming, .ended: context.append(.reset)
+        case .answering:
+            if case .readingBody = work { break }
+            context.append(.reset)
+        case .head, .draining, .streaming, .ended: context.append(.reset)
         }
     }
 
     /// The connection is gone. The last event.
     /// - Parameter inOrder: It was closed by this side.
     package mutating func closed(inOrder: Bool, _ context: inout ConnectionContext) {
-        _ = takeContent()
-        releaseClient()
-        cancelBody(&context)
+        takeBody()
+        client.release()
         if isMeasuring { context.append(.abandonJobs) }
+        cancelWork(&context)
         unfinishedByteCount = 0
-        if hasExpiry { context.append(.expire(at: nil)) }
+        stream?.end(&context)
         cancelTimeout(&context)
         response.drop(&context)
         releaseLargeUpdate(&context)
         stream = nil
-        dropInput()
-        if let polling { context.append(.http(.pollIsLost(of: polling))) }
-        deliveries.end(inOrder: inOrder, &context)
+        input.drop()
+        if let polling = polls.session { context.append(.http(.pollIsLost(of: polling))) }
+        polls.deliveries.end(inOrder: inOrder, &context)
         endSession(&context)
     }
 
-    /// Another thread works on ``InspectionJob``.
-    var isInspecting: Bool { if case .deferred? = measured { true } else { false } }
-
     /// A worker may be measuring data for this connection.
     private var isMeasuring: Bool {
-        if case .some = measured { return true }
         if case .streaming = stage { return true }
-        return false
+        return switch work {
+        case .measuring, .inspecting: true
+        case .none, .verifying, .readingBody: false
+        }
     }
 }

@@ -9,9 +9,6 @@ import PandoWebSocket
 // a WebSocket.
 
 extension HTTPConnection {
-    /// Moves of one connection between loops, each of which makes work; then it is closed behind its response.
-    private static let moveLimit = 256
-
     // MARK: Requests
 
     /// Takes a request of long polling.
@@ -22,7 +19,7 @@ extension HTTPConnection {
         // A script is loaded without a body; behind one that is not read nothing can be.
         let hasBody = head.framing != .none && head.framing != .length(0)
         // A proxy's connection that has moved so often is given up in favour of a new one.
-        if hasBody || moveCount >= Self.moveLimit { response.keepsAlive = false }
+        if hasBody || polls.hasMovedTooOften { response.keepsAlive = false }
         let pending = PendingRequest(response, began: context.now)
         if isReserved {
             refuseReserved(pending, &context)
@@ -31,11 +28,11 @@ extension HTTPConnection {
         // HEAD would take a response and not deliver it.
         guard head.method == .get else {
             pending.response.keepsAlive = false
-            refusePoll(.methodNotAllowed, allowing: "GET", pending, &context)
+            refuse(.status(.methodNotAllowed, allowing: "GET"), pending, &context)
             return true
         }
         guard !hasBody else {
-            refusePoll(.badRequest, pending, &context)
+            refuse(.status(.badRequest), pending, &context)
             return true
         }
         let query = head.query(plusIsSpace: false)
@@ -43,7 +40,7 @@ extension HTTPConnection {
         do throws(LongPollingRequest.Malformed) {
             request = try LongPollingRequest(query)
         } catch {
-            refuse(error, pending, &context)
+            refuse(.malformed(error), pending, &context)
             return true
         }
         stage = .answering(pending)
@@ -73,7 +70,7 @@ extension HTTPConnection {
         else { return false }
         var copy: [UInt8] = []
         copy.append(rest)
-        let moved = MovedRequest(head: head, rest: copy, moveCount: moveCount + 1)
+        let moved = MovedRequest(head: head, rest: copy, moveCount: polls.moveCount + 1)
         context.append(.http(.move(moved, toLoop: session.loop)))
         return true
     }
@@ -81,63 +78,42 @@ extension HTTPConnection {
     /// The socket was taken away, to another loop.
     package mutating func leaveForOtherLoop(_ context: inout ConnectionContext) {
         stage = .ended
-        dropInput()
+        input.drop()
         // Of responses to what was sent ahead: they may be on their way still, and to send them twice does no
         // harm.
-        deliveries.settle(.lost, &context)
+        polls.deliveries.settle(.lost, &context)
         endSession(&context)
     }
 
     // MARK: Responses
 
     /// The session that was asked for takes the poll, and answers it later.
-    package mutating func holdPoll(of session: SessionID) { polling = session }
+    package mutating func holdPoll(of session: SessionID) { polls.session = session }
 
     /// The poll is about to be answered, or need not be.
-    package mutating func releasePoll() { polling = nil }
+    package mutating func releasePoll() { polls.session = nil }
 
     /// Answers the request in progress.
     package mutating func answer(
         _ answer: PollAnswer, of session: SessionID, _ context: inout ConnectionContext
     ) {
-        writeScripts(answer.scripts, &context)
-        hasAnsweredPolls = true
-        deliveries.append(answer.numbers, of: session, end: context.socket.writtenByteCount)
-        // What is written to a connection that is closing is not sent.
-        if !context.socket.isOpen { deliveries.settle(.lost, &context) }
-        endPoll(&context)
+        guard case .answering(let pending) = stage else { return }
+        beginPollAnswer(&context)
+        polls.write(answer, of: session, pending.response, &context)
+        endResponse(closes: !pending.response.keepsAlive, &context)
     }
 
     /// The session that was asked for is over, or was never.
     package mutating func answerClosed(_ context: inout ConnectionContext) {
-        var script: [UInt8] = []
-        script.append(closeCommand: nil)
-        writeScripts([SharedBytes(script)], &context)
-        endPoll(&context)
-    }
-
-    private mutating func writeScripts(_ scripts: [SharedBytes], _ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage else { return }
-        logAccess(.ok, &context)
-        var head: [UInt8] = []
-        head.append(statusLine: .ok)
-        head.append(field: "Content-Type", "application/javascript; charset=utf-8")
-        head.append(field: "X-Content-Type-Options", "nosniff")
-        head.append(field: "Cache-Control", "no-store")
-        head.append(field: "Access-Control-Allow-Origin", "*")
-        head += pending.response.dateLine
-        head.append(field: "Content-Length", decimal: UInt64(scripts.reduce(0) { $0 + $1.count }))
-        head.append(
-            pending.response.keepsAlive
-                ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n" as StaticString)
-        outputRate.begin(context.socket)
-        context.write(head)
-        for script in scripts { context.write(script) }
-    }
-
-    private mutating func endPoll(_ context: inout ConnectionContext) {
-        guard case .answering(let pending) = stage else { return }
+        beginPollAnswer(&context)
+        PollExchange.writeClosed(pending.response, &context)
         endResponse(closes: !pending.response.keepsAlive, &context)
+    }
+
+    private mutating func beginPollAnswer(_ context: inout ConnectionContext) {
+        logAccess(.ok, &context)
+        outputRate.begin(context.socket)
     }
 
     /// Refuses the poll in progress.
@@ -145,43 +121,31 @@ extension HTTPConnection {
         _ error: LongPollingRequest.Malformed, _ context: inout ConnectionContext
     ) {
         guard case .answering(let pending) = stage else { return }
-        refuse(error, pending, &context)
+        refuse(.malformed(error), pending, &context)
+    }
+
+    /// Refuses the poll in progress, because it exceeds a limit.
+    package mutating func refusePoll(_ error: RESTError, _ context: inout ConnectionContext) {
+        guard case .answering(let pending) = stage else { return }
+        send(.error(error, pending.response), pending, &context)
     }
 
     private mutating func refuse(
-        _ error: LongPollingRequest.Malformed, _ pending: PendingRequest, _ context: inout ConnectionContext
+        _ refusal: PollRefusal, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
-        send(
-            .error(
-                .badRequest, text: "missing or malformed parameter: \(error.parameter)", pending.response),
-            pending, &context)
-    }
-
-    private mutating func refusePoll(
-        _ status: HTTPStatus, allowing methods: StaticString? = nil, _ pending: PendingRequest,
-        _ context: inout ConnectionContext
-    ) {
-        send(
-            .error(status, text: "\(status.reasonPhrase)", allowing: methods, pending.response), pending,
-            &context)
-    }
-
-    /// Whether the next request must wait until the client has taken what it was answered: where that may be
-    /// for a session of another loop, what is not sent by then is copied there.
-    func mustDrain(_ context: inout ConnectionContext) -> Bool {
-        (moveCount > 0 || hasAnsweredPolls) && context.socket.isOpen && !context.isDrained
+        send(refusal.response(pending.response), pending, &context)
     }
 
     // MARK: Deliveries
 
     /// Looks what the client's machine has acknowledged. Needs ``SocketStatus/acknowledgedByteCount``.
     package mutating func noteAcknowledged(_ context: inout ConnectionContext) {
-        deliveries.noteAcknowledged(&context)
+        polls.deliveries.noteAcknowledged(&context)
     }
 
     /// The session waits no longer for a sign that its responses here have arrived.
     package mutating func loseDeliveries(of session: SessionID, _ context: inout ConnectionContext) {
-        deliveries.drop(of: session, &context)
+        polls.deliveries.drop(of: session, &context)
     }
 
     // MARK: The upgrade
@@ -204,40 +168,20 @@ extension HTTPConnection {
     package mutating func upgrade(
         _ request: UpgradeRequest, mayJoin: Bool, _ context: inout ConnectionContext
     ) -> Bool {
-        var response: [UInt8] = []
-        do throws(UpgradeRefusal) {
-            var handshake = try ServerHandshake(
-                request.head, deflate: context.compression == nil ? nil : DeflateOptions())
-            if let agreement = handshake.deflate {
-                // Without takeover on either side, so the connection has no memory of its own for it.
-                if (try? context.compression?.sharedInflater()) == nil {
-                    handshake.declineDeflate()
-                } else {
-                    window = DeflateWindow(windowBits: agreement.server.windowBits)
-                }
-            }
-            handshake.appendResponse(to: &response)
-        } catch {
-            ServerHandshake.appendRefusal(error, to: &response)
-            context.write(response)
+        let response = UpgradeResponse(to: request, mayJoin: mayJoin, context.compression)
+        context.write(response.bytes)
+        guard response.isAccepted else {
             endConnection(&context)
             return false
         }
-        if request.joins, !mayJoin {
-            // The client goes on by long polling (realtime §1.6).
-            response.append(closeFrame: .normal)
-            context.write(response)
-            endConnection(&context)
-            return false
-        }
-        context.write(response)
+        window = response.window
         logAccess(.switchingProtocols, &context)
-        dropInput()
+        input.drop()
         return true
     }
 
     /// Moves the connection, with a request for an upgrade, to the loop of the session that it names.
     package func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest {
-        MovedRequest(head: request.head, rest: rest, moveCount: moveCount + 1)
+        MovedRequest(head: request.head, rest: rest, moveCount: polls.moveCount + 1)
     }
 }

@@ -3,11 +3,72 @@ import PandoDatabase
 import PandoHTTP
 import PandoIdentity
 import PandoREST
+import PandoStaticFiles
 import PandoTime
 
-// From a request whose head is there, its body and a verdict on its token, to a call of the databases.
+// From a request whose head is there, through its body and the verification of its token, to a call of the databases.
 
 extension HTTPConnection {
+    // MARK: The head
+
+    /// Begins a request whose head is there.
+    mutating func begin(_ head: RequestHead, _ context: inout ConnectionContext) {
+        var response = ResponseContext(
+            head, dateLine: context.dateLine, compressor: context.settings.compressor)
+        // Its place in the reserve is for one request.
+        if isReserved { response.keepsAlive = false }
+        if !isReserved, StaticSite.mayHave(head), let site = context.settings.siteHolder?.site,
+            let file = site.response(to: head, acceptsGzip: response.acceptsGzip)
+        {
+            return send(
+                .file(file.status, head: file.head, body: file.body, response),
+                PendingRequest(response, began: context.now), &context)
+        }
+        let address = RESTAddress(head)
+        if address.isPreflight, !isReserved {
+            return send(
+                .preflight(head, dateLine: context.dateLine), PendingRequest(response, began: context.now),
+                &context)
+        }
+        guard client.admits(&context) else {
+            // Its body is not read, so nothing behind it can be.
+            if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
+            return send(
+                .error(.limitExceeded(.connectionsPerAddress, retrySeconds: 1), response),
+                PendingRequest(response, began: context.now), &context)
+        }
+        let namespace = address.namespace ?? client.namespace(fromHost: head.authorityBytes)
+        let request: RESTRequest
+        do throws(RESTError) {
+            request = try RESTRequest(head, address)
+        } catch {
+            // Its body is not read, so nothing behind it can be.
+            if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
+            let pending = PendingRequest(response, namespace: namespace, began: context.now)
+            return post(.refuse(error), pending, byteCount: 0, &context)
+        }
+        let pending = PendingRequest(response, request, namespace: namespace, began: context.now)
+        pending.hasCertificate = context.socket.isAdministrator && head.mayUseCertificate
+        if isReserved, request.credential.token == nil, !pending.hasCertificate {
+            return refuseReserved(pending, &context)
+        }
+        // Most reads: no body, and so no stage in which it is awaited.
+        if head.framing == .none { return run(pending, &context) }
+        do throws(RequestContent.Refusal) {
+            try input.beginBody(of: head, byteLimit: context.settings.writeByteLimit)
+        } catch {
+            return refuse(error, pending, &context)
+        }
+        pending.expectsContinue = head.expectsContinue
+        // No body is waited for before it is known to be an administrator's.
+        if isReserved { return admit(pending, &context) }
+        if case .length(let count) = head.framing, count > ConnectionLimits.smallByteCount {
+            admit(pending, &context)
+        } else {
+            awaitBody(pending, &context)
+        }
+    }
+
     // MARK: The body
 
     /// Asks whether anything may come of the request, before a large body is read: whose it is, and may they
@@ -20,7 +81,7 @@ extension HTTPConnection {
     mutating func awaitBody(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         if pending.expectsContinue { context.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) }
         pending.expectsContinue = false
-        bodyRate = MinimumRateMonitor(content?.bytes.count ?? 0, at: context.now)
+        input.restartBodyRate(at: context.now)
         readByteLimit = .max
         stage = .body(pending)
     }
@@ -31,8 +92,8 @@ extension HTTPConnection {
         _ context: inout ConnectionContext
     ) -> Bool {
         do throws(RequestContent.Refusal) {
-            let isComplete = try content?.take(bytes, from: &offset) ?? true
-            let byteCount = content?.bytes.count ?? 0
+            let isComplete = try input.readBody(bytes, from: &offset)
+            let byteCount = input.bodyByteCount
             unfinishedByteCount = byteCount
             if isComplete {
                 run(pending, &context)
@@ -47,12 +108,11 @@ extension HTTPConnection {
         return true
     }
 
-    mutating func takeContent() -> [UInt8] {
-        guard content != nil else { return [] }
-        let taken = content?.takeBytes() ?? []
-        content = nil
+    /// Removes what is here of the body.
+    @discardableResult
+    mutating func takeBody() -> (bytes: [UInt8], isGzip: Bool) {
         unfinishedByteCount = 0
-        return taken
+        return input.takeBody()
     }
 
     /// Nothing more is read of a body, so nothing behind it can be. Its problem is reported in the order of checks
@@ -60,7 +120,7 @@ extension HTTPConnection {
     mutating func refuse(
         _ refusal: RequestContent.Refusal, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
-        _ = takeContent()
+        takeBody()
         switch refusal {
         case .http(let error): refuse(error.status, isHead: pending.response.isHead, &context)
         case .request(let error):
@@ -89,14 +149,14 @@ extension HTTPConnection {
                 pending.hasCertificate ? VerificationResult.accepted(Identity(credential: .admin)) : nil
             return proceed(pending, verdict, &context)
         }
-        isVerifying = true
+        work = .verifying
         context.append(.verify(token))
     }
 
     /// The token of the request was verified.
     package mutating func verified(_ verdict: VerificationResult, _ context: inout ConnectionContext) {
-        guard isVerifying else { return }
-        isVerifying = false
+        guard case .verifying = work else { return }
+        work = .none
         switch stage {
         case .admitting(let pending): proceed(pending, verdict, &context)
         case .answering(let pending) where !response.isActive: proceed(pending, verdict, &context)
@@ -117,7 +177,7 @@ extension HTTPConnection {
         do throws(RESTError) {
             try pending.identify(verdict)
         } catch {
-            if case .answering = stage { _ = takeContent() }
+            if case .answering = stage { takeBody() }
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
         guard case .admitting = stage, let request = pending.request else { return call(pending, &context) }
@@ -134,17 +194,16 @@ extension HTTPConnection {
     /// Checks what the request wants, in the order of rest §9, and posts it, or first gives its body to a thread.
     /// - Precondition: Its client is known.
     private mutating func call(_ pending: PendingRequest, _ context: inout ConnectionContext) {
-        let isGzip = content?.isGzip ?? false
-        let bytes = takeContent()
+        let (bytes, isGzip) = takeBody()
         guard let request = pending.request else { return }
         do throws(RESTError) {
             try pending.checkExpiry(context.wallSeconds)
             try pending.checkPlace()
             if let problem = pending.bodyProblem { throw problem }
-            try checkLimits(of: request, pending, byteCount: bytes.count, &context)
+            try client.checkLimits(of: request, pending, byteCount: bytes.count, &context)
             if let question = pending.serverQuestion, request.method.isRead {
                 let job = InspectionJob.server(question)
-                measured = .deferred(job)
+                work = .inspecting
                 return context.append(.inspect(job))
             }
             guard request.method.isWrite, request.method != .delete else {
@@ -160,7 +219,7 @@ extension HTTPConnection {
             }
             // The thread holds them.
             unfinishedByteCount = bytes.count
-            isReadingBody = true
+            work = .readingBody
             context.append(.readBody(bytes, isGzip: isGzip, request))
         } catch {
             post(.refuse(error), pending, byteCount: 0, &context)
@@ -169,8 +228,8 @@ extension HTTPConnection {
 
     /// The body was inflated and parsed.
     package mutating func bodyRead(_ body: BodyResult, _ context: inout ConnectionContext) {
-        guard case .answering(let pending) = stage, isReadingBody else { return }
-        isReadingBody = false
+        guard case .answering(let pending) = stage, case .readingBody = work else { return }
+        work = .none
         unfinishedByteCount = 0
         do throws(RESTError) {
             switch body.content {

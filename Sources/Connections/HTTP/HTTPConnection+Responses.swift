@@ -20,7 +20,7 @@ extension HTTPConnection {
                 return readAhead(&context)
             }
             // Behind a body that is not read nothing can be.
-            _ = takeContent()
+            takeBody()
             pending.response.keepsAlive = false
             stage = .answering(pending)
         }
@@ -29,13 +29,13 @@ extension HTTPConnection {
             return send(result.response(to: nil, nil, etag: nil, pending.response), pending, &context)
         }
         if case .deferred(let job) = result {
-            measured = result
+            work = .inspecting
             return context.append(.inspect(job))
         }
         if case .stream = result { return openStream(request, pending, &context) }
         let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
         if case .filtered(let node, let query) = result {
-            measured = result
+            work = .measuring(result)
             return context.append(
                 .measure(node, query, byteLimit: byteLimit, wantsETag: request.returnsETag))
         }
@@ -48,15 +48,16 @@ extension HTTPConnection {
             return respond(.refused(.readTooLarge), etag: nil, pending, &context)
         }
         guard isLarge else { return respond(result, etag: wantsETag ? node.etag : nil, pending, &context) }
-        measured = result
+        work = .measuring(result)
         context.append(.measure(node, nil, byteLimit: byteLimit, wantsETag: wantsETag))
     }
 
-    /// A worker has measured the data of ``measured``, or a stream's first event.
+    /// A worker has measured the data of the result in ``work``, or a stream's first event.
     package mutating func measured(_ size: NodeSizeCheck, _ context: inout ConnectionContext) {
         switch stage {
         case .answering(let pending):
-            guard var result = measured.take() else { return }
+            guard case .measuring(var result) = work else { return }
+            work = .none
             if let filtered = size.filtered {
                 result = pending.request?.page == nil ? .read(filtered) : .page(filtered, end: size.endOfPage)
             }
@@ -70,8 +71,8 @@ extension HTTPConnection {
 
     /// Another thread has done what the databases have deferred.
     package mutating func inspected(_ report: RESTReport, _ context: inout ConnectionContext) {
-        guard case .answering(let pending) = stage, isInspecting else { return }
-        measured = nil
+        guard case .answering(let pending) = stage, case .inspecting = work else { return }
+        work = .none
         respond(.report(report), etag: nil, pending, &context)
     }
 
@@ -112,11 +113,11 @@ extension HTTPConnection {
     /// All of the response was written.
     mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
         releaseLargeUpdate(&context)
-        releaseClient()
+        client.release()
         guard !closes, !endsAfterResponse else { return endConnection(&context) }
-        guard !mustDrain(&context) else { return stage = .draining }
+        guard !polls.mustDrain(context) else { return stage = .draining }
         stage = .head
-        readByteLimit = Self.headReadByteCount
+        readByteLimit = RequestInput.headReadByteCount
         activity = .idle
         idleSince = context.now
         readAhead(&context)
@@ -130,7 +131,7 @@ extension HTTPConnection {
 
     /// Nothing more is read or written.
     mutating func endConnection(_ context: inout ConnectionContext) {
-        releaseClient()
+        client.release()
         stage = .ended
         activity = .idle
         context.append(.closeAfterFlush)
@@ -153,7 +154,7 @@ extension HTTPConnection {
 
     /// The response to what is no request. Nothing can be read behind it.
     mutating func refuse(_ status: HTTPStatus, isHead: Bool, _ context: inout ConnectionContext) {
-        _ = takeContent()
+        takeBody()
         var response = RESTResponse.refusal(status, isHead: isHead, dateLine: context.dateLine)
         while let bytes = response.next() { context.write(bytes) }
         endConnection(&context)
@@ -176,7 +177,7 @@ extension HTTPConnection {
     mutating func refuseReserved(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         context.append(.http(.countRefusal))
         cancelTimeout(&context)
-        _ = takeContent()
+        takeBody()
         pending.response.keepsAlive = false
         send(.error(.tooManyConnections, pending.response), pending, &context)
     }
@@ -186,40 +187,29 @@ extension HTTPConnection {
     mutating func giveUpRequest(_ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage, !response.isActive else { return }
         pending.response.keepsAlive = false
-        if isInspecting { context.append(.abandonJobs) }
-        measured = nil
-        cancelBody(&context)
-        isVerifying = false
+        if case .inspecting = work { context.append(.abandonJobs) }
+        cancelWork(&context)
         cancelTimeout(&context)
         send(.error(.readTimedOut, pending.response), pending, &context)
     }
 
-    mutating func cancelBody(_ context: inout ConnectionContext) {
-        guard isReadingBody else { return }
-        isReadingBody = false
-        context.append(.cancelBody)
+    /// What another thread finds comes too late.
+    mutating func cancelWork(_ context: inout ConnectionContext) {
+        if case .readingBody = work { context.append(.cancelBody) }
+        work = .none
     }
 
     // MARK: Event streams
 
-    /// When the identity of the request is over, the stream ends (rest §8.3).
     private mutating func openStream(
         _ request: RESTRequest, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
-        let identity = pending.identity
         logAccess(.ok, &context)
         cancelTimeout(&context)
         stage = .streaming
-        stream = StreamOutput(id, request, for: identity, &context)
-        var head = RESTResponse.stream(dateLine: pending.response.dateLine)
-        if let bytes = head.next() { context.write(bytes) }
+        stream = StreamOutput(
+            id, request, for: pending.identity, dateLine: pending.response.dateLine, &context)
         resume()
-        if let end = identity?.validUntil {
-            hasExpiry = true
-            context.append(.expire(at: end))
-        }
-        // Keys may have gone since the request came.
-        context.append(.recheck)
     }
 
     /// The databases have events for the stream.
@@ -234,20 +224,12 @@ extension HTTPConnection {
 
     mutating func sendEvents(_ context: inout ConnectionContext) {
         guard case .streaming = stage else { return }
-        while context.socket.unsentByteCount < ResponseOutput.unsentByteLimit {
-            guard let piece = stream?.next(&context) else {
-                if stream?.isFinished == true { context.append(.closeAfterFlush) }
-                stream?.noteCaughtUp(&context)
-                return
-            }
-            outputRate.begin(context.socket)
-            context.write(piece)
-        }
+        if stream?.send(&outputRate, &context) == false { context.append(.closeAfterFlush) }
     }
 
     /// The credential of the stream is over.
     package mutating func expired(_ context: inout ConnectionContext) {
-        hasExpiry = false
+        stream?.expired()
         receive([.authRevoked], &context)
     }
 
@@ -255,9 +237,9 @@ extension HTTPConnection {
     package mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) {
         if stream?.recheck(revocations) == true { receive([.authRevoked], &context) }
     }
-}
 
-extension HTTPConnection {
+    // MARK: The log
+
     /// The response to the request begins.
     mutating func logAccess(_ status: HTTPStatus, _ context: inout ConnectionContext) {
         guard let request = loggedRequest.take() else { return }

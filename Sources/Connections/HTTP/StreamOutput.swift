@@ -20,9 +20,12 @@ struct StreamOutput {
     private var listener: Identity?
     /// The databases coalesce what they push to this client, until it has read what it was sent.
     private var isLagging = false
+    /// ``ConnectionAction/expire(at:)`` is in force.
+    private var hasExpiry = false
 
+    /// Writes the head of the stream. When the identity of the request is over, the stream ends (rest §8.3).
     init(
-        _ session: SessionID, _ request: RESTRequest, for listener: Identity?,
+        _ session: SessionID, _ request: RESTRequest, for listener: Identity?, dateLine: [UInt8],
         _ context: inout ConnectionContext
     ) {
         self.session = session
@@ -30,6 +33,23 @@ struct StreamOutput {
         stream = EventStream(
             JSONForm(streaming: request.form), waitingByteLimit: context.settings.outboundByteLimit,
             now: context.now)
+        var head = RESTResponse.stream(dateLine: dateLine)
+        if let bytes = head.next() { context.write(bytes) }
+        if let end = listener?.validUntil {
+            hasExpiry = true
+            context.append(.expire(at: end))
+        }
+        // Keys may have gone since the request came.
+        context.append(.recheck)
+    }
+
+    /// The time of ``ConnectionAction/expire(at:)`` has come.
+    mutating func expired() { hasExpiry = false }
+
+    /// The connection is gone.
+    mutating func end(_ context: inout ConnectionContext) {
+        if hasExpiry { context.append(.expire(at: nil)) }
+        hasExpiry = false
     }
 
     /// Bytes of events that wait.
@@ -37,9 +57,6 @@ struct StreamOutput {
 
     /// An event is on its way to the socket.
     var isPrinting: Bool { stream.isPrinting }
-
-    /// Everything was sent, and nothing more will come.
-    var isFinished: Bool { stream.isFinished }
 
     /// Whether nothing was sent for so long that a keep-alive is due. The first event is a `put` (rest §8.2), so none
     /// is sent before it, nor while it is being measured.
@@ -64,11 +81,19 @@ struct StreamOutput {
     /// The first event was measured.
     mutating func measured(isTooHeavy: Bool) { stream.measured(isTooHeavy: isTooHeavy) }
 
-    /// The next bytes to be sent.
-    mutating func next(_ context: inout ConnectionContext) -> [UInt8]? {
-        guard let piece = stream.next() else { return nil }
-        stream.lastSent = context.now
-        return piece
+    /// Writes as many events as the client takes.
+    /// - Returns: false where everything was sent, and nothing more will come.
+    mutating func send(_ rate: inout OutputRate, _ context: inout ConnectionContext) -> Bool {
+        while context.socket.unsentByteCount < ResponseOutput.unsentByteLimit {
+            guard let piece = stream.next() else {
+                noteCaughtUp(&context)
+                return !stream.isFinished
+            }
+            stream.lastSent = context.now
+            rate.begin(context.socket)
+            context.write(piece)
+        }
+        return true
     }
 
     /// Keys or revocations have changed.
@@ -90,7 +115,7 @@ struct StreamOutput {
     }
 
     /// Posts to the databases that the client has read nearly all that it was sent.
-    mutating func noteCaughtUp(_ context: inout ConnectionContext) {
+    private mutating func noteCaughtUp(_ context: inout ConnectionContext) {
         guard isLagging, stream.waitingCount == 0, context.isDrained else { return }
         isLagging = false
         context.post(.caughtUp(session))

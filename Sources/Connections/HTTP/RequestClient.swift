@@ -1,8 +1,43 @@
+import PandoDatabase
+import PandoHTTP
 import PandoREST
 
-// The limits of clients that a request may exceed.
+/// The client of a connection's requests: as whom a trusted proxy and the `Host` field present it, and what it has used
+/// of the limits of clients.
+struct RequestClient {
+    private var filter = DevelopmentFilter()
+    /// A client addresses one host, so its name is parsed once.
+    private var hostName: (host: [UInt8], namespace: String?)?
+    /// Of the last request, what its trusted proxy says of its client; empty for all others.
+    private(set) var forwardedFor: [String] = []
+    /// Nil until there is something to note.
+    private var allowance: ConnectionAllowance?
 
-extension HTTPConnection {
+    /// Notes what the head of a request says of its client, where the peer is a trusted proxy.
+    /// - Returns: Whether the client speaks TLS, with this server or with the proxy.
+    mutating func note(_ head: RequestHead, _ context: inout ConnectionContext) -> Bool {
+        guard context.socket.isTrustedProxy else { return context.socket.isSecure }
+        forwardedFor = head.forwardedFor
+        guard let isSecure = head.forwardedIsSecure else { return context.socket.isSecure }
+        if !isSecure { context.append(.http(.reportPlainClient)) }
+        return isSecure
+    }
+
+    /// Why a `--dev` server does not serve the request; nil where it does, and for other servers.
+    mutating func refusal(of head: RequestHead, _ settings: borrowing ConnectionSettings) -> ForeignRequest? {
+        settings.isDevelopment ? filter.refusal(of: head, allowing: settings.allowedOrigins) : nil
+    }
+
+    /// The database that a host names.
+    mutating func namespace(fromHost host: ArraySlice<UInt8>) -> String? {
+        if let hostName, hostName.host[...] == host { return hostName.namespace }
+        let namespace = NamespaceName.fromHost(String(decoding: host, as: UTF8.self))
+        hostName = (Array(host), namespace)
+        return namespace
+    }
+
+    // MARK: Limits
+
     private mutating func madeAllowance() -> ConnectionAllowance {
         if let allowance { return allowance }
         let made = ConnectionAllowance()
@@ -13,7 +48,7 @@ extension HTTPConnection {
     /// Counts the request, while it is in progress, as one of its client's address: a proxy's connection brings requests
     /// of many clients.
     /// - Returns: Whether there may be one more.
-    mutating func admitsClient(_ context: inout ConnectionContext) -> Bool {
+    mutating func admits(_ context: inout ConnectionContext) -> Bool {
         guard context.socket.isTrustedProxy, let admission = context.admitClient?(forwardedFor) else {
             return true
         }
@@ -51,14 +86,8 @@ extension HTTPConnection {
     }
 
     /// The request is over, and with it what it counted for.
-    func releaseClient() {
+    func release() {
         allowance?.addressGrant = nil
         allowance?.userGrant = nil
-    }
-
-    /// Refuses the request of long polling that is in progress.
-    package mutating func refusePoll(_ error: RESTError, _ context: inout ConnectionContext) {
-        guard case .answering(let pending) = stage else { return }
-        send(.error(error, pending.response), pending, &context)
     }
 }
