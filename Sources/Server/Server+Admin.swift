@@ -14,6 +14,7 @@ struct AdminSources {
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
     var status: ServerStatus
+    var log: LogWriter
 }
 
 extension Server {
@@ -46,7 +47,8 @@ extension Server {
         let metrics = ServerMetrics(
             threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
             storage: sources.storage, machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
-            limiter: sources.limiter, memory: sources.memory, status: sources.status, version: programVersion,
+            limiter: sources.limiter, memory: sources.memory, status: sources.status, log: sources.log,
+            version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(
             at: resolved, on: loop, configuration: configuration,

@@ -24,6 +24,7 @@ import Synchronization
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     pando-history     what the log holds of the past                 (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
+///     pando-log         writing of the log, with --access-log          (LogWriter)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
@@ -62,15 +63,17 @@ package final class Server: @unchecked Sendable {
     private static let farewellTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
-    /// - Parameter authenticator: Made from `configuration.identity`.
+    /// - Parameters:
+    ///   - authenticator: Made from `configuration.identity`.
+    ///   - log: Its writer was started where `configuration.logsAccess`.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
     ///   thread began.
     /// - Throws: ``StartError``.
     package convenience init(
-        starting configuration: Configuration, authenticator: Authenticator, logger: Logger
+        starting configuration: Configuration, authenticator: Authenticator, log: ServerLog
     ) throws(StartError) {
         do {
-            try self.init(configuration, authenticator, logger)
+            try self.init(configuration, authenticator, log)
         } catch let error as StartError {
             throw error
         } catch let error as StorageError {
@@ -80,9 +83,10 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ logger: Logger) throws {
+    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ log: ServerLog) throws {
         self.configuration = configuration
         self.authenticator = authenticator
+        let logger = log.messages
         self.logger = logger
         // Before anything else is opened.
         do throws(TooFewDescriptors) {
@@ -132,7 +136,7 @@ package final class Server: @unchecked Sendable {
                     history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
                     limiter: limiter, addresses: addresses, certificates: certificates, directory: directory,
-                    authenticator: authenticator, site: site, logger: logger))
+                    authenticator: authenticator, site: site, log: log))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -141,7 +145,7 @@ package final class Server: @unchecked Sendable {
             configuration, authenticator, certificates,
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
-                storage: storageMetrics, limiter: limiter, memory: memory, status: status))
+                storage: storageMetrics, limiter: limiter, memory: memory, status: status, log: log.writer))
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit

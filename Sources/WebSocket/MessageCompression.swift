@@ -5,16 +5,26 @@ import PandoCompression
 package final class SharedCompression {
     private let options: MessageDeflater.Options
     private let limits: InflationLimits
+    private let fullBudget: CompressedByteBudget
+    /// What may still be compressed until ``refillBudget()``; messages beyond it are sent as they are.
+    package var budget: CompressedByteBudget
     private var inflater: MessageInflater?
     private var deflaters: [Int: MessageDeflater] = [:]
 
+    /// - Parameter budget: What may be compressed between two calls of ``refillBudget()``. For loops that serve many
+    ///   connections; others need no bound.
     package init(
         options: MessageDeflater.Options = MessageDeflater.Options(),
-        limits: InflationLimits = InflationLimits()
+        limits: InflationLimits = InflationLimits(), budget: CompressedByteBudget = .unlimited
     ) {
         self.options = options
         self.limits = limits
+        fullBudget = budget
+        self.budget = budget
     }
+
+    /// A new period begins.
+    package func refillBudget() { budget = fullBudget }
 
     /// Inflates messages of every window.
     /// - Throws: ``CompressionError/noMemory``.

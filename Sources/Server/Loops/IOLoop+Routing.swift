@@ -50,7 +50,7 @@ extension IOLoop: SessionRouter {
             "microseconds": "\(microseconds)", "peer": "\(peer?.description ?? "gone")",
         ]
         if let id = request.requestID { metadata["request_id"] = "\(id)" }
-        logger.info("request", metadata: metadata)
+        requestLogger.info("request", metadata: metadata)
     }
 
     // MARK: Long polling

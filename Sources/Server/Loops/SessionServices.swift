@@ -69,7 +69,9 @@ final class SessionServices {
             ConnectionSettings(
                 configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
-        if configuration.compressesMessages { context.compression = SharedCompression() }
+        if configuration.compressesMessages {
+            context.compression = SharedCompression(budget: Self.compressionBudget)
+        }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
         parsed = Mailbox(signalling: loop.wakeup)
@@ -116,6 +118,10 @@ final class SessionServices {
 
     /// Capacity for such actions that is kept.
     private static let keptRoutedCount = 1024
+
+    /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A client may
+    /// ask for the same value of 31 KiB any number of times in one packet. Frames for several receivers count once.
+    static let compressionBudget = CompressedByteBudget(byteCount: 256 << 10)
 
     /// Messages from which on the database thread begins while the loop goes on.
     static let burstCount = 256
